@@ -54,8 +54,8 @@ from syncengine.plan.planner import (
     with_approvals,
 )
 from syncengine.plan.quarantine import entries_removed, proven_use
+from syncengine.plan.replan import INCONSISTENT
 from syncengine.plan.request import PlanRequest, Runtime
-from syncengine.plan.rule_units import without_rules
 from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits, quarantine_in
 from syncengine.plan.tree import commit_of
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
@@ -216,30 +216,36 @@ class Application:
         return lease
 
     def _proven(self, saved: Plan, state: State) -> Plan:
-        """Return the saved plan if it fits the state, with its gate judged by today's state."""
-        project, request = self._project, self._request
+        """Return the saved plan, made again from what it holds, if it fits the state and comes out as it shows."""
+        project, request, now = self._project, self._request, self._runtime.now()
         options = options_of(project, request, state.facts())
-        self._refuse_stale(saved, state)
-        rows = guards.RowsOfPlan(saved, state)
-        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits, rows)
-        if saved.undo and delta is not None:
-            aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
-            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._runtime, aside))
-        if saved.quarantine:
-            use = proven_use(saved, quarantine_in(state, project, self._runtime.now()))
-            saved = structs.replace(saved, quarantine=use)
-        bare = structs.replace(saved, gate=without_rules(saved.gate))
-        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now(), rows)
-        return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
-
-    def _refuse_stale(self, saved: Plan, state: State) -> None:
-        guards.refuse_elsewhere(saved, state, self._project.base_url())
-        try:
+        guards.refuse_elsewhere(saved, state, project.base_url())
+        with self._gate_first(saved, state):
             guards.refuse_changed(saved, state)
-            guards.refuse_quarantined(saved, state, self._project, self._runtime.now())
+            if saved.undo:
+                aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
+                undo = undo_plan(saved.undo, state, project, request, self._runtime, aside)
+                plan = guards.undone_again(saved, undo, state)
+            else:
+                again = guards.planned_again(saved, state, deletes_tags=options.rules.deletes_tags)
+                plan = guards.with_gate_of_today(saved, again, state, options, now)
+            guards.refuse_more_than_rest(saved, plan, state)
+            guards.refuse_quarantined(plan, state, project, now)
+        if saved.quarantine:
+            use = proven_use(saved, quarantine_in(state, project, now))
+            plan = structs.replace(plan, quarantine=use)
+        return self._approved(plan, state)
+
+    @contextmanager
+    def _gate_first(self, saved: Plan, state: State) -> Iterator[None]:
+        """Refuse a stale plan for the approval that it needs before its staleness: exit 4 comes before 5."""
+        try:
+            yield
         except StalePlan as stale:
+            if stale.code == INCONSISTENT:  # what such a file shows of its gate means nothing
+                raise
             plan = with_approvals(saved, self._project, self._request)
-            if plan.is_denied or plan.gate.is_closed:  # exit 4 comes before 5
+            if plan.is_denied or plan.gate.is_closed:
                 self._chronicle.remark(stale.code, stale.message)
                 guards.refuse_denied(plan)
                 guards.refuse_ungated(plan)

@@ -33,13 +33,12 @@ TICK = 0.01
 
 async def perform(run: ApplyRun, plan: Plan) -> None:
     """Execute the plan. Report and record every outcome, and never raise because of an answer from the service."""
-    done = run.ledger.settled_calls(plan.id)
-    if plan.reasserts and not done:  # an interrupted run of this plan has marked them already
+    if plan.reasserts:
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
         await sweep_session.cancel_left_open(run)
-        await _send_all(run, plan, done)
+        await _send_all(run, plan)
     run.journal.flush()
     batches.doubt_refused_ids(run)
 
@@ -52,7 +51,7 @@ def _write_records(run: ApplyRun, plan: Plan) -> None:
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
 
 
-async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
+async def _send_all(run: ApplyRun, plan: Plan) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
     run.former_ids |= {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     confirmed = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
@@ -60,15 +59,14 @@ async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
     run.landing.expect(run.ledger.outstanding(run.patience.window))
     plan = _with_possible_members(run, plan)
     wholes = _wholes(plan)
-    _mend_after_interruption(run, plan, wholes, done)
-    run.announce(plan, done)
-    await _send_stages(run, plan, plan.stages, plan.sweep, wholes, done)
+    run.announce(plan)
+    await _send_stages(run, plan, plan.stages, plan.sweep, wholes)
     await _send_possible_members(run, plan)
     while run.landing.deferred or run.landing.defers_sweep:
         if not await _wait_for_landing(run, plan):
             return
         deferred, sweeps = run.landing.again()
-        await _send_stages(run, plan, _stages_of(deferred), plan.sweep if sweeps else None, wholes, set())
+        await _send_stages(run, plan, _stages_of(deferred), plan.sweep if sweeps else None, wholes)
         await _send_possible_members(run, plan)
 
 
@@ -78,12 +76,11 @@ async def _send_stages(
     stages: Iterable[Stage],
     sweep: Sweep | None,
     wholes: Mapping[Key, Item],
-    done: set[str],
 ) -> None:
     last = [stage for stage in stages if stage.step is Step.CATEGORY_DELETES]
     for stage in stages:
         if stage.step is not Step.CATEGORY_DELETES:
-            await _send_stage(run, stage, wholes, done)
+            await _send_stage(run, stage, wholes)
         if stage.step is Step.CATEGORIES and run.strays:
             await _send_strays(run, plan)
     if sweep is not None:
@@ -91,7 +88,7 @@ async def _send_stages(
     if last:
         await _send_members_of_others(run, plan)
     for stage in last:
-        await _send_stage(run, stage, wholes, done)
+        await _send_stage(run, stage, wholes)
 
 
 async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
@@ -153,21 +150,11 @@ def _wholes(plan: Plan) -> Mapping[Key, Item]:
     return {**plan.wholes, **upserts}
 
 
-def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Item], done: set[str]) -> None:
-    """Schedule repairs of tags that an interrupted run of this plan left in doubt and that this run does not upsert."""
-    if not wholes:
-        return
-    calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id and call.id not in done)
-    upserted = {item.key for call in calls for item in call.items}
-    doubtful = [key for key, row in run.ledger.get(wholes).items() if row.doubtful and key not in upserted]
-    run.repairs |= {key: wholes[key] for key in doubtful}
-
-
-async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], done: set[str]) -> None:
+async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item]) -> None:
     operation = OPERATIONS[stage.calls[0].operation]
     run.tell(StageStarted(stage.step.value, _reach(stage.calls)))
-    calls = [call for call in stage.calls if not _is_settled(run, call, done)]
-    jobs = _batch_jobs(run, stage.step, calls) if operation.items else _single_jobs(run, stage.step, calls, wholes)
+    is_batch = operation.items is not None
+    jobs = _batch_jobs(run, stage.step, stage.calls) if is_batch else _single_jobs(run, stage.step, stage.calls, wholes)
     await concurrently(run.concurrency, jobs)
     singles.conclude_missing(run, wholes)
     run.journal.flush()
@@ -244,15 +231,6 @@ async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
 
 def _reached(stage: Stage) -> Iterator[Effect]:
     return (effect for call in stage.calls for effect in effects_of(call.items))
-
-
-def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:
-    """Return whether an interrupted run of this plan already had the call acknowledged (docs/planning.md 6)."""
-    if call.id not in done:
-        return False
-    for effect in effects_of(call.items):
-        run.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
-    return True
 
 
 def _batch_jobs(run: ApplyRun, step: Step, calls: Iterable[Call]) -> Iterator[Job]:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from syncengine.apply.causes import last_change
 from syncengine.apply.refused_content import RefusedContent
+from syncengine.apply.reviewed import RecordedPast
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, PolicyDenied, StalePlan, Undone, WrongTeam
-from syncengine.plan.aim import Rules, may_be_held
-from syncengine.plan.approvals import KnownApprovals, records_of, records_of_plan
-from syncengine.plan.consistency import Present, prove
-from syncengine.plan.diff import Change, Diff, Difference
-from syncengine.plan.gate import Gate, JudgedRows, StateRecords, gate
+from syncengine.plan import replan
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.approvals import records_of
+from syncengine.plan.diff import Change
+from syncengine.plan.gate import Gate, StateRecords, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.losses import totals_of_contents
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Options, Plan
+from syncengine.plan.policy import in_an_unknown_category
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.review import WRITES
+from syncengine.plan.replan import Replanned, inconsistent, keys_of, renamed_and_going
+from syncengine.plan.review import WRITES, ReviewedPlan, since_review
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
-from syncengine.plan.saved_aim import inconsistent
 from syncengine.plan.shrinking import loses_rows_of_data
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import (
@@ -41,9 +42,7 @@ from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import OPENED, RULE
 from syncengine.project.model import SANDBOX, Project
-from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.rules.model import RuleSet
 from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
@@ -162,60 +161,61 @@ def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, s
     return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
 
 
-class RowsOfPlan:
-    """The rows that the checks of a saved plan need. They are read once, since this process holds the lock.
-
-    `touched` are the rows that the plan writes, and those that it must know completely. `judged` are for its gate.
-    """
-
-    def __init__(self, plan: Plan, state: State) -> None:
-        self._plan = plan
-        self._state = state
-
-    @cached_property
-    def touched(self) -> Mapping[Key, Recorded]:
-        return _touched(self._plan, self._state)
-
-    @cached_property
-    def judged(self) -> JudgedRows:
-        if loses_rows_of_data(self._plan.changes, self.touched):
-            return JudgedRows({row.key: row for row in self._state.rows()})
-        totals = totals_of_contents(self._state.contents())
-        return JudgedRows(self.touched, lambda: totals)
+def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
+    """Plan a saved plan again from what it holds and today's rows (`replan`)."""
+    _, going = renamed_and_going(plan)
+    if any(row.server_id is None for row in state.get(Key(Kind.CATEGORY, name) for name in going).values()):
+        tag = in_an_unknown_category({row.key: row for row in state.rows()}, {})
+        if tag is not None:
+            why = f"tag {tag.name} may be in a category that it deletes, whose id is unknown"
+            raise StalePlan(f"the plan is stale: {why}; plan again")
+    return replan.planned_again(
+        plan,
+        rows_of(plan, state),
+        is_begun=state.plan_began(plan.id),
+        owns=state.facts().owns_activity_types,
+        deletes_tags=deletes_tags,
+    )
 
 
-def refuse_inconsistent(
-    plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit], rows: RowsOfPlan | None = None
-) -> Diff | None:
-    """Refuse a saved plan whose calls do not match the changes it shows (docs/planning.md 6); return its differences.
-
-    Return `None` for a plan that was begun already: it was checked when it began and has changed its rows since. Its id
-    ends in a digest of its content.
-    """
+def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
+    """Refuse a saved plan that was begun if more is to do than its own runs left of it."""
     if state.plan_began(plan.id):
-        return None
-    rows = rows or RowsOfPlan(plan, state)
-    owns, records = state.facts().owns_activity_types, lambda: records_of(state.approvals())
-    return prove(plan, Present(rows.touched, lambda: rows.judged, rules, limits, owns, records))
+        past = RecordedPast(state)
+        excess = since_review(again, [_as_reviewed(plan)], past, lambda name: False).excess
+        if excess:
+            first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
+            raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")
 
 
-def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
-    """Return the saved plan with the findings of today's rules added to those from when it was made.
+def _as_reviewed(plan: Plan) -> ReviewedPlan:
+    basis, sweep = plan.basis, plan.sweep
+    return ReviewedPlan(
+        file="the saved plan",
+        plan=plan.id,
+        base_url=basis.base_url,
+        team=basis.team,
+        lineage=basis.lineage,
+        environment=basis.environment or None,
+        changes={change.key: change for change in plan.changes},
+        sweep=frozenset(sweep.known) if sweep else None,
+    )
 
-    Denials in the file stay, and so do the rule units of its gate, the `claim`. A plan that was begun already (`delta`
-    is `None`) is only finished, under the approvals with which it began.
-    """
-    if delta is None:
-        return replace(plan, gate=with_rules(plan.gate, (), tuple(going_on(state.approvals(), plan.id))))
-    formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
-    judgement = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary)
-    records = lambda: records_of(state.approvals())  # noqa: E731 - read when it is needed
-    units, begun = units_of_judgement(judgement, delta.differences, records, plan.basis)
-    names = {unit.id for unit in (*units, *begun)}
-    units += (unit for unit in rule_units(claim) if unit.id not in names)
-    earlier = frozenset(plan.diagnostics)
-    found = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in earlier)
-    return replace(plan, gate=with_rules(plan.gate, units, begun), diagnostics=(*plan.diagnostics, *found))
+
+def rows_of(plan: Plan, state: State) -> dict[Key, Recorded]:
+    """Return the rows from which a saved plan is planned again (`replan`)."""
+    renamed, _ = renamed_and_going(plan)
+    groups = (*state.members(renamed), *_grouped(plan, state)) if renamed else _grouped(plan, state)
+    return {**state.get(keys_of(plan)), **{row.key: row for row in groups}}
+
+
+def _grouped(plan: Plan, state: State) -> Iterator[Recorded]:
+    """Yield rows of which a plan must know all: activity types if it sweeps, members of categories that it deletes."""
+    if plan.sweep is not None:
+        yield from (row for row in state.rows(Kind.ACTIVITY_TYPE) if may_be_held(row))
+    _, going = renamed_and_going(plan)
+    if going:
+        yield from state.members(going)
 
 
 def refuse_denied(plan: Plan) -> None:
@@ -229,7 +229,7 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
     if plan.undo:
         return ()
     undone = state.undone()
-    again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
+    again = redone_by(plan, state.get({effect.key for effect in plan.records}) if undone else {}, undone)
     keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
     if keys and not allowed:
         computed = {each.key for each in again}
@@ -238,80 +238,49 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
     return keys
 
 
-def refuse_other_undo(plan: Plan, again: Plan) -> None:
-    """Refuse a saved undo that differs from `again`, the undo of the named run computed from today's state."""
-    left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
-    calls, calls_again = ((each.changes, each.stages, each.sweep, each.records) for each in (plan, again))
-    if calls != calls_again or left_out[0] != left_out[1]:
-        raise inconsistent("it does not undo the run that it names")
+def undone_again(plan: Plan, again: Plan, state: State) -> Plan:
+    """Return `again`, the undo of the run that a saved plan names, computed today; refuse a plan that shows another."""
+    if not state.plan_began(plan.id):
+        left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
+        if plan.changes != again.changes or left_out[0] != left_out[1]:
+            raise inconsistent("it does not undo the run that it names")
+    earlier = frozenset(plan.diagnostics)
+    more = (diagnostic for diagnostic in again.diagnostics if diagnostic not in earlier)
+    return replace(again, basis=plan.basis, diagnostics=(*plan.diagnostics, *more))
 
 
-def with_gate_of_today(
-    plan: Plan, state: State, limits: Mapping[str, Limit], now: float, rows: RowsOfPlan | None = None
-) -> Plan:
-    """Return the saved plan with its gate judged anew, counting removals and spent approvals of other runs since.
+def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Options, now: float) -> Plan:
+    """Return a saved plan that was planned again with the gate and the rules of today.
 
-    The new gate is at least as strict as the saved one. A plan that was begun already is only finished: changes that an
-    approval covered when it began still go ahead.
+    It is judged with the removals and spent approvals of other runs since. One that was begun is only finished, under
+    the approvals of then.
     """
-    if not plan.gate.whole:  # it was proven to take nothing
-        return plan
-    begun = state.plan_began(plan.id)
+    made, rows = again.plan, rows_of(plan, state)
+    begun, found = state.plan_began(plan.id), state.approvals()
     if begun and not plan.gate.tripped:
-        return plan
-    judged = (rows or RowsOfPlan(plan, state)).judged
-    records = _records_of_begun(plan, state) if begun else records_of(state.approvals())
-    differences = [Difference(change, _row_of(change, judged.rows)) for change in plan.changes]
-    today = gate(
-        list(map(_unfinished, differences)) if begun else differences,
-        judged.rows,
-        limits,
-        None,
-        sweep=plan.sweep,
-        owner=plan.basis.owner,
-        lines=plan.gate.lines,
-        records=StateRecords(judged.totals, dict if begun else lambda: recent_losses(state, now), lambda: records),
-    )
-    return replace(plan, gate=today if begun else today.as_strict_as(plan.gate))
-
-
-def _records_of_begun(plan: Plan, state: State) -> KnownApprovals:
-    """Return the approvals on record, including those that still cover removals of a plan that was begun."""
-    found, owns = state.approvals(), state.facts().owns_activity_types
-    rows = state.get(loss.key for each in found if each.plan == plan.id for loss in each.covers)
-    return records_of_plan(found, plan.id, rows, owns_activity_types=owns)
-
-
-def _unfinished(difference: Difference) -> Difference:
-    """Return the difference without removals that the begun run already made in the row."""
-    change, row = difference.change, difference.row
-    if row is None:
-        return difference
-    keywords = tuple(each for each in change.keywords_deleted if each in row.body.keywords)
-    metadata = tuple(name for name in change.metadata_deleted if name in row.body.metadata)
-    return Difference(replace(change, keywords_deleted=keywords, metadata_deleted=metadata), row)
-
-
-def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
-    former = Key(change.key.kind, change.previously) if change.previously else change.key
-    return rows.get(change.key) or rows.get(former)
-
-
-def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
-    """Return the rows that a plan writes, and the groups of rows that it must know completely."""
-    keys = {change.key for change in plan.changes}
-    keys |= {former for change in plan.changes for former in change.formers}
-    keys |= {effect.key for effect in plan.effects()}
-    keys |= {key for call in plan.calls() for item in call.items for key in item.needs}
-    renamed = [c.previously for c in plan.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]
-    rows = {**state.get(keys), **{row.key: row for row in _grouped(plan, state)}}
-    return {**rows, **{row.key: row for row in state.members(renamed)}} if renamed else rows
-
-
-def _grouped(plan: Plan, state: State) -> Iterator[Recorded]:
-    """Yield rows of which a plan must know all: activity types if it sweeps, members of categories that it deletes."""
-    if plan.sweep is not None:
-        yield from (row for row in state.rows(Kind.ACTIVITY_TYPE) if may_be_held(row))
-    going = [c.key.name for c in plan.changes if c.key.kind is Kind.CATEGORY and c.action.word == "delete"]
-    if going:
-        yield from state.members(going)
+        removals = Gate()
+    else:
+        totals = totals_of_contents(state.contents())
+        is_of_data = loses_rows_of_data(made.changes, rows)
+        removals = gate(
+            again.differences,
+            {row.key: row for row in state.rows()} if is_of_data else rows,
+            options.limits,
+            None,
+            sweep=made.sweep,
+            owner=made.basis.owner,
+            lines=plan.gate.lines,
+            records=StateRecords(
+                None if is_of_data else lambda: totals, lambda: recent_losses(state, now), lambda: records_of(found)
+            ),
+        )
+        removals = removals if begun else removals.with_sources_of(plan.gate)
+    if begun:
+        return replace(made, gate=with_rules(removals, (), tuple(going_on(found, plan.id))))
+    judgement = judgement_of(options.rule_set, again.differences, rows, plan.summary)
+    units, goes_on = units_of_judgement(judgement, again.differences, lambda: records_of(found), plan.basis)
+    names = {unit.id for unit in (*units, *goes_on)}
+    units += (unit for unit in rule_units(plan.gate) if unit.id not in names)
+    earlier = frozenset(plan.diagnostics)
+    more = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in earlier)
+    return replace(made, gate=with_rules(removals, units, goes_on), diagnostics=(*plan.diagnostics, *more))

@@ -209,17 +209,16 @@ class ApplyRun:
             if self.members_renamed:
                 self._record_members({effect.former for attempt in calls.values() for effect in attempt.effects})
 
-    def announce(self, plan: Plan, done: Container[str]) -> None:
+    def announce(self, plan: Plan) -> None:
         """Announce all calls to the state before the first is sent, for a state that publishes its journal rarely."""
-        self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan, done)), tuple(self.members_renamed)))
+        self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan)), tuple(self.members_renamed)))
 
-    def _attempts_of(self, plan: Plan, done: Container[str]) -> Iterator[tuple[str, Attempt]]:
+    def _attempts_of(self, plan: Plan) -> Iterator[tuple[str, Attempt]]:
         uploads = plan.sweep.uploads if plan.sweep else ()
         survivors = tuple(item.key.name for call in uploads for item in call.items)
         for call in plan.calls():
-            if call.id not in done:
-                codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
-                yield call.id, self._attempt(OPERATIONS[call.operation], call.items, codes)
+            codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
+            yield call.id, self._attempt(OPERATIONS[call.operation], call.items, codes)
 
     def _attempt(self, operation: Operation, items: Sequence[Item], survivors: tuple[str, ...]) -> Attempt:
         return Attempt(operation.id, effects_of(items), self._ids_of(operation, items), survivors)

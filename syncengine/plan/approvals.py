@@ -15,8 +15,8 @@ from msgspec import Struct
 from syncengine.document.digest import sha256_of
 from syncengine.plan.losses import SWEEP, SWEPT, Loss
 from syncengine.plan.units import UnitName
-from syncengine.resource import Key, Recorded
-from syncengine.state.losses import ApprovalRecord, is_settled
+from syncengine.resource import Key
+from syncengine.state.losses import ApprovalRecord
 
 DIGITS, EARLIER_DIGITS = 20, 12
 """The number of digits in an approval's hash, and in the approvals of whole plans that earlier versions printed."""
@@ -56,26 +56,6 @@ def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
     found = list(found)
     spent = {each.text: each for each in found if each.used is not None or each.remaining != each.covers}
     return KnownApprovals(spent, _by_thing(found, lambda each: each.remaining if each.used is None else ()))
-
-
-def records_of_plan(
-    found: Iterable[ApprovalRecord], plan: str, rows: Mapping[Key, Recorded], *, owns_activity_types: bool
-) -> KnownApprovals:
-    """Sort recorded approvals by use, for an apply that resumes the saved plan `plan`: its removals stay approved."""
-    found = list(found)
-
-    def covers(each: ApprovalRecord) -> Iterable[Loss]:
-        rest = each.remaining if each.used is None else ()
-        if each.plan != plan:
-            return rest
-        done = (
-            loss
-            for loss in each.covers
-            if is_settled(loss, rows.get(loss.key), owns_activity_types=owns_activity_types)
-        )
-        return (*rest, *done)
-
-    return KnownApprovals(records_of(found).spent, _by_thing(found, covers))
 
 
 def _by_thing(

@@ -23,10 +23,10 @@ from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
+from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate
 from syncengine.plan.judgement import Judgement, judgement_of, units_of_judgement
-from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
@@ -37,7 +37,7 @@ from syncengine.plan.sweep import Sweep, is_type, sweep_of
 from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
 from syncengine.state.codec import ABSENT, digest
 
 
@@ -105,6 +105,7 @@ def plan_to(
     whole = judge(*everything)
     return replace(
         result,
+        inputs=_inputs(target, desired.removed, options, result),
         summary=summary,
         gate=whole,
         compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
@@ -179,17 +180,16 @@ def derived(
     basis: Basis,
     reasserts: bool,
     sweeps_anyway: Callable[[Diff], bool],
-    same: Callable[[Change], Change] = itself,
 ) -> tuple[Plan, Diff]:
     """Return the plan that follows from the aim, without gate and diagnostics, and its differences.
 
-    `rows` are the `recorded` rows, with reasserted ones put in doubt. `same` is passed to `diff`.
+    `rows` are the `recorded` rows, with reasserted ones put in doubt.
     """
-    delta = diff(rows, target, same)
+    delta = diff(rows, target)
     sweeps = sweeps_anyway(delta)
     if sweeps and target.swept_along:
         target.leaving |= target.swept_along
-        delta = diff(rows, target, same)
+        delta = diff(rows, target)
     delta = _with_reasons(delta, recorded) if reasserts else delta
     numbers = count(1)
     stages = stages_of(delta.differences, target, numbers)
@@ -308,6 +308,26 @@ def _prior(
 
 
 _KEY = attrgetter("key")
+
+
+def _inputs(target: Aim, removed: Mapping[Key, Removed], options: Options, result: Plan) -> PlanInputs:
+    """Return the inputs that decide the plan's changes: those about rows that it touches, and all types in a sweep.
+
+    A former name that is gone needs the resource that took it over, even if that has no change of its own.
+    """
+    prior, sweeps = result.prior, result.sweep is not None
+
+    def decides(resource: Resource) -> bool:
+        key = resource.key
+        is_swept = sweeps and is_type(key)
+        return is_swept or key in prior or any(Key(key.kind, name) in prior for name in resource.previously)
+
+    return PlanInputs(
+        options.rules,
+        tuple(filter(decides, target.desired.values())),
+        tuple(line for key, line in removed.items() if key in prior),
+        tuple((each.key, each.source) for each in result.records if each.source and each.key not in prior),
+    )
 
 
 def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:

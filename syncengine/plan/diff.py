@@ -201,16 +201,8 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 }
 
 
-def itself(change: Change) -> Change:
-    """Return the change unaltered."""
-    return change
-
-
-def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
-    """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5).
-
-    `same` maps a change to an equal one that is already in memory, or to itself.
-    """
+def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
+    """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5)."""
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)
@@ -219,14 +211,14 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
         if key.kind is Kind.TAG and key not in recorded and key not in aim.renames:  # as most are in a large plan
             new = appearance(key, resource.body, resource.source)
             new = replace(new, fields=(*new.fields, OUTSIDE)) if resource.outside else new
-            differences.append(Difference(same(new), None, resource))
+            differences.append(Difference(new, None, resource))
             continue
         row = row_to_compare(key, recorded, aim.renames)
         formers = [recorded[former] for former in aim.renames.get(key, ())]
         change, record, remarks = _compare(row, recorded.get(key), resource, formers)
         notes += remarks
         if change is not None:
-            differences.append(Difference(same(change), row or recorded.get(key), resource))
+            differences.append(Difference(change, row or recorded.get(key), resource))
         else:
             unchanged += 1
         if record is not None:

@@ -43,6 +43,7 @@ from syncengine.plan.sweep import Sweep
 from syncengine.plan.units import (
     REMOVED,
     RULE,
+    SOURCE,
     Division,
     UnitInputs,
     UnitName,
@@ -138,8 +139,7 @@ class Gate(Struct, frozen=True, gc=False):
 
     `approve` is the approval of all losses when the gate is tripped. `units` divide the losses; `begun` are units that
     continue under an approval of an earlier run. `lines` are the tags that lines under `removed:` approve. `whole` is
-    the approval of everything, even when none is needed. `claim` is the gate of a saved plan, which stays as strict as
-    it was.
+    the approval of everything, even when none is needed.
     """
 
     tripped: bool = False
@@ -152,7 +152,6 @@ class Gate(Struct, frozen=True, gc=False):
     totals: tuple[Total, ...] = ()
     lines: tuple[Key, ...] = ()
     whole: str = ""
-    claim: Gate | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -188,15 +187,14 @@ class Gate(Struct, frozen=True, gc=False):
         """Return the gate in the form of a saved plan, without approvals and losses."""
         bare = self.with_approvals(()) if any(unit.approved for unit in self.units) else self
         units, begun = (tuple(replace(unit, losses=()) for unit in some) for some in (bare.units, bare.begun))
-        return replace(bare, units=units, begun=begun, claim=None)
+        return replace(bare, units=units, begun=begun)
 
-    def as_strict_as(self, claim: Gate) -> Gate:
-        """Return this gate, made to ask for approval also wherever `claim`, the gate of a saved plan, asks for it."""
+    def with_sources_of(self, saved: Gate) -> Gate:
+        """Return this gate with the units of a saved gate for sources that shrank, which only manifests can tell."""
         own = {unit.id for unit in self.units}
-        more = tuple(unit for unit in claim.units if unit.id not in own)
-        whole = {"tripped": self.tripped or claim.tripped, "approve": self.whole if claim.tripped else self.approve}
-        both = replace(self, units=(*self.units, *more), claim=claim, **whole)
-        return replace(both, reasons=(*dict.fromkeys((*claim.reasons, *self.reasons)),)).with_approvals(())
+        more = tuple(unit for unit in saved.units if unit.kind == SOURCE and unit.asks and unit.id not in own)
+        both = replace(self, units=(*self.units, *more), tripped=True, approve=self.whole) if more else self
+        return both.with_approvals(())
 
 
 Approvals = Mapping[UnitName, Approval | None]
@@ -205,7 +203,7 @@ Approvals = Mapping[UnitName, Approval | None]
 
 def judged(gate: Gate, approvals: Approvals, whole: Approval | None) -> Gate:
     """Return the gate with each unit marked as approved, open or neither."""
-    ask = open_units(gate, approvals) | (open_units(gate.claim, approvals) if gate.claim is not None else set())
+    ask = open_units(gate, approvals)
     units = tuple(replace(each, approved=approvals.get(each.id), is_open=each.id in ask) for each in gate.units)
     approved = whole
     if gate.tripped and not ask and approved is None:
@@ -242,12 +240,11 @@ class _Sums:
 
 
 def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
-    """Return the reasons to ask for more approvals, including those of a saved plan's claim."""
+    """Return the reasons to ask for more approvals."""
     sums = _Sums(gate, {name for name, approval in approvals.items() if approval is not None})
     reasons = [reason for total in gate.totals if (reason := sums.excess(total))]
     reasons += [reason for unit in gate.units if approvals.get(unit.id) is None for reason in unit.reasons]
-    more = _reasons(gate.claim, approvals) if gate.claim is not None else ()
-    return tuple(dict.fromkeys((*more, *reasons)))
+    return tuple(dict.fromkeys(reasons))
 
 
 class StateRecords(NamedTuple):

@@ -24,7 +24,7 @@ from syncengine.manifest.visibility_lints import visible_pairs
 from syncengine.plan.build import plan
 from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.judgement import judgement_of
-from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary
 from syncengine.plan.provenance import template_of
 from syncengine.plan.shrinking import SHRINKS
 from syncengine.project.load import levelled
@@ -99,7 +99,20 @@ def _nothing(baseline: Settled, options: Options, basis: Basis) -> Plan:
     """Return the plan when nothing changed. Only rules for the plan as a whole can find fault with it."""
     summary = Summary(unchanged=baseline.desired)
     found = (*baseline.diagnostics, *judgement_of(options.rule_set, (), {}, summary).diagnostics)
-    return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=found, sources=baseline.sources, is_whole=True)
+    inputs = PlanInputs(options.rules)
+    return Plan(
+        basis,
+        summary,
+        Gate(),
+        None,
+        (),
+        (),
+        (),
+        diagnostics=found,
+        sources=baseline.sources,
+        is_whole=True,
+        inputs=inputs,
+    )
 
 
 def _read_after(

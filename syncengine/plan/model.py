@@ -22,7 +22,7 @@ from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
 from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.schema import Level, Limit
-from syncengine.resource import Key
+from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
 from syncengine.state.refusals import NO_REFUSALS, QuarantineRecord, Refusal
 
@@ -162,6 +162,20 @@ class Options(Struct, frozen=True, gc=False):
     redo: bool = False
 
 
+class PlanInputs(Struct, frozen=True, gc=False):
+    """The inputs that decide a plan's changes, from which a saved plan is planned again (docs/planning.md 6).
+
+    `desired` are the resources that the plan brings about or compares, as selected, and `removed` the lines about what
+    leaves. `places` are new places of unchanged resources. Of `rules`, whether tags can be deleted is not kept: the
+    service's endpoints of today decide that.
+    """
+
+    rules: Rules = Rules()
+    desired: tuple[Resource, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    places: tuple[tuple[Key, Source], ...] = ()
+
+
 class Undo(Struct, frozen=True, gc=False):
     """The run that a plan undoes (docs/undo.md), and its commit.
 
@@ -204,6 +218,7 @@ class Plan(Struct, frozen=True, gc=False):
     wholes: Mapping[Key, Item] = field(default_factory=dict)
     prior: Mapping[Key, str] = field(default_factory=dict)
     reasserts: bool = False
+    inputs: PlanInputs = PlanInputs()
     compared: Base | UnsetType = UNSET
     diagnostics: tuple[Diagnostic, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)

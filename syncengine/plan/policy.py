@@ -6,7 +6,7 @@ This first step of planning makes the decisions. The later steps only work out t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -50,7 +50,8 @@ from syncengine.resource import (
 class _Judgement:
     """The inputs of the decision, and the aim in the making.
 
-    `taken_over` maps each recorded key that a rename replaces to its new key.
+    `taken_over` maps each recorded key that a rename replaces to its new key. `may_leave` are the only rows to remove,
+    or `None` for all that no manifest declares.
     """
 
     recorded: Mapping[Key, Recorded]
@@ -59,12 +60,17 @@ class _Judgement:
     rules: Rules
     scope: Scope
     before: Mapping[Key, Recorded]
+    may_leave: Container[Key] | None = None
     aim: Aim = field(default_factory=Aim)
     taken_over: dict[Key, Key] = field(default_factory=dict)
 
     def unwanted(self, kind: Kind) -> list[Recorded]:
         """Return the recorded rows of `kind` that no manifest declares and that the service may hold."""
         return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
+
+    def going(self, kind: Kind) -> list[Recorded]:
+        """Return the unwanted rows that this plan may remove."""
+        return [row for row in self.unwanted(kind) if self.may_leave is None or row.key in self.may_leave]
 
     def note(self, row: Recorded, kind: str, message: str) -> None:
         self.aim.notes.append(Note(row.key, kind, message, row.source))
@@ -84,12 +90,14 @@ def aim(
     scope: Scope,
     quarantined: Iterable[Key] = (),
     before: Mapping[Key, Recorded] | None = None,
+    may_leave: Container[Key] | None = None,
 ) -> Aim:
     """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected and never raised.
 
-    `before` are the rows without the doubts that only this plan has, if it has any.
+    `before` are the rows without the doubts that only this plan has, if it has any. `may_leave` are the rows that a
+    part of a plan removes: what else `desired` does not have stays as it is.
     """
-    judgement = _Judgement(recorded, desired, statements, rules, scope, before or recorded)
+    judgement = _Judgement(recorded, desired, statements, rules, scope, before or recorded, may_leave)
     _find_renames(judgement)
     _set_aside(judgement, quarantined)
     _choose_wanted(judgement)
@@ -237,7 +245,7 @@ def _is_cleared(name: str, desired: Body) -> bool:
 
 
 def _judge_categories(j: _Judgement) -> None:
-    rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
+    rows = {r.key: r for r in j.going(Kind.CATEGORY) if r.key not in j.taken_over}
     # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
@@ -248,9 +256,11 @@ def _judge_categories(j: _Judgement) -> None:
     if not rows:
         return
     members = members_of(j.recorded, rows)
-    elsewhere = _in_an_unknown_category(j) if any(row.server_id is None for row in rows.values()) else None
+    # A part of a plan does not have the ids of all categories: its apply asks this of all rows (`apply.guards`).
+    asks = j.may_leave is None and any(row.server_id is None for row in rows.values())
+    elsewhere = in_an_unknown_category(j.recorded, j.desired) if asks else None
     ids = Counter(row.server_id for row in rows.values() if row.server_id)
-    for key, row in rows.items():
+    for key, row in sorted(rows.items()):  # a tag that may be in two goes with the same one in any order of rows
         if row.status is Status.RELEASED:  # a run decided that it stays, whatever else about it is in doubt
             continue
         if row.server_id is None and elsewhere is not None:
@@ -277,12 +287,12 @@ def _note_possible_members(j: _Judgement) -> None:
         j.note(j.recorded[category], "sent-again", message)
 
 
-def _in_an_unknown_category(j: _Judgement) -> Key | None:
+def in_an_unknown_category(recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource]) -> Key | None:
     """Return a tag whose category is known only by an unrecorded id, or `None`."""
-    ids = {f"id/{row.server_id}" for row in j.recorded.values() if row.server_id}
-    recorded = ((r.key, r.category_references()) for r in j.recorded.values() if may_be_held(r))
-    desired = ((key, category_references(resource.body.fields)) for key, resource in j.desired.items())
-    for key, references in chain(recorded, desired):
+    ids = {f"id/{row.server_id}" for row in recorded.values() if row.server_id}
+    of_rows = ((r.key, r.category_references()) for r in recorded.values() if may_be_held(r))
+    of_resources = ((key, category_references(resource.body.fields)) for key, resource in desired.items())
+    for key, references in chain(of_rows, of_resources):
         if key.kind is Kind.TAG and any(ref.startswith("id/") and ref not in ids for ref in references):
             return key
     return None
@@ -421,6 +431,8 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     """Return whether an activity type that no manifest declares stays on the service, and add a note about it."""
     if not j.scope.selects((row.key, row.source)) or row.key in j.aim.aside:
         return True
+    if j.may_leave is not None and row.key not in j.may_leave:
+        return True
     if row.protect:
         j.keep(row, "it is protected; to remove it, first apply `protect: false`")
     elif j.rules.activity_types is Ownership.ADDITIVE:
@@ -440,7 +452,7 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
 
 def _judge_tags(j: _Judgement) -> None:
     renamed = j.taken_over
-    for row in j.unwanted(Kind.TAG):
+    for row in j.going(Kind.TAG):
         if row.key in j.aim.leaving or row.key in j.aim.aside:
             continue
         if row.key in renamed:

@@ -25,22 +25,6 @@ NAMED = 5
 """The number of changes that a unit's reason names."""
 
 
-def without_rules(gate: Gate) -> Gate:
-    """Return the gate of removals alone, without the units of rules."""
-    rules = [unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE]
-    if not rules:
-        return gate
-    reasons = {reason for unit in rules for reason in unit.reasons}
-    units = tuple(unit for unit in gate.units if unit.kind != RULE)
-    return replace(
-        gate,
-        units=units,
-        begun=tuple(unit for unit in gate.begun if unit.kind != RULE),
-        reasons=tuple(reason for reason in gate.reasons if reason not in reasons),
-        tripped=gate.tripped and any(unit.is_open for unit in units),
-    )
-
-
 def rule_units(gate: Gate) -> tuple[Unit, ...]:
     """Return the units of rules that need an approval or have one."""
     return tuple(unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE)

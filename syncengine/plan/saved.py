@@ -1,8 +1,8 @@
 """Save plans to files and load them. Applying a saved plan needs no manifest (docs/planning.md 6).
 
-The file has the machine format of docs/formats.md with two more members: `execution` has the plan's parts (`packed`),
-one per line, and `digest` covers the whole file before it. Files are written and read line by line. A digest proves no
-author, so the content of a file is checked against the state when it is applied (`consistency`).
+The file has the machine format of docs/formats.md with two more members: `execution` has what the plan was made of and
+what it shows, in parts on a line each, and `digest` covers the whole file before it. A digest proves no author, so the
+plan is made again from its inputs when it is applied (`replan`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -22,13 +22,15 @@ from msgspec.structs import replace
 from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
+from syncengine.plan.calls import Call
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan, Tree
-from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
-from syncengine.plan.saved_aim import inconsistent
+from syncengine.plan.replan import inconsistent
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import refuse_missing
+from syncengine.resource import Key, Removed, Resource, Source
 
+T = TypeVar("T")
 FORMAT = "syncengine.plan/v1"
 START = f'{{"format":"{FORMAT}",'.encode()
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
@@ -36,13 +38,15 @@ CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 DIGEST, END = b',"digest":"', b'"}\n'
 WHOLE = re.compile(rb',"digest":"[0-9a-f]{64}"\}\s*$')
 """The end of a file that is not cut short."""
-BEFORE = b',"execution":{'
-"""The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 BLOCK = 1 << 20
 """The number of bytes that are searched at once."""
 CHANGES_AT_ONCE = 200
 """The number of changes that are encoded together. A plan may have very many small ones."""
+PART = 500
+"""The largest number of changes, resources or digests on one line, so that reading needs little memory for a line."""
+NO_CALL = Call("", "", ())
+"""What a saved sweep has in place of its completion."""
 TAIL = 200
 """The number of bytes at the end of a file that show whether it is whole."""
 SEAL = 20
@@ -56,10 +60,23 @@ class Shown(NamedTuple):
     changes: Callable[[Plan], Callable[[Change], object]]
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v5"):
-    """The first part in the file, with the plan's head."""
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v6"):
+    """The first line of what is executed, with the plan but for its parts."""
 
     plan: Plan
+
+
+class PlanPart(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A line with some of a plan's changes, each with the digest of the row that it is based on, or of its inputs.
+
+    `prior` are the digests of other rows.
+    """
+
+    changes: tuple[tuple[Change, str | None], ...] = ()
+    desired: tuple[Resource, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    places: tuple[tuple[Key, Source], ...] = ()
+    prior: tuple[tuple[Key, str], ...] = ()
 
 
 class Printed(msgspec.Struct):
@@ -85,11 +102,10 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
 class _File:
     """The content of a plan's file. `id` is set once all `pieces` were consumed."""
 
-    def __init__(self, plan: Plan, display: Shown, follows: Iterable[bool] | None = None) -> None:
+    def __init__(self, plan: Plan, display: Shown) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None), gate=plan.gate.bare())
         self._name = plan.id
         self._shown = display
-        self._follows = follows
         self.id = ""
 
     def pieces(self) -> Iterator[bytes]:
@@ -110,7 +126,44 @@ class _File:
         yield CHANGES
         yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), CHANGES_AT_ONCE)
         yield EXECUTION
-        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)))
+        yield from _lines(chain((Header(_head_of(self._plan)),), _parts_of(self._plan)))
+
+
+def _head_of(plan: Plan) -> Plan:
+    """Return the plan without its parts and without calls, which follow from its inputs (`replan`)."""
+    sweep = plan.sweep and replace(plan.sweep, uploads=(), complete=NO_CALL, needs=())
+    inputs = replace(plan.inputs, desired=(), removed=(), places=())
+    return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={}, sweep=sweep, inputs=inputs)
+
+
+def _parts_of(plan: Plan) -> Iterator[PlanPart]:
+    inputs, keys = plan.inputs, {change.key for change in plan.changes}
+    yield from (PlanPart(changes=some) for some in _some((each, plan.prior.get(each.key)) for each in plan.changes))
+    yield from (PlanPart(desired=some) for some in _some(inputs.desired))
+    yield from (PlanPart(removed=some) for some in _some(inputs.removed))
+    yield from (PlanPart(places=some) for some in _some(inputs.places))
+    yield from (PlanPart(prior=some) for some in _some(each for each in plan.prior.items() if each[0] not in keys))
+
+
+def _joined(head: Plan, parts: Iterable[PlanPart]) -> Plan:
+    changes: list[Change] = []
+    prior: dict[Key, str] = {}
+    desired, removed, places = list[Resource](), list[Removed](), list[tuple[Key, Source]]()
+    for part in parts:
+        changes += (change for change, _ in part.changes)
+        prior |= {change.key: digest for change, digest in part.changes if digest is not None}
+        prior |= dict(part.prior)
+        desired += part.desired
+        removed += part.removed
+        places += part.places
+    inputs = head.inputs and replace(head.inputs, desired=tuple(desired), removed=tuple(removed), places=tuple(places))
+    return replace(head, changes=tuple(changes), prior=prior, inputs=inputs)
+
+
+def _some(values: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    rest = iter(values)
+    while some := tuple(islice(rest, PART)):
+        yield some
 
 
 def _lines(values: Iterable[object], at_once: int = 1) -> Iterator[bytes]:
@@ -141,7 +194,7 @@ def load(path: Path, display: Shown) -> Plan:
     with no_collection(), _opened(path) as file:
         start = _start_of_execution(file)
         if start is None:
-            raise _of_before(path)
+            raise _none(path)
         try:
             plan = _as_written(path, file, start, display)
         except SyncengineError:
@@ -208,16 +261,9 @@ def _is_sealed(whole: bytes) -> bool:
     return digest.decode("ascii", "replace") == sha256_of(content)
 
 
-def _of_before(path: Path) -> SyncengineError:
-    """Return the error for a file without parts on lines of their own, such as a plan in the earlier format."""
-    whole = path.read_bytes().rstrip()
-    if BEFORE not in whole:
-        return _none(path, whole)
-    return _of_another_version(path) if _is_sealed(whole) else _changed(path)
-
-
-def _none(path: Path, whole: bytes) -> SyncengineError:
+def _none(path: Path) -> SyncengineError:
     """Return the error for a file that `save` did not write."""
+    whole = path.read_bytes().rstrip()
     if not whole:
         return _unfit(f"{path} is empty: the command that writes it may have been stopped early")
     try:
@@ -239,18 +285,18 @@ def _as_written(path: Path, file: BufferedReader, start: int, display: Shown) ->
     Raise `SyncengineError` for any other file.
     """
     try:
-        plan, follows = _executed(file, start)
+        plan = _executed(file, start)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
-    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display, follows)
+    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
     file.seek(0)
     if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
         raise inconsistent(f"{path} shows other changes than it would apply")
     return plan
 
 
-def _executed(file: BufferedReader, start: int) -> tuple[Plan, list[bool]]:
-    """Return the plan that the parts from `start` on make, and for each change whether it follows from an upsert."""
+def _executed(file: BufferedReader, start: int) -> Plan:
+    """Return the plan that the parts from `start` on make."""
     decoder, line = msgspec.json.Decoder(PlanPart), b""
 
     def parts() -> Iterator[PlanPart]:
@@ -262,9 +308,9 @@ def _executed(file: BufferedReader, start: int) -> tuple[Plan, list[bool]]:
 
     file.seek(start)
     header = msgspec.json.decode(file.readline().removesuffix(b",\n"), type=Header)
-    plan, follows = restored(header.plan, parts())
+    plan = _joined(header.plan, parts())
     id = msgspec.json.decode(line.removeprefix(ID[1:]).partition(DIGEST)[0], type=str)
-    return replace(plan, basis=replace(plan.basis, id=id)), follows
+    return replace(plan, basis=replace(plan.basis, id=id))
 
 
 def _changed(path: Path) -> SyncengineError:

@@ -16,7 +16,7 @@ from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.gate import StateRecords
-from syncengine.plan.model import Basis, Options, Plan, QuarantineUse, Undo
+from syncengine.plan.model import Basis, Options, Plan, PlanInputs, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.recent_losses import recent_losses
@@ -94,7 +94,8 @@ def plan_back(
     )
     left_out = tuple(sorted(map(str, target.left_out)))
     quarantine = QuarantineUse(tuple(aside)) if aside else UNSET
-    return replace(draft, undo=replace(undo, left_out=left_out), is_whole=False, quarantine=quarantine)
+    undo = replace(undo, left_out=left_out)
+    return replace(draft, undo=undo, is_whole=False, quarantine=quarantine, inputs=PlanInputs())
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec.structs import replace as replaced
 
-from syncengine.apply import applier, report
+from syncengine.apply import applier, guards, report
 from syncengine.apply.events import Event, Remark
-from syncengine.apply.guards import refuse_changed, refuse_elsewhere, refuse_inconsistent, with_gate_of_today
+from syncengine.apply.guards import refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
 from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.report_builder import Chronicle
@@ -494,7 +494,7 @@ class House:
             planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
-        refuse_inconsistent(planned, self.state, manifest.rules, LIMITS)  # no honest plan contradicts itself
+        self._again(planned, manifest.rules)  # no honest plan contradicts itself
         planned = replaced(planned, gate=planned.gate.with_approvals(self.approvals.at_hand()))
         if planned.gate.is_closed and not approves:
             return Ending(planned, asked=True)
@@ -523,7 +523,6 @@ class House:
     ) -> Ending:
         """Take back a run, or a part of it, with whatever approval that needs."""
         planned = self.planned_undo(run, forced=forced, targets=targets)
-        refuse_inconsistent(planned, self.state, Rules(deletes_tags=True), LIMITS)
         planned = self.approvals.give(planned)
         self._manifest = Manifest()
         let_go = [note.key for note in planned.notes if note.kind == KEPT]
@@ -554,9 +553,20 @@ class House:
             refuse_changed(ending.plan, self.state)
         except StalePlan:
             return None
-        resumed = with_gate_of_today(ending.plan, self.state, LIMITS, 0.0)
+        undo = ending.plan.undo or None
+        if undo:
+            again = self.planned_undo(undo.run, forced=undo.forced, targets=undo.targets)
+            resumed = guards.undone_again(ending.plan, again, self.state)
+        else:
+            resumed = self._again(ending.plan, Rules(deletes_tags=True))
+        guards.refuse_more_than_rest(ending.plan, resumed, self.state)
         assert not resumed.gate.is_closed, "a killed run goes on without a new approval"
         return self._perform(resumed, Clockwork())
+
+    def _again(self, saved: Plan, rules: Rules) -> Plan:
+        """The saved plan, planned again from what it holds."""
+        again = guards.planned_again(saved, self.state, deletes_tags=rules.deletes_tags)
+        return guards.with_gate_of_today(saved, again, self.state, Options(rules, LIMITS), 0.0)
 
     def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
         self._plan = planned

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from syncengine.apply import guards
 from syncengine.document.digest import sha256_of
 from syncengine.errors import SyncengineError
-from syncengine.plan.calls import Item
-from syncengine.plan.consistency import Present, prove
-from syncengine.plan.gate import Gate, JudgedRows
-from syncengine.plan.model import Plan
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan, PlanInputs
 from syncengine.plan.planner import options_of
+from syncengine.plan.replan import planned_again
 from syncengine.plan.request import PlanRequest
-from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, SEAL, load, save
+from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, NO_CALL, SEAL, load, save
 from syncengine.project.model import Project as Settings
 from syncengine.render.json import SHOWN
 from syncengine.resource import Key
@@ -43,19 +42,19 @@ FAMILIES = (
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+    """What a file executes of a plan, as JSON takes it: what is looked up by key is a list of pairs."""
 
     plan: Plan
-    wholes: tuple[tuple[Key, Item], ...]
     prior: tuple[tuple[Key, str], ...]
 
     @classmethod
     def of(cls, plan: Plan) -> Listed:
-        listed = replace(plan, wholes={}, prior={})
-        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
+        bare = replace(plan, stages=(), records=(), wholes={}, prior={})
+        sweep = bare.sweep and replace(bare.sweep, uploads=(), complete=NO_CALL, needs=())
+        return cls(replace(bare, sweep=sweep), tuple(plan.prior.items()))
 
     def restored(self) -> Plan:
-        return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
+        return replace(self.plan, prior=dict(self.prior))
 
 
 def rewritten(value: Any) -> Iterator[Any]:
@@ -93,17 +92,25 @@ def others(value: Any) -> Iterator[Any]:
 def sent_and_shown(plan: Plan) -> Any:
     """All that a plan does and all that it says of that; no places, ids, times and words that decide nothing, nor what
     is protected from now on: lifting that removes nothing, and what does is another plan with a gate of its own."""
-    execution = msgspec.to_builtins(Listed.of(replace(plan, basis=replace(plan.basis, id=""))))
-    execution.pop("prior")
-    said = execution["plan"]
-    harmless = {"notes", "diagnostics", "basis", "is_whole", "sources"}
+    prior, wholes = plan.prior, plan.wholes
+    said = msgspec.to_builtins(
+        replace(plan, basis=replace(plan.basis, id=""), prior={}, wholes={}, inputs=PlanInputs())
+    )
+    harmless = {"notes", "diagnostics", "basis", "is_whole", "sources", "prior", "wholes", "gate"}
     kept = {name: part for name, part in said.items() if name not in harmless}
     kept["summary"] = {name: count for name, count in kept["summary"].items() if name not in ("unchanged", "kept")}
-    kept["gate"] = {name: part for name, part in kept["gate"].items() if name in ("tripped", "approve", "whole")}
-    kept["units"] = [[unit[name] for name in ("kind", "name", "count", "approve")] for unit in said["gate"]["units"]]
     records = [{**record, "protect": None, "source": None} for record in kept["records"]]
     kept["records"] = sorted((r for r in records if any(part for name, part in r.items() if name != "key")), key=str)
-    return without({**execution, "plan": kept, "wholes": sorted(execution["wholes"])}, ("source", "reason", "protect"))
+    kept["wholes"] = sorted(map(msgspec.to_builtins, wholes.items()), key=str)
+    kept["rows"] = sorted(map(str, prior))
+    return in_order(without(kept, ("source", "reason", "protect")))
+
+
+def in_order(value: Any) -> Any:
+    """A value whose lists have an order of their own: which comes first in a batch decides nothing."""
+    if isinstance(value, dict):
+        return {name: in_order(inner) for name, inner in value.items()}
+    return sorted(map(in_order, value), key=str) if isinstance(value, list) else value
 
 
 def differing(true: Any, other: Any, place: str = "") -> Iterator[str]:
@@ -132,11 +139,16 @@ def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
         plan = load(file, SHOWN)
         guards.refuse_elsewhere(plan, state, settings.base_url())
         guards.refuse_changed(plan, state)
-        guards.refuse_inconsistent(plan, state, options.rules, options.limits)
+        again = guards.planned_again(plan, state, deletes_tags=options.rules.deletes_tags)
+        return guards.with_gate_of_today(plan, again, state, options, 0.0)
     except SyncengineError as error:
         assert error.code in ("plan-file", "plan-inconsistent", "stale-plan", "other-service"), error
         return None
-    return plan
+
+
+def asking(plan: Plan) -> set[str]:
+    """The units that ask."""
+    return {str(unit.id) for unit in plan.gate.units if unit.is_open}
 
 
 @pytest.fixture
@@ -160,13 +172,14 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
     """The forger computes digest and id anew and shows what fits his plan; what is still taken does and shows the
     same. Nearly all is refused."""
     file = tmp_path / "forged.plan"
-    true = sent_and_shown(planned)
     tried = taken = 0
     harm: list[str] = []
     settings = estate.project.loaded()
     with open_state(settings.state, write=False) as state:
         save(planned, SHOWN, file)
-        assert is_accepted(settings, file, state), "the plan itself"
+        honest = is_accepted(settings, file, state)
+        assert honest, "the plan itself"
+        true, asks = sent_and_shown(honest), asking(honest)
         for forged in rewritten(json.loads(msgspec.json.encode(Listed.of(planned)))):
             try:
                 plan = msgspec.convert(forged, Listed).restored()
@@ -177,9 +190,10 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
             if (accepted := is_accepted(settings, file, state)) is not None:
                 taken += 1
                 harm += list(differing(true, sent_and_shown(accepted)))
+                harm += [f"{unit} no longer asks" for unit in asks - asking(accepted)]
     assert harm == [], "\n".join(harm)
     assert tried > 1000
-    assert taken < tried / 2
+    assert tried - taken > 500, "most of the rest is about places, words and the gate of then"
 
 
 def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: Plan, tmp_path: Path) -> None:
@@ -201,10 +215,11 @@ def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: 
 
 
 def test_a_plan_is_read_as_it_was_written(planned: Plan, tmp_path: Path) -> None:
-    """In parts, all of it: changes that are not written follow from their calls."""
+    """In parts, all of it but the calls, which follow when it is applied."""
     written = save(planned, SHOWN, tmp_path / "saved.plan")
-    assert load(tmp_path / "saved.plan", SHOWN) == written
-    assert replace(written, basis=planned.basis) == replace(planned, gate=planned.gate.bare())
+    read = load(tmp_path / "saved.plan", SHOWN)
+    assert (read.id, read.prior, Listed.of(read)) == (written.id, written.prior, Listed.of(written))
+    assert not [*read.calls()] or [call.items for call in read.calls()] == [()]
 
 
 def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Path) -> None:
@@ -221,7 +236,7 @@ def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Pa
                 file.write_bytes(sealed(shown + EXECUTION + b",\n".join(forged), planned.id))
                 accepted = is_accepted(settings, file, state)
                 assert accepted is None or forged == lines, line
-    assert len(lines) > 10
+    assert len(lines) == 5, "the head, changes, resources, lines and rows"
 
 
 def as_file(shown: Any, execution: bytes, name: str) -> bytes:
@@ -258,36 +273,47 @@ def forged(project: Project, plan: Plan) -> Any:
 
 
 def test_a_gate_that_was_opened_in_the_file_is_judged_again(emptied: Project, service: Service) -> None:
-    """Nothing is sent, not even the question of which team it is."""
+    """Whatever the file says of its gate, the approval is asked for that its removals need, and nothing is sent."""
     plan = emptied.plan()
     asked = service.asked()
-    done = forged(emptied, replace(plan, gate=Gate()))
-    assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
-    milder = replace(plan.gate, reasons=tuple(reason.replace("19 of 20", "1 of 20") for reason in plan.gate.reasons))
-    assert (forged(emptied, replace(plan, gate=milder)).codes) == ["plan-inconsistent"]
     fewer = tuple(replace(unit, count=1, lost=(("tags", 1),)) for unit in plan.gate.units)
-    for gate in (replace(plan.gate, units=fewer), replace(plan.gate, whole="1@0"), replace(plan.gate, approve="1@0")):
-        assert (forged(emptied, replace(plan, gate=gate)).codes) == ["plan-inconsistent"]
+    mild = tuple(reason.replace("19 of 20", "1 of 20") for reason in plan.gate.reasons)
+    for gate in (
+        Gate(),
+        replace(plan.gate, reasons=mild),
+        replace(plan.gate, units=fewer),
+        replace(plan.gate, whole="1@0"),
+        replace(plan.gate, approve="1@0"),
+    ):
+        done = forged(emptied, replace(plan, gate=gate))
+        assert (done.code, done.codes[-1]) == (4, "gate"), done.out
+        assert str(plan.gate.approve) in done.document["diagnostics"][-1]["message"]
+        assert emptied.run("apply", "forged.plan", "--approve-deletes", f"1@{20 * '0'}").code == 4
     assert service.asked() == asked
 
 
 def test_a_plan_that_was_refused_is_refused_as_often_as_it_is_tried(emptied: Project, service: Service) -> None:
     """The refusal stands in the history of runs, and the plan has not begun for that."""
-    opened = replace(emptied.plan(), gate=Gate())
+    plan = emptied.plan()
+    other = replace(plan, summary=replace(plan.summary, retire=1))
     asked = service.asked()
-    assert [forged(emptied, opened).codes for _ in range(3)] == [["plan-inconsistent"]] * 3
+    assert [forged(emptied, other).codes for _ in range(3)] == [["plan-inconsistent"]] * 3
     assert service.asked() == asked
 
 
-def test_the_calls_of_one_plan_do_not_go_with_the_changes_of_another(emptied: Project, service: Service) -> None:
-    """One retirement shown, 38 requests inside."""
-    large = emptied.plan()
-    emptied.wants(tags=[tag(f"T-{number:02}") for number in range(19)])
-    small = emptied.plan()
+def test_the_inputs_of_one_plan_do_not_go_with_the_changes_of_another(project: Project, service: Service) -> None:
+    """One tag changed as it shows, twenty of which it was made; nor the other way round, nor without the rows."""
+    names = [f"T-{number:02}" for number in range(20)]
+    project.settle(tags=list(map(tag, names)))
+    project.wants(tags=[tag(name, description="new") for name in names])
+    large = project.plan()
+    project.wants(tags=[tag(names[0], description="new"), *map(tag, names[1:])])
+    small = project.plan()
     asked = service.asked()
-    calls = replace(small, stages=large.stages, wholes=large.wholes, prior={**small.prior, **large.prior})
-    for plan in (calls, replace(calls, summary=large.summary), replace(small, stages=()), replace(large, prior={})):
-        done = forged(emptied, plan)
+    more = replace(small, inputs=large.inputs, prior=large.prior)
+    shown = (more, replace(more, summary=large.summary), replace(large, inputs=small.inputs), replace(large, prior={}))
+    for plan in (*shown, replace(small, inputs=PlanInputs())):
+        done = forged(project, plan)
         assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
     assert service.asked() == asked
 
@@ -354,7 +380,7 @@ def test_a_saved_rename_of_several_tags_names_them_all(project: Project, service
 
 
 def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:
-    """Nor does one that the plan moves go first, or a protected one at all."""
+    """Nor does one that moves go with it: a plan that does not hold the move, or does not show it, is refused."""
     project.settle(
         tagCategories=[category("c"), category("d")], tags=[tag("IN-1", category="c"), tag("IN-2", category="c")]
     )
@@ -363,14 +389,10 @@ def test_a_member_that_no_change_shows_keeps_its_category(project: Project, serv
     approve = ("--approve-deletes", str(plan.gate.approve))
     cascade = next(change for change in plan.changes if change.cascade is not None)
     unseen = tuple(change for change in plan.changes if change is not cascade)
-    deletes = plan.stages[-1]
-    (call,) = deletes.calls
-    first = replace(deletes, calls=(replace(call, items=tuple(replace(item, needs=()) for item in call.items)),))
-    for other in (
-        replace(plan, changes=unseen),
-        replace(plan, stages=(*plan.stages[:-1], first)),
-        replace(plan, stages=plan.stages[::-1]),
-    ):
+    here = tuple(each for each in plan.inputs.desired if each.key.name != "IN-1")
+    stays = replace(plan, inputs=replace(plan.inputs, desired=here))
+    moved = tuple(change for change in plan.changes if change.key.name != "IN-1")
+    for other in (replace(plan, changes=unseen), stays, replace(stays, changes=moved)):
         save(other, SHOWN, project.folder / "forged.plan")
         done = project.run("apply", "forged.plan", "--format", "json", *approve)
         assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
@@ -387,11 +409,10 @@ def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
     plan = project.plan()
     assert len([change for change in plan.changes if change.cascade is not None]) == 2
     with open_state(settings.state, write=False) as state:
-        options = options_of(settings, PlanRequest("apply"), state.facts())
         rows = {row.key: row for row in state.rows()}
     for ordered in (rows, dict(reversed(rows.items()))):
-        present = Present(ordered, lambda: JudgedRows(rows), options.rules, options.limits, owns_activity_types=False)
-        prove(plan, present)
+        again = planned_again(plan, ordered, is_begun=False, owns=False, deletes_tags=False)
+        assert {each.key for each in again.plan.changes} == {each.key for each in plan.changes}
 
 
 def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Project, service: Service) -> None:
@@ -411,18 +432,16 @@ def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Pr
     assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]
 
 
-def test_an_unrelated_apply_does_not_matter_to_lines_that_ask(project: Project, service: Service) -> None:
-    """Of more tags lines may take as many without asking; the plan asks as it did when it was made."""
+def test_lines_that_asked_ask_no_more_where_they_take_a_small_share_today(project: Project, service: Service) -> None:
+    """A saved plan's gate is that of the day on which it is applied."""
     many = [tag(f"T-{number}") for number in range(10)]
     project.settle(tags=many)
     leaving = [{"tag": f"T-{number}", "as": "retire"} for number in range(3)]
     project.wants(tags=many[3:], removed=leaving)
-    made = project.plan()
-    assert made.gate.reasons[-1] == "lines under `removed:` take 3 of 10 tags (limit 25%)"
+    assert project.plan().gate.reasons[-1] == "lines under `removed:` take 3 of 10 tags (limit 25%)"
     assert project.run("plan", "--out", "saved.plan").code == 0
+    assert project.run("apply", "saved.plan").code == 4
     project.wants(tags=[*many, *(tag(f"OTHER-{number}") for number in range(9))])
     assert project.run("apply", "-y").code == 0
-    asked = project.run("apply", "saved.plan", "--format", "json")
-    assert (asked.code, [each["code"] for each in asked.document["diagnostics"]]) == (4, ["gate"])
-    done = project.run("apply", "saved.plan", "--format", "json", "--approve-deletes", str(made.gate.approve))
+    done = project.run("apply", "saved.plan", "--format", "json")
     assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]

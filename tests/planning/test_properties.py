@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, assume, given, settings
@@ -14,11 +14,13 @@ from syncengine.effects import Effect
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.calls import Call
 from syncengine.plan.calls import Step as Stage
 from syncengine.plan.diff import Action
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Plan
-from syncengine.plan.policy import aim
+from syncengine.plan.policy import aim, members_of
+from syncengine.plan.replan import keys_of, planned_again, renamed_and_going
 from syncengine.plan.scope import Scope
 from syncengine.resource import Key, Kind, Status
 from tests.support.profiles import tried
@@ -241,6 +243,47 @@ def calls_fit_the_service(case: Case) -> None:
     assert ids == list(range(1, len(ids) + 1))
 
 
+def what_a_plan_keeps_of_its_inputs_makes_it_again(case: Case) -> None:
+    """A saved plan is planned again over the rows that it names, and nothing else of the estate: it comes out equal."""
+    plan, again = (
+        case.plan,
+        planned_again(
+            case.plan, rows_named(case), is_begun=False, owns=True, deletes_tags=How(**case.step.how).deletes_tags
+        ).plan,
+    )
+    assert {change.key: change for change in again.changes} == {change.key: change for change in plan.changes}
+    assert [(stage.step, without_order(stage.calls)) for stage in again.stages] == [
+        (stage.step, without_order(stage.calls)) for stage in plan.stages
+    ]
+    assert again.wholes == plan.wholes
+    assert (again.sweep is None) == (plan.sweep is None)
+    if plan.sweep and again.sweep:
+        assert without_order(again.sweep.uploads) == without_order(plan.sweep.uploads)
+        assert without_order([again.sweep.complete]) == without_order([plan.sweep.complete])
+        assert set(again.sweep.needs) == set(plan.sweep.needs)
+    assert sorted(again.records, key=repr) == sorted(plan.records, key=repr)
+
+
+def rows_named(case: Case) -> Rows:
+    """The rows that a saved plan is planned again from, as an apply reads them."""
+    renamed, going = ([Key(Kind.CATEGORY, name) for name in names] for names in renamed_and_going(case.plan))
+    keys = keys_of(case.plan)
+    members = members_of(case.rows, {key: case.rows[key] for key in (*renamed, *going)}).values()
+    keys |= {row.key for rows in members for row in rows}
+    if case.plan.sweep:
+        keys |= {key for key, row in case.rows.items() if key.kind is Kind.ACTIVITY_TYPE and may_be_held(row)}
+    return {key: case.rows[key] for key in keys if key in case.rows}
+
+
+def without_order(calls: Iterable[Call]) -> list[str]:
+    """The items of calls, in an order of their own: which comes first in a batch decides nothing."""
+    return sorted(
+        repr(replace(item, effects=tuple(sorted(item.effects, key=repr)), needs=tuple(sorted(item.needs))))
+        for call in calls
+        for item in call.items
+    )
+
+
 INVARIANTS: tuple[Callable[[Case], None], ...] = (
     folding_a_plan_gives_its_aim,
     the_next_plan_is_empty,
@@ -252,6 +295,7 @@ INVARIANTS: tuple[Callable[[Case], None], ...] = (
     every_tag_that_a_category_takes_along_is_listed,
     every_loss_is_in_the_gate,
     calls_fit_the_service,
+    what_a_plan_keeps_of_its_inputs_makes_it_again,
 )
 
 
