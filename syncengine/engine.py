@@ -47,9 +47,9 @@ from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, consistent, de
 from syncengine.plan.model import Plan, Tree
 from syncengine.plan.planner import (
     check_manifests,
-    confirm_settled,
     options_of,
     plan_in,
+    remember_applied,
     warnings_of_approvals,
     with_approvals,
 )
@@ -171,10 +171,9 @@ class Application:
                 self._guard_review(plan, state)
                 if plan.changes_something and not self._runtime.confirm(plan):
                     raise SyncengineError("not applied: the plan was not confirmed", code=NOT_CONFIRMED)
-                before = state.facts()
                 exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
-                    confirm_settled(self._project, plan, before, state.facts())
+                    remember_applied(self._project, plan, state.facts())
                 return exit_code
 
     @cached_property
@@ -256,7 +255,7 @@ class Application:
         """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
         inputs = Inputs.of(self._project, manifest_set(self._project))
         try:
-            return check_manifests(self._project, inputs.manifests, self._request, self._runtime)
+            return check_manifests(self._project, inputs.manifests)
         except Problems:
             if inputs.change():
                 return None

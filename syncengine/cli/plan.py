@@ -200,15 +200,13 @@ def _of_manifests(project: Project, request: PlanRequest, manifests: ManifestSet
 
 def _saved(plan: Plan, project: Project, request: PlanRequest, file: Path | None) -> Plan:
     """Save the plan if a file is given, and judge it by every approval."""
-    from syncengine.plan.planner import remember_saved, with_approvals
+    from syncengine.plan.planner import with_approvals
 
     if file is not None:
         from syncengine.plan.saved import save
         from syncengine.render.json import SHOWN
 
-        mark = plan.basis.settles
         plan = save(plan, SHOWN, file)
-        remember_saved(project, plan, mark)
     return with_approvals(plan, project, request)
 
 

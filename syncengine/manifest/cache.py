@@ -30,7 +30,7 @@ from syncengine.project import git
 from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
-FORMAT = 11
+FORMAT = 12
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -40,7 +40,6 @@ _SCHEMA = (
     " WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS latest (file TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS saved (plan TEXT PRIMARY KEY, mark BLOB) WITHOUT ROWID",
 )
 COMPARED = ("names", "words", "parts")
 _COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
@@ -60,30 +59,18 @@ def delete_cache(folder: Path) -> None:
         (folder / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
 
 
-def mark_of(folder: Path, plan: str) -> str | None:
-    """Return the mark that the last saved plan was stored with if `plan` is its id. No cache is created."""
-    if not (folder / FILE_NAME).is_file():
-        return None
-    with ManifestCache(folder, DefaultValues()) as cache:
-        return cache.mark_of(plan)
-
-
 class Settled(Struct, frozen=True):
     """The basis of an empty plan: manifests that match the recorded rows of `generation` in every way.
 
-    `files` are the digests of entries by file name, `desired` is the number of resources, and `categories` are the
-    declared categories. `shares` is true if a warning compares two files. `totals` is `None` until the rows are
-    counted. `sources` are the numbers of rows by the sources' identities.
+    `files` are the digests of entries by file name, and `desired` is the number of resources. `sources` are the numbers
+    of rows by the sources' identities. Without a `generation` the manifests are valid, and nothing is known of rows.
     """
 
     files: Mapping[str, str]
     desired: int
-    categories: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
     levels: Mapping[str, Level] = {}
-    shares: bool = False
     generation: str | None = None
-    totals: Mapping[str, int] | None = None
     sources: Mapping[str, int] = {}
 
 
@@ -187,17 +174,6 @@ class ManifestCache:
         row = (name, digest_of(basis.files), seal(_encode(basis)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
-
-    def remember_saved(self, plan: str, mark: str) -> None:
-        """Store the mark of the last saved plan (`Basis.settles`), which its file lacks because files may be forged."""
-        self._quietly(lambda c: c.execute("DELETE FROM saved"))
-        self._quietly(lambda c: c.execute("INSERT INTO saved VALUES (?, ?)", (plan, seal(mark.encode()))))
-
-    def mark_of(self, plan: str) -> str | None:
-        """Return the mark that `remember_saved` stored for a plan, or `None`."""
-        row = self._quietly(lambda c: c.execute("SELECT mark FROM saved WHERE plan = ?", (plan,)).fetchone())
-        mark = unseal(row[0]) if row else None
-        return None if mark is None else mark.decode()
 
     def close(self) -> None:
         self._quietly(lambda c: c.close())

@@ -47,12 +47,10 @@ def plan(
     options: Options,
     basis: Basis,
     records: StateRecords = NOTHING_ELSE,
-    others: int = 0,
 ) -> Plan:
     """Plan the calls that make the service match the desired resources. Raise `Problems` when that is impossible.
 
-    `records` are the state's records for the gate. `others` is the number of unchanged resources that `desired` leaves
-    out.
+    `records` are the state's records for the gate.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     verdict = _verdict(options, desired, recorded)
@@ -60,7 +58,7 @@ def plan(
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)
-    result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, records, others)
+    result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, records)
     return replace(result, quarantine=verdict.use(target.aside)) if options.quarantine else result
 
 
@@ -73,7 +71,6 @@ def plan_to(
     basis: Basis,
     diagnostics: Sequence[Diagnostic] = (),
     records: StateRecords = NOTHING_ELSE,
-    others: int = 0,
 ) -> Plan:
     """Plan the calls that reach an aim, and judge the plan by gate and rules. Raise `Problems` when that is impossible.
 
@@ -90,14 +87,13 @@ def plan_to(
         options.reassert,
         lambda delta: options.scope.whole and target.keeps_types is None and _sweeps_anyway(delta, options),
     )
-    summary = replace(result.summary, unchanged=result.summary.unchanged + others)
-    judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
+    judgement = judgement_of(options.rule_set, delta.differences, rows, result.summary)
     of_removals = _judge_of_removals(desired, recorded, options, basis, records)
 
     def of_rules(some: Sequence[Difference]) -> Judgement:
         if not judgement.asks or len(some) == len(delta.differences):
             return judgement
-        counts = replace(summary, **_counts([difference.change for difference in some]))
+        counts = replace(result.summary, **_counts([difference.change for difference in some]))
         return judgement_of(options.rule_set, some, rows, counts)
 
     judge = _judge(of_removals, of_rules, records.approvals, basis)
@@ -106,7 +102,6 @@ def plan_to(
     return replace(
         result,
         inputs=_inputs(target, desired.removed, options, result),
-        summary=summary,
         gate=whole,
         compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
         diagnostics=(*diagnostics, *judgement.diagnostics),

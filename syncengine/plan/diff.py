@@ -213,6 +213,10 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
             new = replace(new, fields=(*new.fields, OUTSIDE)) if resource.outside else new
             differences.append(Difference(new, None, resource))
             continue
+        row = recorded.get(key)
+        if row is not None and key not in aim.renames and _is_at_rest(row, resource):  # as most are in any plan
+            unchanged += 1
+            continue
         row = row_to_compare(key, recorded, aim.renames)
         formers = [recorded[former] for former in aim.renames.get(key, ())]
         change, record, remarks = _compare(row, recorded.get(key), resource, formers)
@@ -227,6 +231,13 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
     records += [record for leaving in aim.leaving.values() if (record := _departure_record(leaving))]
     records += _members_renamed(recorded, aim)
     return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
+
+
+def _is_at_rest(row: Recorded, resource: Resource) -> bool:
+    """Return whether a row is certain and records exactly what is desired."""
+    is_certain = row.confirmed and not row.doubtful and row.status is resource.status is Status.ACTIVE
+    is_same = (row.body, row.source, row.protect) == (resource.body, resource.source, resource.protect)
+    return is_certain and is_same and not resource.outside
 
 
 def is_new(row: Recorded | None) -> bool:

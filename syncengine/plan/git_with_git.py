@@ -12,12 +12,12 @@ from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.manifest.desired import Desired, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
 from syncengine.plan.inputs import Inputs
 from syncengine.plan.model import Base, Plan
-from syncengine.plan.planner import declared_by, plan_from, plan_from_known
+from syncengine.plan.planner import declared_by, plan_from
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.sides import Sides, invalid
 from syncengine.project.model import Project
@@ -41,35 +41,13 @@ def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime)
 def _compared(
     inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
-    draft = _short_way(inputs, base, request, runtime) if base else None
-    draft = draft or _long_way(inputs, base, sides, name, request, runtime)
-    compared = draft.base or Base("", "")
-    return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
-
-
-def _short_way(inputs: Inputs, base: Project, request: PlanRequest, runtime: Runtime) -> Plan | None:
-    """Return the plan of the files that differ from a valid base, or `None` when everything must be compared."""
-    head, manifests, others = inputs.project, inputs.manifests, manifest_set(base, is_offline=True)
-    try:
-        found = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
-    except Problems:  # of either side, which the long way tells apart
-        found = None
-    if found is None:
-        return None
-    draft, before, differing = found
-    if any(d.code == SOURCE_LEFT_OUT and d.file in differing for d in (*draft.diagnostics, *before)):
-        return None
-    return draft
-
-
-def _long_way(
-    inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
-) -> Plan:
     head = inputs.project
     desired = declared_by(head, inputs.manifests)
     recorded = _declared_at_base(base, sides, name)
     state = DeclaredState(_kept(desired, recorded, sides))
-    return plan_from(state, desired, head, request, runtime)
+    draft = plan_from(state, desired, head, request, runtime)
+    compared = draft.base or Base("", "")
+    return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
 
 
 def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:

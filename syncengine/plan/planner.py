@@ -1,13 +1,12 @@
-"""Plan a project against its state: the changes since the last settled plan, or everything.
+"""Plan a project against its state. Reads manifests, cache and state, and needs no service (docs/planning.md 2.6).
 
-Planning reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Both ways give the same plan
+Everything is planned, unless the inputs are those of the last plan without changes: then that is the answer
 (docs/planning.md 2.8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, Usage
-from syncengine.manifest.cache import ManifestCache, Settled, digest_of, mark_of
+from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
@@ -27,11 +26,10 @@ from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
-from syncengine.plan.gate import StateRecords
-from syncengine.plan.incremental import plan_since
+from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.inputs import Inputs, consistent
-from syncengine.plan.losses import totals_of
-from syncengine.plan.model import BasePlan, Basis, Options, Plan, Quarantine, Tree
+from syncengine.plan.judgement import judgement_of
+from syncengine.plan.model import BasePlan, Basis, Options, Plan, PlanInputs, Quarantine, Summary, Tree
 from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
@@ -45,7 +43,7 @@ from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.resource import Key, Kind, Resource
+from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
@@ -60,11 +58,9 @@ WORTH_KEEPING = 100_000
 """The size of manifests in bytes from which a cache is faster than reading them."""
 VALIDATED = "validated"
 """The name under which the cache keeps manifests that were found valid but not necessarily applied."""
-SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "private-in-shared-category"})
-"""The codes of warnings that compare two tags."""
 
 
-def check_manifests(project: Project, manifests: ManifestSet, request: PlanRequest, runtime: Runtime) -> ManifestSet:
+def check_manifests(project: Project, manifests: ManifestSet) -> ManifestSet:
     """Check the manifests of a project before a run begins. Raise `Problems` with all their errors.
 
     Resources are not read when the manifests are known to be valid.
@@ -75,11 +71,6 @@ def check_manifests(project: Project, manifests: ManifestSet, request: PlanReque
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
             return manifests
-        with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
-            facts = state.facts()
-            how = _how(project, request, state, runtime)
-            if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
-                return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
 
 
@@ -102,7 +93,7 @@ def validated(project: Project) -> Valid:
             return Valid(baseline.desired, len(baseline.files), baseline.diagnostics)
         desired = manifests.read(cache, digests)
         if not manifests.found:
-            cache.remember(VALIDATED, _settled_by(desired, cache, manifests.levels))
+            cache.remember(VALIDATED, _answer_of(desired, cache, manifests.levels))
         return _valid(desired)
 
 
@@ -158,8 +149,7 @@ def plan_in(
         raise setting_problem("missing-manifests", f"{message}: {cure}")
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
-    how = (replace(options, other=other), basis)
-    draft = _drafted(project, manifests, state, how, lambda cached: cached.plan(facts, request))
+    draft = _drafted(project, manifests, state, (replace(options, other=other), basis), request)
     return replace(
         draft,
         diagnostics=(*loosened(project, facts.limits), *draft.diagnostics),
@@ -192,9 +182,8 @@ def plan_of_other(
 
     The cache also keeps the files of that revision, until another revision is compared.
     """
-    facts = state.facts()
     how = _how(project, request, state, runtime)
-    draft = _drafted(project, manifests, state, how, lambda cached: cached.plan_other(facts, request))
+    draft = _drafted(project, manifests, state, how, request, is_other=True)
     return BasePlan({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
 
 
@@ -204,50 +193,6 @@ def plan_from(state: StateReader, desired: Desired, project: Project, request: P
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
         return _whole(desired, state, (options, basis_of(project, facts, runtime)))
-
-
-def plan_from_known(
-    manifests: ManifestSet,
-    before: ManifestSet,
-    project: Project,
-    request: PlanRequest,
-    runtime: Runtime,
-    state_of: Callable[[Iterator[Resource]], StateReader],
-) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
-    """Plan from the resources of a revision, comparing only the files that differ.
-
-    Return the plan, the revision's diagnostics and the names of these files, or `None` when everything must be
-    compared. `state_of` makes a state of the revision's resources in these files.
-    """
-    is_kept = _is_worth_keeping(manifests) and _is_worth_keeping(before) and before.levels == manifests.levels
-    if not is_kept or not is_plain(request, manifests) or before.found:
-        return None
-    with no_collection(), _cache_of(project, manifests) as cache:
-        baseline = _known_good(before, cache)
-        if (digests := digests_of(manifests.files, cache)) is None:
-            return None
-        entries = cache.entries(manifests.files, digests)
-        differing = {name for name in {**baseline.files, **entries} if baseline.files.get(name) != entries.get(name)}
-        reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
-        state = state_of(resource for read in reads if read for resource in read.reading.resources)
-        facts = state.facts()
-        how = (replace(options_of(project, request, facts), other=BasePlan()), basis_of(project, facts, runtime))
-
-        def totals() -> Mapping[str, int]:
-            return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
-
-        since = plan_since(baseline, manifests, digests, cache, state, how, StateRecords(totals))
-        return since and (since[0], baseline.diagnostics, differing)
-
-
-def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
-    """Return the result of validating a revision, cached if possible. Raise `Problems` when it is invalid."""
-    digests = digests_of(manifests.files, cache)
-    if (basis := _standing_in(cache, manifests, digests)) is not None:
-        return basis
-    result = _settled_by(manifests.read(cache, digests), cache, manifests.levels)
-    cache.remember(OTHER_SIDE, result)
-    return result
 
 
 def declared_by(project: Project, manifests: ManifestSet) -> Desired:
@@ -270,39 +215,18 @@ def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
-def remember_saved(project: Project, saved: Plan, mark: str | None) -> None:
-    """Remember the mark that a plan had before it was saved (`Basis.settles`), for its apply on this machine."""
-    if mark is not None:
-        with _cache_of(project, manifest_set(project)) as cache:
-            cache.remember_saved(saved.id, mark)
+def remember_applied(project: Project, plan: Plan, after: Facts) -> None:
+    """Remember that nothing is to do, after a whole plan was applied and left no row in doubt.
 
-
-def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: Facts) -> None:
-    """Settle the manifests of a plan after the whole plan was applied and left no row in doubt.
-
-    `before` and `after` are the state's facts around the apply. Nothing is settled unless the rows before the apply are
-    those that the plan was made from: other plans may have been applied since a saved plan was made.
+    `after` are the state's facts then. A plan from a file read no manifests, and leaves this to the next plan.
     """
-    mark = applied_plan.basis.settles or mark_of(project.root / CACHE_FOLDER, applied_plan.id)
-    if mark is None:
+    if plan.basis.settles is None:
         return
-    name, digest, stood_on = mark.split("@")
-    if stood_on != _place_of(before):
-        return
+    name, digest = plan.basis.settles.split("@")
     with _cache_of(project, manifest_set(project)) as cache:
-        for candidate in (cache.settled(name), cache.settled(_pending(name))):
-            if candidate is not None and digest_of(candidate.files) == digest:
-                cache.remember(name, replace(candidate, generation=after.generation))
-                return
-
-
-def _place_of(facts: Facts) -> str:
-    """Return a text that identifies the rows of a state; it is empty for a state without rows."""
-    return facts.generation or (facts.lineage if facts.team else "")
-
-
-def _pending(name: str) -> str:
-    return f"{name}+"
+        answer = cache.settled(name)
+        if answer is not None and digest_of(answer.files) == digest:  # no other plan was made meanwhile
+            cache.remember(name, replace(answer, generation=after.generation))
 
 
 def is_plain(request: PlanRequest, manifests: ManifestSet) -> bool:
@@ -310,104 +234,65 @@ def is_plain(request: PlanRequest, manifests: ManifestSet) -> bool:
     return request.scope.whole and not (request.sweep or request.reassert or manifests.found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembering:
-    """A planning run with a cache."""
-
-    manifests: ManifestSet
-    state: StateReader
-    cache: ManifestCache
-    options: Options
-    basis: Basis
-
-    def plan(self, facts: Facts, request: PlanRequest) -> Plan:
-        digests = None if self.manifests.wanted else digests_of(self.manifests.files, self.cache)
-        since = self.since_settled(facts, request, digests)
-        return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
-
-    def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        """Return the plan, made in the shorter of two ways, and the manifests that it settles."""
-        return self.short_way(facts, request, digests) or self._long_way(digests)
-
-    def plan_other(self, facts: Facts, request: PlanRequest) -> Plan:
-        """Plan a revision that is not to be applied.
-
-        If that revision is already settled, the plan to apply needs only the differences from it.
-        """
-        draft, baseline = self.since_settled(facts, request, digests_of(self.manifests.files, self.cache))
-        self.cache.remember(OTHER_SIDE, replace(baseline, generation=None))
-        if facts.generation and self._is_plain(request) and not (draft.changes_something or draft.records):
-            return self._remembered(self._name, draft, baseline, facts)
-        return draft
-
-    @property
-    def _name(self) -> str:
-        """The name under which manifests are settled, for one service and one policy."""
-        return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
-
-    def _is_plain(self, request: PlanRequest) -> bool:
-        return self.options.quarantine is None and is_plain(request, self.manifests)
-
-    def short_way(
-        self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
-    ) -> tuple[Plan, Settled] | None:
-        """Plan the changes since the settled manifests, or return `None` when everything must be planned."""
-        is_plain = facts.generation and self._is_plain(request) and not self.state.undone()
-        baseline = self.cache.settled(self._name) if is_plain else None
-        if baseline is None or digests is None or baseline.generation != facts.generation:
-            return None
-        return self._since(self._name, baseline, digests)
-
-    def _long_way(self, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        desired = self.manifests.read(self.cache, digests)
-        draft = _whole(desired, self.state, (self.options, self.basis))
-        return draft, _settled_by(desired, self.cache, self.options.levels)
-
-    def _since(self, name: str, baseline: Settled, digests: Sequence[str]) -> tuple[Plan, Settled] | None:
-        def totals() -> Mapping[str, int]:
-            if baseline.totals is not None:
-                return baseline.totals
-            counts = totals_of(self.state.rows())
-            self.cache.remember(name, replace(baseline, totals=counts))
-            return counts
-
-        how = (self.options, self.basis)
-        records = _records(self.state, self.basis, totals)
-        return plan_since(baseline, self.manifests, digests, self.cache, self.state, how, records)
-
-    def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
-        """Store the manifests that are settled now, or will be by an apply, and return the plan with a mark of them."""
-        if draft.notes or any(effect.unsure for effect in draft.effects()):
-            return draft
-        if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of changes would not repeat it
-            return draft
-        if self.state.facts().generation != facts.generation:  # another process wrote during planning
-            return draft
-        if draft.changes_something or draft.records or facts.generation is None:
-            self.cache.remember(_pending(name), baseline)
-        elif baseline.generation is None:
-            self.cache.remember(name, replace(baseline, generation=facts.generation))
-        mark = f"{name}@{digest_of(baseline.files)}@{_place_of(facts)}"
-        return replace(draft, basis=replace(draft.basis, settles=mark))
-
-
 def _drafted(
     project: Project,
     manifests: ManifestSet,
     state: StateReader,
     how: tuple[Options, Basis],
-    of_cached: Callable[[_Remembering], Plan],
+    request: PlanRequest,
+    *,
+    is_other: bool = False,
 ) -> Plan:
-    """Return the plan of manifests, made with `of_cached` if a cache is worthwhile."""
+    """Return the plan of manifests, through a cache if that is worthwhile. `is_other`: it is not to be applied."""
     with no_collection():
         if not _is_worth_keeping(manifests):
             return _whole(manifests.read(), state, how)
         with _cache_of(project, manifests) as cache:
-            return of_cached(_Remembering(manifests, state, cache, *how))
+            digests = None if manifests.wanted else digests_of(manifests.files, cache)
+            options, basis = how
+            name = digest_of(cache.context, basis.base_url, options.rules, options.levels)
+            is_usual = options.quarantine is None and is_plain(request, manifests)
+            generation = state.facts().generation
+            if is_usual and generation and digests is not None and not state.undone():
+                answer = cache.settled(name)
+                entries = [*cache.entries(manifests.files, digests).items()]  # the order of files decides findings
+                if answer is not None and (answer.generation, [*answer.files.items()]) == (generation, entries):
+                    return _marked(_nothing(answer, *how), name, answer)
+            desired = manifests.read(cache, digests)
+            draft = _whole(desired, state, how)
+            if is_other:
+                cache.remember(OTHER_SIDE, _answer_of(desired, cache, options.levels))
+            if not is_usual or not _is_told_by_answer(draft) or state.facts().generation != generation:
+                return draft
+            answer = _answer_of(desired, cache, options.levels)
+            is_empty = not (draft.changes_something or draft.records)
+            if is_empty or not is_other:
+                cache.remember(name, replace(answer, generation=generation if is_empty else None))
+            return _marked(draft, name, answer)
+
+
+def _marked(draft: Plan, name: str, answer: Settled) -> Plan:
+    """Return the plan with a mark of the answer that is right once it is applied (`remember_applied`)."""
+    return replace(draft, basis=replace(draft.basis, settles=f"{name}@{digest_of(answer.files)}"))
+
+
+def _is_told_by_answer(draft: Plan) -> bool:
+    """Return whether a plan without changes, once this one is applied, says nothing that only planning finds."""
+    if draft.notes or any(effect.unsure for effect in draft.effects()):
+        return False
+    return all(diagnostic.code != REMOVED_UNKNOWN for diagnostic in draft.diagnostics)
+
+
+def _nothing(answer: Settled, options: Options, basis: Basis) -> Plan:
+    """Return the plan when nothing changed. Only rules for the plan as a whole can find fault with it."""
+    summary = Summary(unchanged=answer.desired)
+    found = (*answer.diagnostics, *judgement_of(options.rule_set, (), {}, summary).diagnostics)
+    inputs, had = PlanInputs(options.rules), answer.sources
+    return Plan(basis, summary, Gate(), None, (), (), (), inputs=inputs, diagnostics=found, sources=had, is_whole=True)
 
 
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
-    """Plan the whole project, without looking for a settled plan."""
+    """Plan the whole project."""
     recorded = {row.key: row for row in state.rows()}
     everything = {**desired.resources, **recorded}
     _refuse_unmatched(how[0].scope, everything)
@@ -417,21 +302,19 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     return with_undone(draft, desired, recorded, state.undone(), how[0])
 
 
-def _records(state: StateReader, basis: Basis, totals: Callable[[], Mapping[str, int]] | None = None) -> StateRecords:
+def _records(state: StateReader, basis: Basis) -> StateRecords:
     """Return the state's records for the gate: approvals, and losses below the gate in the last 24 hours."""
     recent = partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
-    return StateRecords(totals, recent, lambda: records_of(state.approvals()))
+    return StateRecords(None, recent, lambda: records_of(state.approvals()))
 
 
-def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
+def _answer_of(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
     return Settled(
         files={name: cache.digest(name, sha256) for name, sha256 in desired.files.items()},
         desired=len(desired.resources),
-        categories=tuple(key.name for key in desired.resources if key.kind is Kind.CATEGORY),
         diagnostics=desired.diagnostics,
         levels=levels,
         sources=desired.rows_of_sources(),
-        shares=any(d.code in SHARING for d in desired.diagnostics),
     )
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import orjson
 
+from syncengine.apply.guards import planned_again
 from syncengine.apply.singles import SPELLS
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.saved import load
 from syncengine.render.json import SHOWN
 from syncengine.service import wire
 from syncengine.service.operations import OPERATIONS
+from syncengine.state.store import open_state
 
 
 def request(call: Call) -> tuple[str, object]:
@@ -30,5 +32,6 @@ def tag(item: Item) -> wire.JsonObject:
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[2]).open("wb") as file:
-        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1]), SHOWN).calls())
+    with Path(sys.argv[2]).open("wb") as file, open_state(".syncengine/state.db", write=False) as state:
+        plan = planned_again(load(Path(sys.argv[1]), SHOWN), state, deletes_tags=False).plan
+        file.writelines(orjson.dumps(request(call)) + b"\n" for call in plan.calls())

@@ -1,4 +1,4 @@
-"""A plan of what changed is judged as the plan of everything (docs/planning.md 2.8)."""
+"""A plan made with a cache is judged as one that is made without (docs/planning.md 2.8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from syncengine.plan.model import Plan
 from tests.applying.bench import Bench, Sandbox
 from tests.planning.editing import edit, first
-from tests.planning.test_increment import beginning, new_bench, sandbox, settle
+from tests.planning.test_cached_plans import beginning, new_bench, sandbox, settle
 from tests.support.profiles import tried
 
 __all__ = ["sandbox"]

@@ -1,8 +1,7 @@
-"""The plan of what changed since the last settled one is the plan of everything (docs/planning.md 2.8)."""
+"""A plan made with a cache is the plan that is made without one (docs/planning.md 2.8)."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sqlite3
@@ -17,12 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.engine import Application
-from syncengine.manifest.cache import ManifestCache, Settled
-from syncengine.manifest.desired import manifest_set
-from syncengine.plan.gate import StateRecords
-from syncengine.plan.incremental import plan_since
-from syncengine.plan.model import Basis, Plan
-from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of, remember_saved
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import CACHE_FOLDER, make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import load, save
 from syncengine.render.json import SHOWN
@@ -301,8 +296,7 @@ def settled_plan(bench: Bench, estate: Estate) -> Plan:
     """A plan that `plan --out` saved, as `apply` reads it."""
     estate.write(bench.folder / "manifests")
     project, path = bench.project(), bench.folder / "saved.plan"
-    made = make_plan(project, PlanRequest("plan"), Runtime(bench.environ))
-    remember_saved(project, save(made, SHOWN, path), made.basis.settles)
+    save(make_plan(project, PlanRequest("plan"), Runtime(bench.environ)), SHOWN, path)
     return load(path, SHOWN)
 
 
@@ -323,48 +317,14 @@ def apply_saved(bench: Bench, saved: Plan) -> int:
     return int(done.exit_code)
 
 
-def test_a_saved_plan_settles_what_it_was_made_of(bench: Bench) -> None:
+def test_after_a_saved_plan_the_next_one_is_made_of_everything_and_then_known(bench: Bench) -> None:
+    """A file reads no manifests, so that it cannot tell what they are worth."""
     estate = beginning()
     twice = settle(bench, estate)
     estate.files["1.yaml"]["tags"][0]["path"] = "/a"
     assert apply_saved(bench, settled_plan(bench, estate)) == 0
+    assert not is_settled(bench, twice)
     assert is_settled(bench, twice)
-
-
-def test_the_first_plan_of_a_project_settles_it_too(bench: Bench) -> None:
-    """There was no state when it was saved."""
-    assert apply_saved(bench, settled_plan(bench, beginning())) == 0
-    assert is_settled(bench, Twice(bench.project))
-
-
-def test_only_the_plan_that_was_saved_last_settles_anything(bench: Bench) -> None:
-    """And only where it was saved: without a cache there is nothing to go by, and none is made."""
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    first = settled_plan(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/b"
-    second = settled_plan(bench, estate)
-    assert apply_saved(bench, first) == 0
-    assert not is_settled(bench, twice)
-    twice.cache.unlink()
-    assert apply_saved(bench, second) != 0
-    estate.files["1.yaml"]["tags"][0]["path"] = "/c"
-    third = settled_plan(bench, estate)
-    twice.cache.unlink()
-    assert apply_saved(bench, third) == 0
-    assert not twice.cache.exists()
-
-
-def test_a_damaged_mark_settles_nothing(bench: Bench) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    saved = settled_plan(bench, estate)
-    with closing(sqlite3.connect(twice.cache)) as cache, cache:
-        cache.execute("UPDATE saved SET mark = substr(mark, 1, 9)")
-    assert apply_saved(bench, saved) == 0
-    assert not is_settled(bench, twice)
 
 
 def test_a_saved_plan_is_applied_where_its_manifests_are_gone(bench: Bench) -> None:
@@ -375,22 +335,6 @@ def test_a_saved_plan_is_applied_where_its_manifests_are_gone(bench: Bench) -> N
     saved = settled_plan(bench, estate)
     shutil.rmtree(bench.folder / "manifests")
     assert apply_saved(bench, saved) == 0
-
-
-def test_a_saved_plan_settles_nothing_if_others_were_applied_meanwhile(bench: Bench) -> None:
-    """It touches T-1 only, and does not know that T-3 was changed since; the manifests want T-3 as it was."""
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    saved, wanted = settled_plan(bench, estate), estate.copy()
-    other = beginning()
-    other.files["2.yaml"]["tags"][0]["path"] = "/b"
-    settle(bench, other)
-    settled_plan(bench, wanted)
-    assert apply_saved(bench, saved) == 0
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert addresses(planned) == ["tag/T-3"]
 
 
 def test_an_apply_that_failed_in_part_settles_nothing(bench: Bench) -> None:
@@ -557,44 +501,6 @@ def test_a_cache_in_use_makes_no_other_plan(bench: Bench) -> None:
         short = planned(bench.project())
         writer.execute("ROLLBACK")
     assert short == twice.same()
-
-
-def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(bench: Bench) -> None:
-    """Hashed with one content and read with another: nothing is concluded, nothing kept."""
-    estate = beginning()
-    settle(bench, estate)
-    project = bench.project()
-    manifests = manifest_set(project)
-    hashed = [hashlib.sha256(b"what it was").hexdigest(), *(file.sha256() for file in manifests.files[1:])]
-    with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
-        entries = cache.entries(manifests.files, (file.sha256() for file in manifests.files))
-        settled = Settled(entries, 8, ("c1", "c2"), generation="g")
-        options = options_of(project, PlanRequest("plan"), state.facts())
-        how = (options, Basis("id", "now", "http://localhost"))
-        assert plan_since(settled, manifests, hashed, cache, state, how, StateRecords(dict)) is None
-        assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
-
-
-def test_an_edited_tag_is_planned_without_reading_the_rest(bench: Bench) -> None:
-    """The short way is taken: nobody notices that the readings of the other files are not there any more."""
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    estate.write(bench.folder / "manifests")
-    changed(twice.cache, "UPDATE entry SET reading = zeroblob(9) WHERE instr(names, CAST('t-1' AS BLOB)) = 0")
-    before = readings_of_nothing(twice.cache)
-    assert addresses(after_planning(bench)) == ["tag/T-1"]
-    assert readings_of_nothing(twice.cache) == before > 0
-
-
-def after_planning(bench: Bench) -> Plan:
-    return make_plan(bench.project(), PlanRequest("plan"), Runtime({}))
-
-
-def readings_of_nothing(cache: Path) -> int:
-    """How many entries have never been read, or they would have been written anew."""
-    with closing(sqlite3.connect(cache)) as connection:
-        return int(connection.execute("SELECT count(*) FROM entry WHERE reading = zeroblob(9)").fetchone()[0])
 
 
 def test_two_files_whose_names_cannot_be_told_apart_are_planned_all_the_same(bench: Bench) -> None:
