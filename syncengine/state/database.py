@@ -35,8 +35,7 @@ from syncengine.state.errors import (
     NO_DRIVER,
     NO_INBOX,
     NO_SCHEMA,
-    TOO_NEW,
-    TOO_OLD,
+    OTHER_VERSION,
     UNFIT_ENCODING,
     UNQUOTED,
     UNSUPPORTED,
@@ -60,7 +59,7 @@ POSTGRESQL = ("postgres", "postgresql")
 ENCODINGS = ("UTF8", "SQL_ASCII")
 """The encodings of a database that can store every character, the second without knowing what it stores."""
 
-MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
+CREATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
 """By dialect, the statement that keeps two first runs from creating the same tables until the transaction ends."""
 
 
@@ -88,8 +87,7 @@ transaction, since a pooler may give the connection to another client.
 class StateDatabase:
     """The open database of a state, with a `name` that is safe to show.
 
-    `absent`: there is no state, and the database is an empty one in memory. `version` is the schema version, which is
-    older than `VERSION` only for a state that is read without being migrated. `snapshots` publishes the database where
+    `absent`: there is no state, and the database is an empty one in memory. `snapshots` publishes the database where
     it is the private copy of a state in Git. `files` are the identities of a SQLite state's open files, by path: SQLite
     goes on writing to a file that was removed or replaced. `is_new`: the state was created by opening it.
     """
@@ -98,7 +96,6 @@ class StateDatabase:
     engine: sa.Engine
     absent: bool = False
     is_new: bool = False
-    version: int = VERSION
     at_rest: Callable[[], None] | None = None
     snapshots: WorkingCopy | None = None
     resources: ExitStack = field(default_factory=ExitStack)
@@ -127,7 +124,7 @@ class StateDatabase:
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
         """Open a transaction that waits for other writers before it reads: SQLite lets no reader wait to write."""
-        exclusive = sa.text(MIGRATING[self.engine.dialect.name])
+        exclusive = sa.text(CREATING[self.engine.dialect.name])
         engine = self.engine.execution_options(began=True)
         with as_state_errors(self.name), engine.begin() as connection:
             connection.execute(exclusive)
@@ -149,7 +146,7 @@ class StateDatabase:
 
 
 def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
-    """Open the state at a path or URL, and create or migrate it if `write`. Raise an error for a state in Git."""
+    """Open the state at a path or URL, and create it if `write`. Raise an error for a state in Git."""
     if is_git_ref(url):
         raise NO_INBOX.error(read_ref(url).name)
     path = sqlite_path(url)
@@ -241,7 +238,7 @@ def _make(path: Path, new_lineage: Callable[[], str]) -> None:
     engine = _sqlite(Path(name), "rw")
     try:
         with engine.begin() as connection:
-            tables.upgrade(connection, new_lineage)
+            tables.create(connection, new_lineage())
         engine.dispose()
         with suppress(FileExistsError):  # another first run was quicker
             os.link(name, path)
@@ -352,7 +349,7 @@ def empty(name: str) -> StateDatabase:
     """Return an empty in-memory state in place of a state that does not exist."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
-        tables.upgrade(connection, lambda: "")
+        tables.create(connection, "")
     return StateDatabase(name, engine, absent=True)
 
 
@@ -369,11 +366,15 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
                 raise NO_SCHEMA.error(database.name)
     if foreign:
         raise FOREIGN.error(database.name)
-    if version > VERSION:
-        raise TOO_NEW.error(database.name)
-    if version < VERSION:
-        database.is_new = database.is_new or version == 0
-        return _migrated(database, new_lineage) if write else _without_migrating(database, version)
+    if version == 0:
+        if not write:
+            database.close()
+            return empty(database.name)
+        database.is_new = True
+        with database.alone() as connection:
+            tables.create(connection, new_lineage())
+    elif version != VERSION:
+        raise OTHER_VERSION.error(database.name)
     return database
 
 
@@ -384,19 +385,3 @@ def _lacks_schema(connection: sa.Connection) -> bool:
         " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
     )
     return bool(connection.exec_driver_sql(found).scalar_one())
-
-
-def _migrated(database: StateDatabase, new_lineage: Callable[[], str]) -> StateDatabase:
-    with database.alone() as connection:
-        tables.upgrade(connection, new_lineage)
-    return database
-
-
-def _without_migrating(database: StateDatabase, version: int) -> StateDatabase:
-    if version >= tables.READABLE:
-        database.version = version
-        return database
-    if version:
-        raise TOO_OLD.error(database.name)
-    database.close()
-    return empty(database.name)

@@ -47,10 +47,12 @@ class StateReplaced(LockLost):
         )
 
 
-TOO_NEW = StateTrouble(
-    "state-too-new", "state {state} was written by a newer syncengine; upgrade syncengine. Nothing was changed"
+OTHER_VERSION = StateTrouble(
+    "state-version",
+    "state {state} was written by another version of syncengine; run `syncengine state export` with that version, and"
+    " `syncengine state import` with this one, into a new state. Posted time that waits in it must be delivered by that"
+    " version first. Nothing was changed",
 )
-TOO_OLD = StateTrouble("state-too-old", "state {state} was written by an older syncengine; the next apply migrates it")
 FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state of syncengine")
 MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is not a file, or permission is denied")
 UNSUPPORTED = StateTrouble(

@@ -13,8 +13,7 @@ from syncengine.resource import Key, Source
 from syncengine.state import packed_lines
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.holder import Holder, actor
-from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
+from syncengine.state.journal import FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import execute_among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
@@ -177,8 +176,6 @@ def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
 
 def _run(row: sa.Row[Any]) -> Run:
     about = from_json(row.counts)
-    if not isinstance(about.get("counts"), dict):  # older states stored only the counts
-        about = {"counts": about}
     return Run(
         id=row.id,
         started=float(row.started),
@@ -225,8 +222,6 @@ def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
 
 def _keys_of(line: Any) -> Iterable[tuple[str | None, Sequence[str]]]:
     """Return the calls in a journal line, each with the addresses that the line names for it."""
-    if line.packed is None:
-        return [(line.call, [] if line.kind == CALL else [f"{line.kind}/{line.name}"])]
     if line.verb == INTENDED:
         return packed_lines.keys(line.packed)
     return [(end.call, end.keys) for end in packed_lines.ends(line.packed)]
@@ -240,14 +235,13 @@ ByLine = dict[int, list[HistoryEntry]]
 """The history entries of one resource, by the ids of their journal lines."""
 
 
-def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEntry]:
+def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
     """Return the history of one resource, oldest entry first."""
     of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
     entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
-    if version >= PACKED_SINCE:
-        entries |= _packed(connection, key)
+    entries |= _packed(connection, key)
     intents = [entry for of_line in entries.values() for entry in of_line if entry.outcome == INTENDED]
-    return _folded(entries, _ends(connection, key, intents, version))
+    return _folded(entries, _ends(connection, key, intents))
 
 
 def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
@@ -294,22 +288,19 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
     return entries
 
 
-def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry], version: int) -> ByLine:
+def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry]) -> ByLine:
     """Return the ends of the intents' calls that name `key`, or that name no key because the call ended whole."""
     calls = {entry.call for entry in intents}
-    whole = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.call, JOURNAL.c.at)
-    lines = connection.execute(whole.where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls)))
-    ends = {id: [HistoryEntry(at=at, outcome=SETTLED, run=run, call=call)] for id, run, call, at in lines}
-    if version >= PACKED_SINCE:
-        of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in intents}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
-        query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
-        for id, run, at, verb, packed in connection.execute(query.where(of_runs, JOURNAL.c.kind == PACKED)):
-            ends[id] = [
-                HistoryEntry(at=at, outcome=verb, run=run, call=end.call, detail=Detail(message=end.message))
-                for end in packed_lines.ends(packed)
-                if end.call in calls and (not end.keys or str(key) in end.keys)
-            ]
-    return ends
+    of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in intents}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
+    query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
+    return {
+        id: [
+            HistoryEntry(at=at, outcome=verb, run=run, call=end.call, detail=Detail(message=end.message))
+            for end in packed_lines.ends(packed)
+            if end.call in calls and (not end.keys or str(key) in end.keys)
+        ]
+        for id, run, at, verb, packed in connection.execute(query.where(of_runs, JOURNAL.c.kind == PACKED))
+    }
 
 
 def _folded(beginnings: ByLine, ends: ByLine) -> list[HistoryEntry]:

@@ -59,7 +59,7 @@ OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
-    """Open the inbox in the state at a path or URL. Like the state, it is created or migrated only with `write`."""
+    """Open the inbox in the state at a path or URL. Like the state, it is created only with `write`."""
     return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
 
 

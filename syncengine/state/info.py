@@ -14,19 +14,7 @@ from syncengine.state.removals import RemovalLine
 from syncengine.state.undone import UndoneChange
 
 VERSION = 9
-"""The current schema version of the tables (`tables.MIGRATIONS`)."""
-
-PACKED_SINCE = 7
-"""The first schema version whose journal has packed lines, and whose intents are stored by call."""
-
-APPROVALS_SINCE = 8
-"""The first schema version that stores the losses covered by approvals."""
-
-QUARANTINE_SINCE = 9
-"""The first schema version that counts refusals."""
-
-UNDONE_SINCE = 9
-"""The first schema version that stores undone changes."""
+"""The version of the tables. A state of another version is refused: there are no migrations before 1.0."""
 
 
 @dataclass(frozen=True, slots=True)

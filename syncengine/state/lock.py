@@ -132,7 +132,7 @@ class Locks:
         self.row = row
 
     def current(self) -> LockInfo | None:
-        """Return the current lock, or `None` when nobody holds it. States of older versions work, too."""
+        """Return the current lock, or `None` when nobody holds it."""
         with self._database.transaction() as connection:
             return _info(connection.execute(_CURRENT, {"of_id": self.row}).one())
 

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_values, to_json
-from syncengine.state.info import PACKED_SINCE, VERSION
 from syncengine.state.tables import MOVING, ROWS
 
 PIECE = 5000
@@ -38,33 +37,30 @@ IN_FLIGHT = {
 """By dialect, the condition that a row is in flight. Its subquery runs once per statement: with a pair of columns in
 place of a joined text, SQLite would scan all open keys for each row that is not open."""
 
-KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind AND o.name = state_rows.name)"
-"""The condition that a row is in flight in states whose schema has no packed lines."""
 
-
-def in_flight(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
+def in_flight(dialect: str) -> sa.ColumnElement[bool]:
     """Return the condition that a call for the row was sent, or is about to be, and has no known outcome.
 
     It belongs in the statement that reads the rows: in PostgreSQL, a call may begin between two statements.
     """
-    return sa.literal_column(IN_FLIGHT[dialect] if version >= PACKED_SINCE else KEY_BY_KEY, sa.Boolean)
+    return sa.literal_column(IN_FLIGHT[dialect], sa.Boolean)
 
 
-def doubtful(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
-    return sa.or_(ROWS.c.doubtful, in_flight(dialect, version))
+def doubtful(dialect: str) -> sa.ColumnElement[bool]:
+    return sa.or_(ROWS.c.doubtful, in_flight(dialect))
 
 
 @cache
-def visible_rows(dialect: str, version: int = VERSION) -> Query:
+def visible_rows(dialect: str) -> Query:
     """Return the query for rows as readers see them, where an intent without an end makes a row doubtful."""
-    is_doubtful = doubtful(dialect, version).label("doubtful")
+    is_doubtful = doubtful(dialect).label("doubtful")
     return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
 @cache
-def _in_order(dialect: str, kind: Kind | None, version: int) -> Query:
+def _in_order(dialect: str, kind: Kind | None) -> Query:
     """Return the query for all rows or those of a kind, ordered by kind and name. Cached, as it is used often."""
-    query = visible_rows(dialect, version).order_by(ROWS.c.kind, ROWS.c.name)
+    query = visible_rows(dialect).order_by(ROWS.c.kind, ROWS.c.name)
     return query if kind is None else query.where(ROWS.c.kind == kind.value)
 
 
@@ -162,28 +158,28 @@ def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[
     return rows, last
 
 
-def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
+def stream(connection: sa.Connection, kind: Kind | None) -> Iterator[Recorded]:
     """Yield all rows, or the rows of one kind, ordered by kind and name."""
-    query = _in_order(connection.dialect.name, kind, version)
+    query = _in_order(connection.dialect.name, kind)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
 
 
-def contents(connection: sa.Connection, version: int) -> Iterator[Content]:
+def contents(connection: sa.Connection) -> Iterator[Content]:
     """Yield the content of every row, in no order, read as it is consumed."""
-    query = _contents(connection.dialect.name, version)
+    query = _contents(connection.dialect.name)
     return map(content_from, connection.execution_options(yield_per=STREAM).execute(query))
 
 
 @cache
-def _contents(dialect: str, version: int) -> Query:
-    is_doubtful = doubtful(dialect, version).label("doubtful")
+def _contents(dialect: str) -> Query:
+    is_doubtful = doubtful(dialect).label("doubtful")
     return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in CONTENT))
 
 
-def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:
+def members(connection: sa.Connection, categories: Iterable[str]) -> list[Recorded]:
     """Return the tags that the service may still hold in one of `categories`, ordered by name."""
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
-    by_category, moving = _held_tags(connection.dialect.name, version)
+    by_category, moving = _held_tags(connection.dialect.name)
     parts = [execute_among(connection, by_category, ROWS.c.category, piece) for piece in pieces(sorted(references))]
     rows = (from_values(row) for part in (*parts, connection.execute(moving)) for row in part)
     tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
@@ -191,10 +187,10 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
 
 
 @cache
-def _held_tags(dialect: str, version: int) -> tuple[Query, Query]:
+def _held_tags(dialect: str) -> tuple[Query, Query]:
     """Return the queries for tags that the service may still hold, and for those that are changing their category."""
-    is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(dialect, version))
-    tags = visible_rows(dialect, version).where(ROWS.c.kind == Kind.TAG.value, is_held)
+    is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(dialect))
+    tags = visible_rows(dialect).where(ROWS.c.kind == Kind.TAG.value, is_held)
     return tags, tags.where(MOVING)
 
 

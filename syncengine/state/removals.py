@@ -47,9 +47,7 @@ def may_take(detail: str) -> bool:
     return any(sign in detail for sign in SIGNS)
 
 
-def removals_since(
-    since: float, execute: Callable[[str, Mapping[str, float]], Iterable[Any]], *, packed: bool = True
-) -> Iterator[RemovalLine]:
+def removals_since(since: float, execute: Callable[[str, Mapping[str, float]], Iterable[Any]]) -> Iterator[RemovalLine]:
     """Yield lines of plan runs that may record a loss, oldest first.
 
     `execute` returns the rows of a query with parameters. `packed`: the schema has packed lines, which are all later
@@ -58,7 +56,7 @@ def removals_since(
     bounds = {"since": since, "began": since - LONGEST_RUN}
     for at, verb, kind, name, detail, about in execute(SINGLE, bounds):
         yield RemovalLine(float(at), verb == "intended", Key(KINDS[kind], name), read(detail), _is_approved(about))
-    for at, verb, parts, about in execute(PACKED, bounds) if packed else ():
+    for at, verb, parts, about in execute(PACKED, bounds):
         for key, line, *_ in packed_lines.entries(parts):
             if line.detail is not None and may_take(line.detail):
                 yield RemovalLine(float(at), verb == "intended", key, line.read(), _is_approved(about))

@@ -20,7 +20,6 @@ from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
 from syncengine.state.history import LARGE, PRUNED_RUN, HistoryEntry, Run, history, pruned_until
-from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import ERASED, FORGOTTEN, INTENDED, PACKED, RECORDED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import fetch, visible_rows
@@ -111,7 +110,7 @@ def _family(run: str, undoes: Mapping[str, str | None]) -> set[str]:
     return family
 
 
-def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) -> Run | None:
+def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
     """Return the first plan run among `runs` that changed a resource, or else the first that wrote at all.
 
     A run that sends everything again unchanged, as `apply --reassert` does, therefore comes second. An erased line
@@ -120,25 +119,25 @@ def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) ->
     first: Run | None = None
     for run in runs:
         if run.plan is not None and has_changed(connection, run.id):
-            if _makes_something(connection, run.id, version):
+            if _makes_something(connection, run.id):
                 return run
             first = first or run
     return first
 
 
-def _makes_something(connection: sa.Connection, run: str, version: int) -> bool:
-    return any(name == ERASED or detail.changes_something for name, detail in _written(connection, run, version))
+def _makes_something(connection: sa.Connection, run: str) -> bool:
+    return any(name == ERASED or detail.changes_something for name, detail in _written(connection, run))
 
 
-def was_erased(connection: sa.Connection, run: str, version: int) -> bool:
+def was_erased(connection: sa.Connection, run: str) -> bool:
     """Return whether every resource that the run wrote about has been erased."""
-    erased = [name == ERASED and not detail.changes_something for name, detail in _written(connection, run, version)]
+    erased = [name == ERASED and not detail.changes_something for name, detail in _written(connection, run)]
     return erased != [] and all(erased)
 
 
-def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tuple[str, Detail]]:
+def _written(connection: sa.Connection, run: str) -> Iterator[tuple[str, Detail]]:
     """Yield the name of each resource that a run wrote about, with the differences."""
-    names = ("kind", "name", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
+    names = ("kind", "name", "detail", "packed")
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
         if line.kind == PACKED:
@@ -159,19 +158,19 @@ def was_pruned(connection: sa.Connection, run: Run) -> bool:
     return until > 0 and (is_empty if first is None else first <= until)
 
 
-def changes_of(connection: sa.Connection, run: str, version: int) -> list[ChangedRow]:
+def changes_of(connection: sa.Connection, run: str) -> list[ChangedRow]:
     """Return all rows that the run touched, in the order of its journal lines."""
     first = _first_line(connection, run)
     if first is None:
         return []
     lines = _Lines(run)
-    _read(connection, first, lines, version)
+    _read(connection, first, lines)
     undoes = _undoes(connection)
     family = _family(run, undoes)
-    rows = fetch(connection, lines.by_key, visible_rows(connection.dialect.name, version))
+    rows = fetch(connection, lines.by_key, visible_rows(connection.dialect.name))
 
     def history_of(key: Key) -> list[HistoryEntry]:
-        return history(connection, key, version)
+        return history(connection, key)
 
     changes = (_changed(key, of_key, rows.get(key), run, family, history_of) for key, of_key in lines.by_key.items())
     return [_without_taken_back(row, undoes) for row in changes]
@@ -197,9 +196,9 @@ def _first_line(connection: sa.Connection, run: str) -> int | None:
     return first
 
 
-def _read(connection: sa.Connection, first: int, lines: _Lines, version: int) -> None:
+def _read(connection: sa.Connection, first: int, lines: _Lines) -> None:
     """Read the run's lines and later lines on the same keys. Raise `LookupError` or `ValueError` for a damaged line."""
-    names = (*SINGLE, "packed") if version >= PACKED_SINCE else SINGLE
+    names = (*SINGLE, "packed")
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.id >= first, JOURNAL.c.verb.in_(WRITES))
     before: Any = None
     for line in connection.execute(query.order_by(JOURNAL.c.id), execution_options={"yield_per": LARGE}):

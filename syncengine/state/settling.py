@@ -13,9 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.resource import Key
-from syncengine.state import history, packed_lines
-from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import CALL, FAILED, FORGOTTEN, INTENDED, PACKED, SETTLED
+from syncengine.state import packed_lines
+from syncengine.state.journal import FAILED, FORGOTTEN, INTENDED, PACKED, SETTLED
 from syncengine.state.packed_lines import CallEnd, PackedEntry
 from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
@@ -27,12 +26,12 @@ Ends = Mapping[str, Sequence[tuple[float, str, CallEnd]]]
 """The times and verbs with which calls of one run ended as a whole or in part, by call, in order."""
 
 
-def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
+def settled_at(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, float]:
     """Return the time (seconds since the epoch) at which each row got its current content, if that time is known."""
     all_keys = set(keys)
     ends_of = cache(partial(_ends, connection))
     times: dict[Key, float] = {}
-    heads = _heads(connection, all_keys) if version >= PACKED_SINCE else {}
+    heads = _heads(connection, all_keys)
     while heads:
         earlier = defaultdict(set)
         for line, entry in _entries(connection, heads):
@@ -42,8 +41,7 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
             elif entry.line.previous is not None:
                 earlier[entry.line.previous].add(entry.key)
         heads = {line: remaining for line, these in earlier.items() if (remaining := these - times.keys())}
-    rest = {key: at for key in all_keys - times.keys() if (at := _of_old_lines(connection, key, version)) is not None}
-    return {**times, **rest}
+    return times
 
 
 def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
@@ -95,15 +93,3 @@ def _ends(connection: sa.Connection, run: str | None) -> Ends:
         for end in packed_lines.ends(packed):
             ends[end.call].append((float(at), verb, end))
     return ends
-
-
-def _of_old_lines(connection: sa.Connection, key: Key, version: int) -> float | None:
-    """Return the time at which the last call for a key settled, alone or as a whole, from lines older than packing."""
-    calls = [entry for entry in history.history(connection, key, version) if entry.outcome == SETTLED]
-    if not calls:
-        return None
-    run, call = calls[-1].run, calls[-1].call
-    alone = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name, JOURNAL.c.call == call)
-    ends = sa.or_(alone, sa.and_(JOURNAL.c.kind == CALL, JOURNAL.c.name == call))
-    last = sa.select(sa.func.max(JOURNAL.c.at)).where(JOURNAL.c.run == run, JOURNAL.c.verb == SETTLED, ends)
-    return float(connection.execute(last).scalar_one() or calls[-1].at)

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -29,7 +28,6 @@ from syncengine.state import (
     queries,
     run_changes,
     settling,
-    tables,
     undone_table,
 )
 from syncengine.state.clock import Clock
@@ -39,12 +37,8 @@ from syncengine.state.errors import StateReplaced, as_state_errors
 from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
-    APPROVALS_SINCE,
     LAST_LIMITS,
-    PACKED_SINCE,
-    QUARANTINE_SINCE,
     SAYS_LIMITS,
-    UNDONE_SINCE,
     Facts,
     facts_of,
     limits_of,
@@ -57,7 +51,7 @@ from syncengine.state.published import PublishedCalls
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.run_changes import ChangedRow
-from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
+from syncengine.state.tables import FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
 from syncengine.state.undone import UndoneChange, UndoneRecord
 
@@ -104,7 +98,7 @@ def open_state(
 ) -> State:
     """Open the state at a path, a SQLAlchemy URL or a Git ref.
 
-    With `write`, create or migrate the state; without, write nothing and read a missing state as empty. `now` is the
+    With `write`, create a missing state; without, write nothing and read a missing state as empty. `now` is the
     wall clock for times shown to people; `seconds` is this machine's monotonic clock, used to watch other lock holders.
     Rows of a state in Git stay private until they are published. `create` permits beginning a new state in Git, or one
     that `memory` knows; for a state in Git, `allows_rewound` permits reading a ref that was set back.
@@ -113,7 +107,7 @@ def open_state(
     locked or, without `write`, opened, it must have the last change that the project knows. With `allows_rewound`, it
     need not, and every other folder accepts it from then on.
 
-    Raise `SyncengineError` when the place holds something other than a state, or a state of a newer version.
+    Raise `SyncengineError` when the place holds something other than a state, or a state of another version.
     """
     if is_git_ref(url):
         from syncengine.state.snapshots.open import open_to_read, open_to_write
@@ -181,15 +175,13 @@ class State:
 
     def facts(self) -> Facts:
         with self.database.transaction() as connection:
-            is_current = self.database.version == info.VERSION
-            version = info.VERSION if is_current else tables.version(connection)  # it may be migrated meanwhile
-            *facts, last = connection.execute(_facts(version), SAYS_LIMITS).one()
+            *facts, last = connection.execute(_FACTS, SAYS_LIMITS).one()
             return replace(facts_of(facts), limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
         with self.database.transaction() as connection:
-            yield from queries.stream(connection, kind, self.database.version)
+            yield from queries.stream(connection, kind)
 
     def count(self) -> int:
         """Return the number of recorded rows."""
@@ -204,58 +196,49 @@ class State:
     def contents(self) -> Iterator[Content]:
         """Yield the content of every row, in no order, read as it is consumed."""
         with self.database.transaction() as connection:
-            yield from queries.contents(connection, self.database.version)
+            yield from queries.contents(connection)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
         with self.database.transaction() as connection:
             if queries.is_empty(connection):  # as before a first apply, whose plan has the most keys
                 return {}
-            return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name, self.database.version))
+            return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name))
 
     def removals(self, since: float) -> list[RemovalLine]:
         """Return journal lines of plan runs that may have removed something after `since`, oldest first."""
         with self.database.transaction() as connection:
-            packed = self.database.version >= PACKED_SINCE
             options = {"yield_per": history.LARGE}
 
             def execute(query: str, values: Mapping[str, float]) -> Iterable[Any]:
                 return connection.execute(sa.text(query), values, execution_options=options)
 
-            return list(removals_since(since, execute, packed=packed))
+            return list(removals_since(since, execute))
 
     def approvals(self) -> list[ApprovalRecord]:
         """Return the approvals that an apply began with, oldest first."""
-        if self.database.version < APPROVALS_SINCE:
-            return []
         with self.database.transaction() as connection:
             return approvals.records(connection)
 
     def refusals(self) -> dict[Key, Refusal]:
         """Return the refusals of resources that have not been applied since they were refused."""
-        if self.database.version < QUARANTINE_SINCE:
-            return {}
         with self.database.transaction() as connection:
             return quarantine.refusals(connection)
 
     def quarantine(self) -> list[QuarantineRecord]:
         """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
-        if self.database.version < QUARANTINE_SINCE:
-            return []
         with self.database.transaction() as connection:
             return quarantine.quarantine(connection)
 
     def undone(self) -> list[UndoneChange]:
         """Return the undone changes, ordered by kind and name."""
-        if self.database.version < UNDONE_SINCE:
-            return []
         with self.database.transaction() as connection:
             return undone_table.changes(connection)
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Return the tags of `categories` that the service may still hold, of any status, ordered by name."""
         with self.database.transaction() as connection:
-            return queries.members(connection, categories, self.database.version)
+            return queries.members(connection, categories)
 
     def open_sessions(self) -> list[str]:
         """Return the ids of sync sessions that were opened and never closed, oldest first."""
@@ -296,7 +279,7 @@ class State:
         """Return the last plan run that changed something, or `None` when there is none."""
         with self.database.transaction() as connection:
             runs = history.runs(connection, RECENT)
-            return run_changes.writing_run(connection, runs, self.database.version)
+            return run_changes.writing_run(connection, runs)
 
     def has_changed(self, run: str) -> bool:
         """Return whether the run wrote anything about a resource."""
@@ -311,7 +294,7 @@ class State:
     def was_erased(self, run: str) -> bool:
         """Return whether every resource that the run wrote about has been erased."""
         with self.database.transaction() as connection:
-            return run_changes.was_erased(connection, run, self.database.version)
+            return run_changes.was_erased(connection, run)
 
     def family_of(self, run: str) -> set[str]:
         """Return the ids of the run, of the runs that undid it, of the runs that undid those, and so on."""
@@ -326,17 +309,17 @@ class State:
     def changes_of(self, run: str) -> list[ChangedRow]:
         """Return the rows that the run touched, each before and after the run."""
         with self.database.transaction() as connection:
-            return run_changes.changes_of(connection, run, self.database.version)
+            return run_changes.changes_of(connection, run)
 
     def history(self, key: Key) -> list[HistoryEntry]:
         """Return the history of one resource, oldest entry first."""
         with self.database.transaction() as connection:
-            return history.history(connection, key, self.database.version)
+            return history.history(connection, key)
 
     def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
         """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
         with self.database.transaction() as connection:
-            return settling.settled_at(connection, keys, self.database.version)
+            return settling.settled_at(connection, keys)
 
     def forgotten(self, keys: Iterable[Key]) -> set[Key]:
         """Return the subset of `keys` that `state forget` has ever dropped."""
@@ -541,10 +524,8 @@ class State:
             return attempts.outstanding(connection, self._clock, window)
 
     def under_way(self, window: float) -> float:
-        """Return for how many more seconds some call may be executed. Reads only; works with older schemas."""
+        """Return for how many more seconds some call may be executed. Reads only."""
         with self.database.transaction() as connection:
-            if tables.version(connection) < ARRIVED["attempts"]:
-                return 0.0
             return max((late.remaining for late in attempts.outstanding(connection, self._clock, window)), default=0.0)
 
     @contextmanager
@@ -822,7 +803,7 @@ class State:
         journal.record(connection, self._stamp(), self._published.records)
 
     def _settle_approvals(self, connection: sa.Connection) -> None:
-        query = queries.visible_rows(connection.dialect.name, self.database.version)
+        query = queries.visible_rows(connection.dialect.name)
         approvals.settle(connection, lambda keys: queries.fetch(connection, keys, query), self._now())
 
     def _current(self) -> Run:
@@ -856,11 +837,8 @@ def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[st
     connection.execute(_SET_FACTS, {"revision": commit, "ancestors": json.dumps(ancestors)})
 
 
-@cache
-def _facts(version: int) -> sa.Select[Any]:
-    """Return the query for a state's facts and its last limits. Facts that `version` lacks are NULL."""
-    facts = (FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS)
-    return sa.select(*facts, sa.text(f"({LAST_LIMITS})"))
+_FACTS = sa.select(*(FACTS.c[name] for name in info.FACTS), sa.text(f"({LAST_LIMITS})"))
+"""The query for a state's facts and its last limits."""
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:

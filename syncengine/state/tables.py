@@ -1,4 +1,4 @@
-"""The tables of a state, and the migrations from older schemas (docs/planning.md 1.4).
+"""The tables of a state (docs/planning.md 1.4).
 
 SQLite and PostgreSQL share one schema: plain columns, JSON as text, ordering by code point. Table names begin with
 `state_`, so that a state can share a database with other data.
@@ -6,17 +6,15 @@ SQLite and PostgreSQL share one schema: plain columns, JSON as text, ordering by
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import sqlalchemy as sa
 
-from syncengine.state.codec import from_json, to_json
+import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA, which `create` makes
+from syncengine.state.codec import to_json
 from syncengine.state.columns import METADATA, NAME, SERIAL
-from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
 from syncengine.state.info import VERSION
-from syncengine.state.losses import COLUMNS
 
 __all__ = ["METADATA", "NAME"]
 
@@ -33,7 +31,7 @@ FACTS = sa.Table(
     sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply"),
     sa.Column("generation", sa.Text, comment="Changes with every transaction that writes"),
     sa.Column("sources", sa.Text, comment="JSON: the number of rows of each data source when last applied"),
-    comment="One row. Versions old and new read `version`, so it must never move.",
+    comment="One row. Every version of the program reads `version`, to refuse a state of another, so it never moves.",
 )
 
 LOCK = sa.Table(
@@ -206,112 +204,6 @@ SESSIONS = sa.Table(
 STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
 """All tables except those of posted time. They contain the names and contents of resources, and names of people."""
 
-Migration = Callable[[sa.Connection], None]
-
-
-def _inbox_arrives(connection: sa.Connection) -> None:
-    """Migrate 1 → 2: add the tables of posted time."""
-    METADATA.create_all(connection, tables=INBOX_TABLES)
-    connection.execute(sa.insert(LOCK).values(id=INBOX_LOCK, epoch=0))
-
-
-def _generations(connection: sa.Connection) -> None:
-    """Migrate 2 → 3: add `generation`, which tells without reading the rows that none has changed."""
-    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN generation TEXT")
-
-
-def _mechanism(connection: sa.Connection) -> None:
-    """Migrate 3 → 4: add the registered mechanism. States that registered one already have the table.
-
-    From this version on, the journal has lines for whole calls (`journal.CALL`), which older versions cannot read.
-    """
-    METADATA.create_all(connection, tables=[MECHANISM])
-
-
-def _sources(connection: sa.Connection) -> None:
-    """Migrate 4 → 5: add the number of rows of each data source, empty until the next apply."""
-    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
-
-
-def _attempts(connection: sa.Connection) -> None:
-    """Migrate 5 → 6: add the calls that may still be executed, and the count of heartbeats.
-
-    The intents of a run that died earlier have no recorded content, so that their rows simply stay doubtful.
-    """
-    METADATA.create_all(connection, tables=[ATTEMPTS])
-    connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN beats BIGINT NOT NULL DEFAULT 0")
-    connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN seconds DOUBLE PRECISION")
-
-
-def _packed_lines(connection: sa.Connection) -> None:
-    """Migrate 6 → 7: add packed lines, to which rows point. Older lines stay unchanged, and are read by their keys."""
-    for table, column, kind in (
-        ("state_rows", "entry", "BIGINT"),
-        ("state_journal", "packed", "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"),
-        ("state_journal", "takes", "BOOLEAN"),
-        ("state_journal", "entry", "BIGINT"),
-    ):
-        connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    open_names: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for call, kind, name in connection.exec_driver_sql("SELECT call, kind, name FROM state_open ORDER BY 1, 2, 3"):
-        open_names[call, kind].append(name)
-    connection.exec_driver_sql("DROP TABLE state_open")
-    METADATA.create_all(connection, tables=[OPEN])
-    rows = [(call, kind, to_json(names)) for (call, kind), names in open_names.items()]
-    write_many(connection, OPEN, ("call", "kind", "names"), rows)
-
-
-def _approvals(connection: sa.Connection) -> None:
-    """Migrate 7 → 8: add approvals. Those of runs that ended count as used; the losses they covered are unknown."""
-    METADATA.create_all(connection, tables=[APPROVALS])
-    ended = sa.and_(RUNS.c.outcome.in_(("complete", "incomplete")), RUNS.c.counts.contains('"approvals"'))
-    used: dict[str, tuple[object, ...]] = {}
-    query = sa.select(RUNS.c.id, RUNS.c.plan, RUNS.c.started, RUNS.c.ended, RUNS.c.counts).where(ended)
-    for run, plan, started, end, about in connection.execute(query.order_by(RUNS.c.started)):
-        for text in from_json(about).get("approvals", ()):
-            used.setdefault(text, (text, run, plan, started, "[]", "[]", end))
-    write_many(connection, APPROVALS, COLUMNS, list(used.values()))
-
-
-def _operation(connection: sa.Connection) -> None:
-    """Migrate 8 → 9: add the quarantine, undone changes, and the commits before the last applied one."""
-    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN ancestors TEXT")
-    _quarantine(connection)
-    _undone(connection)
-
-
-def _quarantine(connection: sa.Connection) -> None:
-    """Add the tables of refusals and of the quarantine. Only later refusals are counted."""
-    METADATA.create_all(connection, tables=[REFUSALS, QUARANTINE])
-
-
-def _undone(connection: sa.Connection) -> None:
-    METADATA.create_all(connection, tables=[UNDONE])
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    _inbox_arrives,
-    _generations,
-    _mechanism,
-    _sources,
-    _attempts,
-    _packed_lines,
-    _approvals,
-    _operation,
-)
-"""The migrations in order, the n-th (from 1) from version n to version n + 1. A new state starts at the last version.
-Append new ones; never edit a released migration."""
-
-
-assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
-
-ARRIVED = {"generation": 3, "sources": 5, "attempts": 6, "ancestors": 9}
-"""The first schema version that has each of these columns of `state_facts`, or the table of attempts."""
-
-READABLE = 1
-"""The oldest schema version whose recorded rows can be read without migration, as `plan` does."""
-
-
 _VERSION = sa.select(FACTS.c.version)
 
 
@@ -322,26 +214,15 @@ def version(connection: sa.Connection) -> int:
     return int(connection.execute(_VERSION).scalar_one())
 
 
-def create(connection: sa.Connection, lineage: str, last: int) -> None:
-    """Create an empty state of schema version `last`."""
+def create(connection: sa.Connection, lineage: str) -> None:
+    """Create an empty state, unless there is one. The caller keeps other writers out."""
+    if version(connection):
+        return
     METADATA.create_all(connection)
     # Not an sa.Index: its conditions for two databases would have every start import both dialects.
     connection.exec_driver_sql("CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL")
     connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
-    connection.execute(sa.insert(FACTS).values(id=1, version=last, lineage=lineage, owns_activity_types=False))
-
-
-def upgrade(
-    connection: sa.Connection, new_lineage: Callable[[], str], migrations: Sequence[Migration] = MIGRATIONS
-) -> None:
-    """Migrate the database to the last version, or create a state. The caller keeps other writers out."""
-    current, last = version(connection), len(migrations) + 1
-    if current == 0:
-        return create(connection, new_lineage(), last)
-    for migration in migrations[current - 1 :]:
-        migration(connection)
-    connection.execute(sa.update(FACTS).values(version=last))
-    return None
+    connection.execute(sa.insert(FACTS).values(id=1, version=VERSION, lineage=lineage, owns_activity_types=False))
 
 
 def write_many(

@@ -235,7 +235,7 @@ def test_a_broken_state_file_is_named(held: Project, service: Service, command: 
 
 
 def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
-    """It takes no lock, migrates nothing and writes no file beside it (docs/planning.md 1.4, 1.5)."""
+    """It takes no lock, writes no file beside it (docs/planning.md 1.4, 1.5)."""
     folder = held.folder / ".syncengine"
     (folder / "state.db").chmod(0o400)
     folder.chmod(0o500)

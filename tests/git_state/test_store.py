@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from syncengine.errors import SyncengineError
+from syncengine.state.info import VERSION
 from syncengine.state.snapshots.git_store import FORMAT, GitStore
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.repository import BareRepository, Remote
@@ -33,7 +34,7 @@ def store_of(repository: Path, folder: Path) -> GitStore:
 
 def content(number: int, **files: bytes) -> Content:
     info = VersionInfo(
-        format=FORMAT, schema=1, lineage="l", serial=number, when=float(number), who="w", command="c", rows=number
+        format=FORMAT, schema=VERSION, lineage="l", serial=number, when=float(number), who="w", command="c", rows=number
     )
     return Content(info, {f"{name}/0000": data for name, data in files.items()})
 
@@ -202,14 +203,14 @@ def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
     run("update-ref", REF, run(*who, "commit-tree", run("write-tree"), *parents, "-m", "forged"))
 
 
-def test_a_newer_format_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
-    """And a newer schema: whoever writes over it would lose what it does not know."""
+def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
+    """Of the format or the tables: whoever writes over it would lose what it does not know."""
     head = store.write(None, LOCK, content(1, n=b"1"))
-    for newer in ({"schema": 99}, {"format": "syncengine.git-state/v2"}):
+    for newer in ({"schema": 99}, {"schema": 1}, {"format": "syncengine.git-state/v2"}):
         forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc]
-        with pytest.raises(SyncengineError, match="newer syncengine") as refused:
+        with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
             current(other)
-        assert refused.value.code == "state-too-new"
+        assert refused.value.code == "state-version"
         git(remote, "update-ref", REF, head.id)
 
 

@@ -1,10 +1,7 @@
-"""Quarantine and undo in a state of the version before them, and in one on PostgreSQL."""
+"""Quarantine and undo in a state on PostgreSQL."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from tests import postgresql
@@ -13,35 +10,7 @@ from tests.cli.test_undo import last
 from tests.cli.test_undo import undo as take_back
 
 from .refusing import Refusing
-from .test_quarantine import BAD, QUARANTINE, aside, changes, planned, warned
-
-VERSION_8 = (
-    "DROP TABLE state_refusals",
-    "DROP TABLE state_quarantine",
-    "DROP TABLE state_undone",
-    "ALTER TABLE state_facts DROP COLUMN ancestors",
-    "UPDATE state_facts SET version = 8",
-)
-"""Turns tables of version 9 into those of the one before."""
-
-
-def test_a_state_of_version_8_is_read_and_not_migrated(refused: Project) -> None:
-    """It has counted no refusals, so that an entry sets nothing aside before the next one."""
-    path = Path(refused.loaded().state)
-    with closing(sqlite3.connect(path)) as database, database:
-        for statement in VERSION_8:
-            database.execute(statement)
-    before = path.read_bytes()
-    refused.settings(*BAD)
-    code, document = planned(refused)
-    assert (code, changes(document)) == (2, {"tag/BAD": "create"})
-    assert "its last call was not refused" in warned(document, "quarantine-unused")[0]["message"]
-    assert refused.run(*QUARANTINE, "--format", "json").document["quarantine"] == []
-    undo = refused.run("plan", "--undo", "last", "--format", "json").document
-    assert changes(undo) == {"tag/BAD": "retire"}
-    assert path.read_bytes() == before
-    assert refused.apply().code == 3
-    assert planned(refused)[0] == 0
+from .test_quarantine import QUARANTINE, aside, planned
 
 
 def test_quarantine_and_undo_in_postgresql(project: Project, service: Refusing) -> None:

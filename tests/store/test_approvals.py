@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-import sqlalchemy as sa
-
 from syncengine.effects import Effect
 from syncengine.resource import Recorded, Status
-from syncengine.state.database import open_database
 from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
 from syncengine.state.sqlite_reader import recollection
 from syncengine.state.store import Attempt, State, open_state
@@ -141,26 +136,3 @@ def test_a_state_at_rest_tells_the_same(url: str) -> None:
         assert reader.approvals() == expected
     with recollection(url if "://" in url else f"{url}.none", lambda: 0.0) as reader:
         assert reader.approvals() == (expected if "://" in url else [])
-
-
-def test_approvals_of_before_are_used_where_their_runs_ended(url: str) -> None:
-    """7 → 8: of a run that died, it is not known what its approval covered."""
-    open_state(url, write=True).close()
-    database = open_database(url, write=True, new_lineage=lambda: "never")
-    with database.alone() as connection:
-        connection.exec_driver_sql("DROP TABLE state_approvals")
-        connection.exec_driver_sql("ALTER TABLE state_facts DROP COLUMN ancestors")
-        for number, outcome in ((1, "complete"), (2, "died"), (3, "incomplete")):
-            about = json.dumps({"approvals": [f"{number}@0123456789ab"], "counts": {}}, separators=(",", ":"))
-            connection.execute(sa.text(RUN), {"id": f"r{number}", "outcome": outcome, "about": about})
-        connection.exec_driver_sql("UPDATE state_facts SET version = 7")
-    database.close()
-    with open_state(url, write=False) as state:
-        assert state.approvals() == []
-    with open_state(url, write=True) as state:
-        found = [(each.text, each.run, each.remaining, each.used) for each in state.approvals()]
-    assert found == [("1@0123456789ab", "r1", (), 2.0), ("3@0123456789ab", "r3", (), 2.0)]
-
-
-RUN = """INSERT INTO state_runs (id, started, ended, command, plan, host, who, counts, outcome)
-VALUES (:id, 1, 2, 'apply', 'p', 'ci', 'jo', :about, :outcome)"""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +17,9 @@ from syncengine.state.holder import Holder
 from syncengine.state.inbox import Offer
 from syncengine.state.inbox_entries import DeliveryStatus
 from syncengine.state.inbox_states import PostedTimeStatus
-from syncengine.state.info import VERSION
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 from tests.support.inbox import InboxByHand, open_inbox
-
-from .before import UNPACKED
 
 OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe", "jo@example.com"), "ACME-0042")
 HERE = Holder.here("serve", {})
@@ -317,51 +312,6 @@ def test_writers_side_by_side_do_not_get_in_each_others_way(url: str) -> None:
         entry = inbox.entry("g1")
         assert entry is not None
         assert entry.offers == 8
-
-
-# --- states of other versions
-
-
-def _first_version(path: Path) -> None:
-    """A state as the first release wrote it."""
-    open_state(str(path), write=True).close()
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in UNPACKED:
-            connection.execute(statement)
-        for table in ("inbox_groups", "inbox_deliveries", "inbox_events"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM state_lock WHERE id = 2")
-        connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
-        connection.execute("ALTER TABLE state_facts DROP COLUMN sources")
-        connection.execute("ALTER TABLE state_lock DROP COLUMN beats")
-        connection.execute("ALTER TABLE state_lock DROP COLUMN seconds")
-        connection.execute("DROP TABLE state_attempts")
-        connection.execute("UPDATE state_facts SET version = 1")
-        connection.commit()
-
-
-def test_a_state_of_the_first_version_gets_an_inbox(path: Path) -> None:
-    """Once somebody writes; what it recorded stays."""
-    _first_version(path)
-    with open_inbox(str(path), write=True) as inbox:
-        inbox.lease(HERE)
-        inbox.receive(OFFER)
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT version FROM state_facts").fetchone() == (VERSION,)
-    with open_state(str(path), write=True) as state:
-        state.lock(HERE, wait=0, request_timeout=0)
-
-
-def test_a_state_of_the_first_version_is_read_as_it_is(path: Path) -> None:
-    """A plan never migrates; an inbox that is not there is empty."""
-    _first_version(path)
-    with open_state(str(path), write=False) as state:
-        assert (state.exists, list(state.rows())) == (True, [])
-    with open_inbox(str(path), write=False) as inbox:
-        assert (inbox.entries(), inbox.entry("g1"), inbox.story("g1"), inbox.counts()) == ([], None, [], {})
-        assert (list(inbox.waiting()), list(inbox.receipts("x", 0)), inbox.redeliveries()) == ([], [], [])
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT version FROM state_facts").fetchone() == (1,)
 
 
 def test_a_missing_state_is_an_empty_inbox_and_is_not_made(path: Path) -> None:

@@ -8,7 +8,6 @@ from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Recorded, Source, Status
 from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
 
-from .before import NAMES, STOPPED, UNDER_WAY, record
 from .estate import applied, applying, run, tag, whole
 
 A, B, C = tag("a"), tag("b"), tag("c")
@@ -111,23 +110,3 @@ def test_what_was_forgotten_by_hand_is_known(url: str) -> None:
         state.forget([A])
     with open_state(url, write=False) as state:
         assert forgotten(state) == {A}
-
-
-def test_a_state_of_before_is_read_as_it_is(url: str) -> None:
-    """A line for each key; a row settled at the end of the run in which its last acknowledged call was."""
-    record(url, 50)
-    keys = [tag(name) for name in (NAMES[1], STOPPED, UNDER_WAY)]
-    before = settled(url, *keys)
-    assert set(before) == {key.name for key in keys}
-    open_state(url, write=True).close()
-    assert settled(url, *keys) == before
-
-
-def test_lines_of_before_and_packed_ones_are_one_history(url: str) -> None:
-    """A record of another place, since the migration, does not hide the call of before it."""
-    record(url, 50)
-    key = tag(NAMES[1])
-    before = settled(url, key)
-    with applying(url, run(3)) as state:
-        state.record([Effect(key=key, source=Source("moved.yaml", 7))])
-    assert settled(url, key) == before

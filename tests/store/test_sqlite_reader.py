@@ -18,7 +18,6 @@ from syncengine.state.sqlite_reader import SqliteReader, recollection
 from syncengine.state.store import Attempt, Settlement, State, open_state
 from tests.support.profiles import tried
 
-from .before import UNPACKED
 from .estate import applied, applying, category, run, tag, whole
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
@@ -142,22 +141,7 @@ def test_what_a_crash_may_have_left_is_not_glanced_at(path: Path, suffix: str) -
     assert not glanced(path)
 
 
-def test_an_older_state_is_left_to_who_knows_it(path: Path) -> None:
-    """It is read in full, and known by no generation, so that nothing of it is taken for unchanged."""
-    with applying(str(path)) as state:
-        applied(state, "c1", whole(tag("A")))
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in UNPACKED:
-            connection.execute(statement)
-        connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
-        connection.execute("UPDATE state_facts SET version = 1")
-        connection.commit()
-    assert not glanced(path)
-    with recollection(str(path), now) as found:
-        assert ([row.key for row in found.rows()], found.facts().generation) == ([tag("A")], None)
-
-
-def test_a_newer_state_is_refused(path: Path) -> None:
+def test_a_state_of_another_version_is_refused(path: Path) -> None:
     open_state(str(path), write=True).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE state_facts SET version = 99")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from syncengine.errors import SyncengineError
-from syncengine.state.errors import TOO_NEW
+from syncengine.state.errors import OTHER_VERSION
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
@@ -217,8 +217,8 @@ class GitStore:
 
     def _info(self, data: bytes) -> VersionInfo:
         info = _INFO.decode(data)
-        if info.schema > VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
-            raise TOO_NEW.error(self.name)
+        if info.schema != VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
+            raise OTHER_VERSION.error(self.name)
         if info.format != FORMAT:
             raise ValueError("unknown format")
         return info

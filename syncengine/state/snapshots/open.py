@@ -39,7 +39,7 @@ def open_to_read(place: GitPlace) -> StateDatabase | None:
         head = place.look()
         if head is None:
             return None
-        return StateDatabase(place.name, _reading_engine(place, head), version=head.info.schema)
+        return StateDatabase(place.name, _reading_engine(place, head))
 
 
 def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:

@@ -8,7 +8,6 @@ from sqlalchemy.pool import StaticPool
 from syncengine.state import tables
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
-from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, LINE, Stamp
 from syncengine.state.snapshots.versions import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
@@ -34,8 +33,6 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
     try:
         with source.begin() as other:
             fill(other, version, files)
-            if version.info.schema < VERSION:
-                tables.upgrade(other, lambda: version.info.lineage)
             for table in METADATA.sorted_tables:
                 if table is ROWS or not (comes_from_it or table is LOCK):
                     _take(connection, other, table)

@@ -64,7 +64,7 @@ class WorkingCopy:
         with self._mutex:
             if head is None:
                 with self._engine.begin() as connection:
-                    tables.upgrade(connection, new_lineage)
+                    tables.create(connection, new_lineage())
                     self._outlive_lost_locks(connection)
             else:
                 self._load(head)
@@ -204,8 +204,6 @@ class WorkingCopy:
                 for name in sa.inspect(connection).get_table_names():
                     connection.exec_driver_sql(f'DROP TABLE "{name}"')
                 fill(connection, head, files)
-                if head.info.schema < VERSION:
-                    tables.upgrade(connection, lambda: head.info.lineage)
                 self._outlive_lost_locks(connection)
         except FAILURES as error:
             if is_of_disk(error) or not self.place.allows_rewound:
@@ -217,7 +215,7 @@ class WorkingCopy:
         """Begin empty in place of unreadable rows, under the snapshot's lock, so that a version can be restored."""
         self.is_damaged = True
         with self._engine.begin() as connection:
-            tables.upgrade(connection, lambda: head.info.lineage)
+            tables.create(connection, head.info.lineage)
             layout.set_lock(connection, layout.lock_rows(head.lock))
             self._outlive_lost_locks(connection)
 
@@ -283,7 +281,7 @@ def _lock_in(head: Snapshot) -> Mapping[str, Any]:
 
 
 def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:
-    """Create and fill the tables of a snapshot of any schema version. Raise a member of `FAILURES` if damaged."""
+    """Create and fill the tables of a snapshot. Raise a member of `FAILURES` if damaged."""
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)
     layout.set_lock(connection, layout.lock_rows(head.lock))
