@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
-    from syncengine.manifest.desired import ManifestSet
     from syncengine.plan.model import Plan
     from syncengine.plan.request import PlanRequest
     from syncengine.plan.review import ReviewedPlan
@@ -157,30 +155,15 @@ def _planned(
     reporting.output = Output(options, project.root, project.blob, out or "", selects)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
-    with _manifests(project, has_one_side=revision is None and chosen["undo"] is None) as manifests:
-        request = _request(project, options, paths, out, chosen)
-        for name in [chosen["format"]] if out is None else [chosen["format"], "json"]:  # a saved plan shows JSON
-            PLAN_FORMATS[name].load()
-        if chosen["undo"] is not None:
-            result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
-        elif revision is not None:
-            result = _of_sides(project, options, request, revision, uses_state=uses_state)
-        else:
-            result = _of_manifests(project, request, manifests)
+    request = _request(project, options, paths, out, chosen)
+    if chosen["undo"] is not None:
+        result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
+    elif revision is not None:
+        result = _of_sides(project, options, request, revision, uses_state=uses_state)
+    else:
+        result = _of_manifests(project, request)
     result = _saved(result, project, request, options.folder / out if out is not None else None)
     return _compared(result, reviewed, project) if reviewed is not None else result
-
-
-def _manifests(project: Project, *, has_one_side: bool) -> AbstractContextManager[ManifestSet | None]:
-    """Return the manifests of a plan without another side.
-
-    If they are large and not cached, processes read them while this one imports what only planning needs.
-    """
-    if not has_one_side:
-        return nullcontext()
-    from syncengine.manifest.desired import manifests_ahead
-
-    return manifests_ahead(project)
 
 
 def _request(
@@ -191,11 +174,11 @@ def _request(
     return request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
 
 
-def _of_manifests(project: Project, request: PlanRequest, manifests: ManifestSet | None) -> Plan:
+def _of_manifests(project: Project, request: PlanRequest) -> Plan:
     from syncengine.plan.planner import make_plan
     from syncengine.plan.request import Runtime
 
-    return make_plan(project, request, Runtime(os.environ), manifests)
+    return make_plan(project, request, Runtime(os.environ))
 
 
 def _saved(plan: Plan, project: Project, request: PlanRequest, file: Path | None) -> Plan:

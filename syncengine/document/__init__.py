@@ -1,6 +1,5 @@
 """Read YAML and JSON with a line and a column for every value. No other package decides the meaning of YAML.
 
-bytes → `text` (decoded, clean) → `reader` (nodes) → `model_reader` and `scalar_readers` (by `field_types`). Plain files
-may take a shortcut: text → `fast_reader` → the same values without nodes. Manifests and the project file are both read
-here, so this package is below `project`.
+bytes → `text` (decoded, clean) → `reader` (nodes) → `model_reader` and `scalar_readers` (by `field_types`).
+Manifests and the project file are both read here, so this package is below `project`.
 """

@@ -59,8 +59,3 @@ def sha256_at(path: Path) -> str:
 def sha256_of_values(values: Any) -> str:
     """Return the SHA-256 of plain values in hexadecimal, whatever the order of their keys."""
     return sha256_of(msgspec.json.encode(values, order="deterministic"))
-
-
-def short_digest(content: str, size: int) -> bytes:
-    """Return a BLAKE2b digest of `size` bytes, for digests that are stored by the million."""
-    return hashlib.blake2b(content.encode(), digest_size=size).digest()

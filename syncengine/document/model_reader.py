@@ -15,7 +15,6 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from syncengine.document.diagnostics import INVALID, Collector, nearest
-from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed, fields_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar
@@ -95,16 +94,6 @@ def model_reader(model: type[M], title: str) -> Reader:
         return constructed(model, values)
 
     return read
-
-
-def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
-    """Return the fields of a model that can be read without nodes, by their names in the file."""
-    result: dict[str, PlainField] = {}
-    for info in fields_of(model):
-        _, reads = _bare(info.type)
-        if reads and (plain := reads.plain(table.readers[info.encode_name][1])):
-            result[info.encode_name] = plain
-    return result
 
 
 def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:

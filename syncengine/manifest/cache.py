@@ -30,7 +30,7 @@ from syncengine.project import git
 from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
-FORMAT = 12
+FORMAT = 13
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -38,7 +38,6 @@ FILE_NAME = "cache.db"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
     " WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS latest (file TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
 COMPARED = ("names", "words", "parts")
@@ -118,14 +117,8 @@ class ManifestCache:
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _read_file(row, sha256)
 
-    def latest(self, file: str) -> bytes | None:
-        """Return the last reading, in MessagePack, of a file that generates from rows, or `None`."""
-        query = "SELECT reading FROM entry JOIN latest USING (digest) WHERE file = ?"
-        row = self._quietly(lambda c: c.execute(query, (self.digest(file, ""),)).fetchone())
-        return None if row is None else unseal(row[0])
-
     def keep(self, reads: Iterable[ReadFile]) -> None:
-        """Store files that were read, each under its digest, and the latest reading of each file that has rows.
+        """Store files that were read, each under its digest.
 
         A thread writes them while the caller continues. The next access to the cache waits for it.
         """
@@ -148,10 +141,8 @@ class ManifestCache:
             (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
             for digest, read in pairs
         ]
-        latest = [(self.digest(read.reading.file, ""), digest) for digest, read in pairs if read.reading.rows]
         self._tried(lambda c: c.execute("BEGIN"))
         self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
-        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", latest))
         self._tried(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
@@ -191,7 +182,6 @@ class ManifestCache:
         referenced_digests = {
             digest for basis in bases.values() if basis is not None for digest in basis.files.values()
         }
-        referenced_digests |= {row[0] for row in connection.execute("SELECT digest FROM latest")}
         digests = {row[0] for row in connection.execute("SELECT digest FROM entry")}
         connection.executemany(
             "DELETE FROM entry WHERE digest = ?", [(digest,) for digest in digests - referenced_digests]

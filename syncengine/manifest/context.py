@@ -45,7 +45,7 @@ class LoadContext:
     run, so that a digest and a reading come from the same rows; `answers` keeps the rows of databases and services,
     which both sides of a plan share. `read` has the SHA-256 of each file that was read, by its path (`note`). With a
     `checkout`, `root` has the files of another revision and `home` is the project's own folder. If `is_offline`, no
-    database or service is queried. With a list of `unasked`, none is queried that has no answer yet: its name is added.
+    database or service is queried.
     """
 
     root: Path = Path()
@@ -64,10 +64,6 @@ class LoadContext:
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
     answers: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
     read: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    unasked: list[str] | None = field(default=None, repr=False, compare=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memo": {}, "answers": {}, "read": {}}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return the result of `make`, called once per run unless results exceed `KEPT_BYTES` as measured by `size`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +25,12 @@ from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.load import read_all, reading_ahead
+from syncengine.manifest.load import read_all
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
 from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
-from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.load import levelled
 from syncengine.project.model import FILE_NAME, POLICIES, Project
@@ -72,8 +70,8 @@ FEW_KEYWORDS = 20_000
 class ManifestSet(NamedTuple):
     """A project's manifest files, with the project's defaults, its lint levels, and the problems found before reading.
 
-    `wanted` are the desired resources, once the files have been read without errors. `ahead` are the results of
-    processes that are reading the files already. All files share the `context`.
+    `wanted` are the desired resources, once the files have been read without errors. All files
+    share the `context`.
     """
 
     files: Sequence[ManifestFile]
@@ -81,12 +79,11 @@ class ManifestSet(NamedTuple):
     levels: Mapping[str, Level] = {}
     found: tuple[Diagnostic, ...] = ()
     wanted: Desired | None = None
-    ahead: Iterator[ReadFile] | None = None
     context: LoadContext | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
         """Return the desired resources, reading the files unless `wanted` is set. Raise `Problems` with all errors."""
-        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests, self.ahead))
+        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
 
     def inputs(self) -> set[Path]:
         """Return the files that were read, each under its name and, where that is a link, under its own."""
@@ -122,14 +119,6 @@ def _left_out(project: Project) -> Iterator[Diagnostic]:
         message = f"this sparse checkout does not have the file{more}: bring all with `git sparse-checkout disable`"
         findings.at("left-out", None, None, f"{message}, or what is declared there would count as removed")
         yield from findings.found
-
-
-@contextmanager
-def manifests_ahead(project: Project) -> Iterator[ManifestSet]:
-    """Yield the manifests of a project, which are being read already if they are large and it has no cache."""
-    manifests = manifest_set(project)
-    with reading_ahead(manifests.files, manifests.defaults, project.root / own_folder.NAME) as ahead:
-        yield manifests._replace(ahead=ahead)
 
 
 def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:

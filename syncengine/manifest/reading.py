@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,19 +31,8 @@ class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
     data: Row | None = None
 
 
-class BlockRows(Struct, frozen=True, gc=False, array_like=True):
-    """The rows of a `generate` block: their digests, and the number of resources generated from each."""
-
-    block: str
-    digests: bytes
-    counts: tuple[int, ...]
-
-
 class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """The declarations and diagnostics of one file. `whole` is false when a problem may hide a category.
-
-    `rows` are the rows from which the last of the `resources` were generated.
-    """
+    """The declarations and diagnostics of one file. `whole` is false when a problem may hide a category."""
 
     file: str
     resources: tuple[Resource, ...] = ()
@@ -52,7 +41,6 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
     sources: tuple[SourceUse, ...] = ()
-    rows: tuple[BlockRows, ...] = ()
 
 
 class ReadFile(NamedTuple):
@@ -68,10 +56,6 @@ class ReadFile(NamedTuple):
     words: str
     parts: str = ""
     sha256: str = ""
-
-    def __reduce__(self) -> tuple[Callable[..., ReadFile], tuple[object, ...]]:
-        """Pickle the file without its reading, which is decoded faster than it would be unpickled."""
-        return unpacked, self[1:]
 
 
 reading_of = msgspec.msgpack.Decoder(Reading).decode

@@ -10,30 +10,12 @@ from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import (
-    broad,
-    is_closed_with_keywords,
-    is_deprecated,
     report_broad,
     report_closed,
     report_deprecated,
 )
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
-
-
-def plain_resource(
-    kind: Kind, own: Mapping[str, Any], source: Source, column: int, defaults: Mapping[str, Any]
-) -> Resource | None:
-    """Return the resource with `own` values over `defaults`, or `None` when the full reader must report a problem."""
-    name = own.get(IDENTITIES[kind])
-    values = merge(defaults, own) if defaults else own
-    if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
-        return None
-    key = Key(kind, name)
-    body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body) or is_deprecated(body)):
-        return None
-    return Resource(key, body, source, values.get("protect", False), (), column)
 
 
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:

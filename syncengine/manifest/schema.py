@@ -23,10 +23,9 @@ from syncengine.document.field_types import (
     Texts,
     WebLink,
     Words,
-    by_reader,
 )
 from syncengine.document.model import Model, fields_of, names_of
-from syncengine.document.model_reader import Table, fields_by_type, plain_fields
+from syncengine.document.model_reader import Table, fields_by_type
 from syncengine.document.scalar_readers import choice
 from syncengine.document.template_types import at_most_one
 from syncengine.manifest.generate_schema import Generate
@@ -90,7 +89,7 @@ class Tag(Model, frozen=True):
     ] = None
     url: Annotated[WebLink | None, Meta(description="A page that the console links to: https:// or http://.")] = None
     visibility: Annotated[
-        Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None,
+        Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")))] | None,
         Meta(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
     ] = None
     assignee_external_ids: Annotated[
@@ -227,7 +226,5 @@ DEFAULTS_TABLES = {
     for section, kind in SECTIONS.items()
     for model in (DEFAULTS[kind],)
 }
-PLAIN_SECTIONS = {section: plain_fields(MODELS[kind], RESOURCE_TABLES[kind]) for section, kind in SECTIONS.items()}
-"""The sections that `document.fast_reader` can read."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(names_of(Manifest))

@@ -121,7 +121,7 @@ def matters() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[str, list[str]]) -> None:
-    """Also where there is so much to read that it is read on every processor."""
+    """Also where there is much else to read."""
     url, asked = matters
     large = "tags:\n" + "".join(f"  - {{name: Matter {n:06}, description: {'x' * 100}}}\n" for n in range(10_000))
     settings = f"{PROJECT}sources: {{crm: {{http: {{url: '{url}'}}}}}}\n"

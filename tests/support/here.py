@@ -18,7 +18,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from syncengine.cli import run as run_program
-from syncengine.manifest import load
 from syncengine.service.trace import TRACE
 from syncengine.templating.budget import allowance_of_process
 from tests.support.ended import Ended
@@ -29,20 +28,10 @@ STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY | os.O_CREAT), ("stder
 _turn = threading.Lock()
 
 
-def may_run(arguments: Sequence[str], folder: Path) -> bool:
+def may_run(arguments: Sequence[str]) -> bool:
     """Whether nothing tells the difference: no other thread runs it, it ends by itself, and it does not fork."""
     is_free = threading.current_thread() is threading.main_thread() and not _turn.locked()
-    return is_free and LONG_RUNNING.isdisjoint(arguments) and not _is_large(folder)
-
-
-def _is_large(folder: Path) -> bool:
-    """Whether manifests may be read in processes of their own, forked from this one."""
-    size = 0
-    for file in folder.rglob("*"):
-        size += file.lstat().st_size
-        if size > load.MUCH:
-            return True
-    return False
+    return is_free and LONG_RUNNING.isdisjoint(arguments)
 
 
 def run(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str) -> Ended:

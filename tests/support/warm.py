@@ -46,7 +46,7 @@ def run(
     read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START) and name not in IMMATERIAL}
     if _context is None or not read.items() <= USUAL.items():
         return _run_anew(arguments, folder, environ, text, seconds)
-    if here.may_run(arguments, folder):
+    if here.may_run(arguments):
         return here.run(arguments, folder, environ, text)
     with tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")

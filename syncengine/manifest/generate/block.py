@@ -1,7 +1,6 @@
 """One `generate` block → a function of a row, compiled once; a row → the results of its templates, or problems. Pure.
 
-The values of most rows are printable text, and become a body without nodes. Any other row is built as nodes with the
-places of its templates, and is read like a resource that was written by hand.
+A row is built as nodes with the places of its templates, and is read like a resource that was written by hand.
 """
 
 from __future__ import annotations

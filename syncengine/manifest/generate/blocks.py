@@ -1,8 +1,7 @@
 """`generate` blocks and their rows → resources of a reading, each with its data row. Reads sources.
 
-A block is compiled once into one function of a row. Values go into the parsed structure, so that no value can break it.
-A row whose values are not plain is built as nodes and read by the readers of any manifest, the only ones that report
-problems (`block`).
+A block is compiled once into one function of a row. Values go into the parsed structure, so that no value can break it:
+each row is built as nodes, which the readers of any manifest read.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block
 from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
-from syncengine.manifest.generate.row_reuse import UNKNOWN, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.lints import WHEN_NONE
-from syncengine.manifest.reading import BlockRows, Reading
+from syncengine.manifest.reading import Reading
 from syncengine.manifest.repeated_findings import Alike
-from syncengine.manifest.resources import plain_resource, resource_of
+from syncengine.manifest.resources import resource_of
 from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
@@ -46,28 +44,19 @@ def generated(
     context: LoadContext,
     defaults: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
-    digest: str,
-    former: Mapping[str, PreviousRows],
 ) -> Reading:
-    """Return a reading with the resources of all blocks and rows. Report problems to `findings`.
-
-    `digest` covers everything that the blocks depend on except their rows. A block's `former` rows are found by this
-    digest and the block's number.
-    """
+    """Return a reading with the resources of all blocks and rows. Report problems to `findings`."""
     resources: list[Resource] = []
     sources: list[SourceUse] = []
-    rows: list[BlockRows] = []
     whole = True
-    for n, node in enumerate(items):
-        own = f"{digest}:{n}"
-        making = _Making(context, defaults, findings, own, former.get(own, PreviousRows()))
+    for node in items:
+        making = _Making(context, defaults, findings)
         part = making.of_block(node, (context.root / findings.file).parent)
         if part is not None:
             resources += part.resources
             sources += part.sources
-            rows += part.rows
         whole = whole and (not _may_make_categories(node) or (part is not None and part.whole))
-    return Reading(findings.file, tuple(resources), whole=whole, sources=tuple(sources), rows=tuple(rows))
+    return Reading(findings.file, tuple(resources), whole=whole, sources=tuple(sources))
 
 
 def _may_make_categories(node: MappingNode) -> bool:
@@ -78,13 +67,11 @@ def _may_make_categories(node: MappingNode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """The generation of one block's resources. `former` has the resources of its rows in the last reading."""
+    """The generation of one block's resources."""
 
     context: LoadContext
     defaults: Mapping[Kind, Mapping[str, Any]]
     findings: Collector
-    digest: str
-    former: PreviousRows
 
     def of_block(self, node: MappingNode, folder: Path) -> Reading | None:
         """Return a reading with the resources of one block, or `None` when the block itself is invalid."""
@@ -111,7 +98,7 @@ class _Making:
             return None
         try:
             with self.context.allowance.spend(len(rows)) as deadline:
-                resources, block_rows = self._of_rows(block, rows, deadline)
+                resources, without = self._of_rows(block, rows, deadline)
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
@@ -119,39 +106,36 @@ class _Making:
             return None
         at = place(_source_node(node))
         may_be_empty = bool(settings.for_each.allow_empty)
-        without = block_rows.counts.count(0) if block.when is not None else 0
         if block.when is not None and 0 < without == len(rows) and not may_be_empty and len(findings.found) == before:
             what = f"all {without:,} rows" if without > 1 else "the only row"
             message = f"`when` leaves out {what} of {source.name}; set `allowEmpty: true` if that is intended"
             findings.at(WHEN_NONE, block.when.line, block.when.column, message, severity=Severity.WARNING)
-        use = source.use(findings.file, *at, may_be_empty=may_be_empty, left_out=without)
-        return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,), rows=(block_rows,))
+        use = source.use(
+            findings.file, *at, may_be_empty=may_be_empty, left_out=without if block.when is not None else 0
+        )
+        return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,))
 
-    def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
-        """Return the resources of all rows. A mistake in many rows is reported once."""
+    def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], int]:
+        """Return the resources of all rows, and how many rows make none. A mistake in many rows is reported once."""
         block.begin(variables_of(self.context), len(rows), deadline, self.findings)
         resources: list[Resource] = []
-        digests, counts = bytearray(), list[int]()
+        without = 0
         alike = Alike()
         for row in rows:
             diagnostics: list[Diagnostic] = []
-            digest = row_digest(row)
-            of_row = self.former.resources(digest, row.row)
-            if of_row is None:
-                try:
-                    of_row = self._of_row(block, row, diagnostics)
-                except OutOfBounds as error:
-                    self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
-                    block.whole = False
-                    resources, digests, counts = [], bytearray(), []  # a partial result is large and of no use
-                    break
+            try:
+                of_row = self._of_row(block, row, diagnostics)
+            except OutOfBounds as error:
+                self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
+                block.whole = False
+                resources, without = [], 0  # a partial result is large and of no use
+                break
             resources += of_row
-            counts.append(len(of_row))
-            digests += UNKNOWN if diagnostics else digest
+            without += not of_row
             for diagnostic in diagnostics:
                 alike.add(diagnostic, row.row)
         self.findings.found.extend(alike.diagnostics())
-        return resources, BlockRows(self.digest, bytes(digests), tuple(counts))
+        return resources, without
 
     def _of_row(self, block: Block, row: Record, diagnostics: list[Diagnostic]) -> list[Resource]:
         results = block.results(row, diagnostics)
@@ -165,9 +149,6 @@ class _Making:
     ) -> Resource | None:
         line, column = template.at
         defaults, source = self.defaults[template.kind], Source(self.findings.file, line, row.row)
-        values = template.values(results)
-        if values is not None and (plain := plain_resource(template.kind, values, source, column, defaults)):
-            return plain
         findings = Collector(self.findings.file, diagnostics)
         try:
             declared = declared_by(template.kind, template.as_node(results), findings)

@@ -1,33 +1,23 @@
-"""A resource's fields with templates, and the templates' results for a row → the resource's values or nodes. Pure."""
+"""A resource's fields with templates, and the templates' results for a row → the resource's nodes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Mapping as AnyMapping
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from jinja2 import Undefined
 
-from syncengine.document.diagnostics import Collector
-from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, place, quoted
-from syncengine.document.scalar_readers import is_text
 from syncengine.document.text import with_line_feeds
 from syncengine.manifest.generate.scalars import Compiled, without_undefined
-from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import NEVER_EMPTY
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text
 from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import is_template
 
-_PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
-
 Results = tuple[Any, ...]
-
-
-class Uncertain(Exception):
-    """Raised for a value that only the full reader can judge."""
 
 
 class Twice(ValueError):
@@ -36,14 +26,6 @@ class Twice(ValueError):
     def __init__(self, name: str, at: Mark) -> None:
         super().__init__(f"the mapping has the key {quoted(name)} twice")
         self.at = at
-
-
-class Missing:
-    """The marker for the value of a field that is left out."""
-
-
-MISSING = Missing()
-Take = Callable[[Results], Any]
 
 
 class Dynamic(NamedTuple):
@@ -72,33 +54,12 @@ class _Map(NamedTuple):
 
 
 class ResourceTemplate(NamedTuple):
-    """The template of one resource in a block. `at` is its line and column.
-
-    `constant` values are read once; `takes` compute the other values from a row's results. `parts` are all fields, from
-    which nodes are built. `is_boring` is false when every row needs the full reader.
-    """
+    """The template of one resource in a block. `at` is its line and column, `parts` are its fields."""
 
     kind: Kind
     node: Mapping
     at: tuple[int, int]
-    constant: dict[str, Any]
-    takes: list[tuple[str, Take]]
     parts: list[tuple[Scalar, Part]]
-    is_boring: bool
-
-    def values(self, results: Results) -> dict[str, Any] | None:
-        """Return the values for a row's results, or `None` when the full reader must read them."""
-        if not self.is_boring:
-            return None
-        values = dict(self.constant)
-        try:
-            for name, take in self.takes:
-                value = take(results)
-                if value is not MISSING:
-                    values[name] = value
-        except Uncertain:
-            return None
-        return values
 
     def as_node(self, results: Results) -> Mapping:
         """Return the node of the resource, as if it had been written by hand and parsed."""
@@ -139,27 +100,8 @@ def is_dynamic(node: Node) -> bool:
 
 def resource_template(kind: Kind, node: Mapping, compiled: Compiled) -> ResourceTemplate:
     """Return the template of one resource, and register the templates of its fields in `compiled`."""
-    unheard = Collector("")
-    constant: dict[str, Any] = {}
-    takes: list[tuple[str, Take]] = []
-    parts: list[tuple[Scalar, Part]] = []
-    boring = True
-    for key, value in zip(node.keys, node.values, strict=True):
-        reader, plain = RESOURCE_TABLES[kind].readers.get(key.text), _PLAIN[kind].get(key.text)
-        if not is_dynamic(value):
-            parts.append((key, value))
-            boring = boring and plain is not None
-            if reader is not None:
-                constant[reader[0]] = reader[1](value, unheard)
-            continue
-        part = _part(value, compiled)
-        parts.append((key, part))
-        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in NEVER_EMPTY)
-        if take is None:
-            boring = False
-        else:
-            takes.append((key.text, take))
-    return ResourceTemplate(kind, node, place(node), constant, takes, parts, boring and not unheard.found)
+    parts = [(key, _part(value, compiled)) for key, value in zip(node.keys, node.values, strict=True)]
+    return ResourceTemplate(kind, node, place(node), parts)
 
 
 def _part(node: Node, compiled: Compiled) -> Part:
@@ -171,100 +113,6 @@ def _part(node: Node, compiled: Compiled) -> Part:
         pairs = zip(node.keys, node.values, strict=True)
         return _Map([(_part(key, compiled), _part(value, compiled)) for key, value in pairs], node.mark)
     return node
-
-
-# --- boring values
-
-
-def _visible(value: Any) -> str:
-    """Return printable text, or a whole number as text. Raise `Uncertain` for any other value."""
-    if type(value) is str and value.isprintable():
-        return value
-    if type(value) is int:
-        return str(value)
-    raise Uncertain
-
-
-def _is_plain(part: Dynamic | Scalar) -> bool:
-    """Return whether a part is a template, or text that every reader takes as it is written."""
-    return isinstance(part, Dynamic) or (is_text(part) and part.text.isprintable())
-
-
-def _take_text(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
-    if not isinstance(part, Dynamic):
-        return None
-    index = part.place
-
-    def take(results: Results) -> Any:
-        value = results[index]
-        if value is None or (may_be_left_out and value == ""):
-            return MISSING
-        text = _visible(value)
-        if convert is None:
-            return text
-        if (converted := convert(text, False)) is None:
-            raise Uncertain
-        return converted
-
-    return take
-
-
-def _take_list(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
-    parts = [part] if isinstance(part, Dynamic) else part.items if isinstance(part, _List) else None
-    if parts is None or not all(isinstance(item, Dynamic | Scalar) for item in parts):
-        return None
-    if not all(_is_plain(item) and (isinstance(item, Dynamic) or item.text.strip()) for item in parts):
-        return None
-    plan = [item.place if isinstance(item, Dynamic) else item for item in parts]
-    whole = isinstance(part, Dynamic)
-
-    def take(results: Results) -> Any:
-        strings: list[str] = []
-        for item in plan:
-            value = item.text if isinstance(item, Scalar) else results[item]
-            if type(value) is list:
-                strings += [_visible(inner) for inner in value if inner is not None and inner != ""]
-            elif whole:
-                raise Uncertain
-            elif value is not None and value != "":
-                strings.append(_visible(value))
-        texts = [text for text in strings if text.strip()]
-        if (converted := convert(texts)) is None:
-            raise Uncertain
-        return converted
-
-    return take
-
-
-def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
-    if not isinstance(part, _Map):
-        return None
-    if not all(isinstance(side, Dynamic | Scalar) for pair in part.pairs for side in pair):
-        return None
-    if not all(_is_plain(value) and (isinstance(key, Scalar) or _is_plain(key)) for key, value in part.pairs):
-        return None
-    plan = [tuple(s.place if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
-
-    def take(results: Results) -> Any:
-        strings: dict[str, str] = {}
-        for key, value in plan:
-            name = key if type(key) is str else _visible(results[key])
-            text = value if type(value) is str else results[value]
-            if text is not None:
-                strings[name] = _visible(text)
-        if len(strings) < len(plan) and any(type(key) is int for key, _ in plan):
-            raise Uncertain
-        if (converted := convert(strings)) is None:
-            raise Uncertain
-        return converted
-
-    return take
-
-
-_TAKES = {PlainShape.TEXT: _take_text, PlainShape.LIST: _take_list, PlainShape.MAP: _take_map}
-
-
-# --- nodes
 
 
 def _node(part: Part, results: Results | AnyMapping[int, Any], style: str) -> Node | None:

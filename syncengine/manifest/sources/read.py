@@ -129,9 +129,6 @@ def content(path: Path, name: str) -> bytes:
 
 def _answered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
     """Return the rows of a database or service of the project file, which is queried once per plan."""
-    if context.unasked is not None and key not in context.answers:
-        context.unasked.append(name)
-        raise SourceTrouble(f"the source {display(name)} is not queried here")
     return _remembered(context.answers, key, name, question, read)
 
 
@@ -151,7 +148,7 @@ def _remembered(store: dict[object, Any], key: object, name: str, question: str,
 
 
 def _digest(rows: list[Any]) -> str:
-    """Return a digest of rows and their types, since templates distinguish `1` from `'1'`, as in `row_reuse`."""
+    """Return a digest of rows and their types, since templates distinguish `1` from `'1'`."""
     return sha256_of_parts(repr(row).encode() for row in rows)
 
 

@@ -273,7 +273,9 @@ def _literal(text: str) -> str:
 
 
 def _name(column: str) -> str:
-    """Return a column's name as a metadata name in YAML, escaped if it would be read as a template."""
+    """Return a column's name as a metadata name in YAML: on one line, and escaped if it would be read as a template."""
+    if not column.isprintable():
+        column = " ".join("".join(c if c.isprintable() else " " for c in column).split())
     return _quoted(f"{{{{ {_escaped(column)} }}}}" if is_template(column) else column)
 
 
