@@ -38,6 +38,7 @@ PARTS: Mapping[str, CommandEntry] = {
     "retry": CommandEntry(__name__, "Deliver groups again to the sinks that lack them.", "retry"),
     "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with the deliveries.", "audit_time"),
     "preview": CommandEntry(__name__, "Render the deliveries of a group, and send nothing.", "preview"),
+    "export": CommandEntry("syncengine.cli.time_export", "Print what the sinks took, as a table.", "export_time"),
     "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
     "unregister": CommandEntry(SERVICE, "Stop recording posted time.", "unregister_time"),
 }

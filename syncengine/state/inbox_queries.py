@@ -11,6 +11,7 @@ from syncengine.state.database import StateDatabase
 from syncengine.state.inbox_entries import (
     BETWEEN_TAGS,
     PART,
+    TAKEN,
     Acknowledgement,
     Delivered,
     DeliveryKey,
@@ -96,6 +97,15 @@ class InboxQueries:
                 for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))
             ]
         )
+
+    def delivered_since(self, since: float) -> list[InboxEntry]:
+        """Return the groups that some sink took since `since`, those that are reduced to their receipts too."""
+        took = sa.and_(DELIVERIES.c.status.in_(TAKEN), DELIVERIES.c.last >= since)
+        query = sa.select(GROUPS).where(GROUPS.c.group_id.in_(sa.select(DELIVERIES.c.group_id).where(took)))
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            return list(_with_deliveries(connection, connection.execute(query).all()))
 
     def with_notes(self, sink: str, memos: Collection[str]) -> list[tuple[DeliveryKey, str]]:
         """Return the deliveries of a sink whose memo is in `memos`, each with its memo. Scans all its deliveries."""

@@ -32,7 +32,16 @@ def value_of(kind: type[PastTime], text: str) -> float:
 def test_every_command_takes_times_alike() -> None:
     """By one reader and under one name of the value; `plan --since` alone means the file of a reviewed plan."""
     assert set(TIMES) == {
-        *("drift", "time list", "time inbox", "time retry", "time audit", "state prune", "state quarantine")
+        *(
+            "drift",
+            "time list",
+            "time inbox",
+            "time retry",
+            "time audit",
+            "time export",
+            "state prune",
+            "state quarantine",
+        )
     }
     for option, _ in TIMES.values():
         assert (type(option.type), option.metavar) == (KINDS[option.name or ""], "T")

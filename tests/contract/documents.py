@@ -119,6 +119,7 @@ DOCUMENTS = {
     "preview": Case(("time", "preview", "g-posted", *JSON)),
     "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),
     "audit": Case(("time", "audit", *LONG_AGO, *JSON), 1),
+    "time-export": Case(("time", "export", "--sink", "ledger", *JSON)),
     "drift": Case(("drift", *LONG_AGO, "--unused", "90000d", *JSON)),
     "selection": Case(("time", "retry", "--sink", "ledger", *LONG_AGO, *JSON)),
     "selection-retry": Case(("time", "retry", "g-unknown", *JSON), 3, fresh=True),

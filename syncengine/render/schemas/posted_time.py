@@ -198,6 +198,39 @@ class AuditFormat(Completeness):
     others: list[OtherItem]
 
 
+class ExportedItem(Format):
+    """A group, or its part for one tag, that a sink took."""
+
+    delivered: str
+    group_id: str
+    sink: str
+    key: str
+    revision: int = Field(ge=1)
+    external_id: str | None = Field(description="The sink's reference; null if there is none.")
+    outcome: Answer | None = Field(description="The verdict on the group; null if there is none yet.")
+    tag: str | None = Field(description="The delivered tag, or the tags of a whole group, separated by `, `.")
+    user: str | None
+    email: str | None
+    activity_type: str | None = Field(description="The code of the activity type.")
+    date: str | None = Field(description="The local day of the start.")
+    start: str | None = Field(description="The local time of the first row.")
+    seconds: int | None = Field(description="The duration, or the share of the tag, by the settings of today.")
+    hours: float | None = Field(description="The same duration in hours.")
+    posted_seconds: int | float | None = Field(description="The total of the whole group, as posted.")
+    description: str | None
+    group: dict[str, Any] | None = Field(
+        description="The group as the service sent it; null if it is reduced to its receipts."
+    )
+
+
+class TimeExportFormat(Format):
+    """The document of `time export --format json`."""
+
+    model_config = ConfigDict(title="syncengine time export")
+    format: Literal["syncengine.time-export/v1"]
+    deliveries: list[ExportedItem] = Field(description="What the sinks took, oldest first.")
+
+
 class PulledItem(Format):
     """A fetched group and the outcome of its delivery."""
 

@@ -29,6 +29,7 @@ from syncengine.render.schemas.posted_time import (
     PreviewFormat,
     PullFormat,
     SelectionFormat,
+    TimeExportFormat,
 )
 from syncengine.render.schemas.state import (
     EraseFormat,
@@ -101,6 +102,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "audit.schema.json": _schema(AuditFormat, _Untitled),
         "pull.schema.json": _schema(PullFormat, _Untitled),
         "selection.schema.json": _schema(SelectionFormat, _Untitled),
+        "time-export.schema.json": _schema(TimeExportFormat, _Untitled),
         "mechanism.schema.json": _schema(MechanismFormat, _Untitled),
         "state.schema.json": _schema(StateFormat, _Untitled),
         "resource.schema.json": _schema(ResourceFormat, _Untitled),
