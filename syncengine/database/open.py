@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -191,25 +190,6 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
 def _begin(connection: sa.Connection) -> None:
     # Immediate: the receipt must be written to the same snapshot in which it was looked up.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
-
-
-def limit_statements(connection: sa.Connection, seconds: float) -> None:
-    """Limit the time of each statement until the end of the transaction, which only PostgreSQL supports."""
-    if connection.dialect.name == "postgresql":
-        limit = f"{round(seconds * 1000)}ms"
-        connection.exec_driver_sql(
-            f"SELECT set_config('statement_timeout', '{limit}', true)"
-            f" WHERE current_setting('statement_timeout')::interval > interval '{limit}'"
-        )
-
-
-@contextmanager
-def statements_limited(connection: sa.Connection, seconds: float) -> Iterator[None]:
-    """Limit the time of each statement in the block. After an error the limit stays, as the transaction is over."""
-    before = connection.exec_driver_sql("SHOW statement_timeout").scalar_one()
-    limit_statements(connection, seconds)
-    yield
-    connection.execute(sa.select(sa.func.set_config("statement_timeout", before, True)))
 
 
 def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> None:

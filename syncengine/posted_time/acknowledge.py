@@ -21,6 +21,9 @@ from syncengine.state.lock import LockLost
 SIDE_BY_SIDE = 8
 """The maximum number of status updates sent at the same time; the client may allow fewer."""
 
+COMPANY = 0.02
+"""Seconds for which a new verdict waits for others, so that a round reads the inbox once for many."""
+
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team now has a webhook, so the service accepts no status for groups fetched before"
 
@@ -80,6 +83,7 @@ class Acknowledging:
             if stopping:
                 return
             await slept(pause, self.stop, *([] if self._down else [self._rung]))
+            await slept(COMPANY, self.stop)
 
     async def round(self) -> float:
         """Send all due statuses, after any other round has ended, and return the seconds until the next is due."""

@@ -6,8 +6,7 @@ import asyncio
 import concurrent.futures
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import date, datetime
 from datetime import time as day_time
@@ -17,10 +16,9 @@ from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
-from syncengine.database.errors import FAILURES, Silent, cause, is_outage, meaning
+from syncengine.database.errors import FAILURES, Silent, cause, meaning
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
 from syncengine.project.references import sqlite_file
@@ -31,22 +29,7 @@ PATIENCE_SECONDS = 30.0
 MOST_SILENT = 4
 """The maximum number of threads that may wait for a silent database. After that, no more are started."""
 
-MOST_READ = 64
-"""The maximum number of queries that share a connection."""
-
-LONG_READ = 1.0
-"""Seconds after which a thread runs no further query, so that it ends before it is given up."""
-
 T = TypeVar("T")
-Reading = Callable[[sa.Connection], Any]
-
-
-class NotAsked(OSError):
-    """Raised for a query that was not run, because an earlier one met an outage; `error` is the outage."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error: Exception = error.error if isinstance(error, NotAsked) else error
 
 
 UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
@@ -72,7 +55,6 @@ _FORBEARING = (
     ("MERGE", r"\bmerge\b.*\busing\b"),
 )
 """The clauses with which a statement may leave the table as it is, without an error and with any number of rows."""
-_UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
 SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 """The types of values that can be bound as a parameter."""
@@ -105,7 +87,6 @@ class Database:
         self.public_name = public_name
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
-        self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
         """The cause of the last failed probe, for the operator. `None` after a good one."""
@@ -117,36 +98,13 @@ class Database:
         return await asyncio.shield(self._probing)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Return the result of `work`, run in its own transaction. Raise `Silent`, or `NotAsked` after an outage."""
-        found: T = await self._reads.result(work)
-        return found
+        """Return the result of `work`, run in its own transaction. Raise `Silent`, or the database's own errors."""
 
-    async def _all_read(self, works: Sequence[Reading]) -> Sequence[Any]:
-        results = list[Any]()
-        while rest := works[len(results) :]:
-            if results and isinstance(error := results[-1], Exception) and is_outage(error):
-                results.append(NotAsked(error))
-                continue
-            try:
-                results += await self.ask(lambda _, rest=rest: self._some_read(rest))  # type: ignore[misc] # no type for `rest`
-            except FAILURES as error:
-                results.append(error)
-        return results
+        def run(_: threading.Event) -> T:
+            with self.engine.connect() as connection, connection.begin():
+                return work(connection)
 
-    def _some_read(self, works: Sequence[Reading]) -> list[Any]:
-        """Run reads on one connection until one fails or `LONG_READ` has passed, and return their results."""
-        results, until = list[Any](), time.monotonic() + LONG_READ
-        with self.engine.connect() as connection:
-            for work in works:
-                try:
-                    with connection.begin():
-                        results.append(work(connection))
-                except Exception as error:  # it concerns this read only
-                    results.append(error)
-                    return results  # the next read needs another connection: this one may be broken
-                if time.monotonic() >= until:
-                    break
-        return results
+        return await self.ask(run)
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
         """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
@@ -213,8 +171,8 @@ class Databases:
 class Statement:
     """An SQL statement with bound parameters, whose names are in `names`.
 
-    `counts_rows`: the database says how many rows it changed. `is_upsert`: it may overwrite a row of another group.
-    `forbears`: the clause with which it may leave the table as it is without an error, or `None`.
+    `counts_rows`: the database says how many rows it changed. `forbears`: the clause with which it may leave the table
+    as it is without an error, or `None`.
     """
 
     def __init__(self, sql: str) -> None:
@@ -223,7 +181,6 @@ class Statement:
         words = _NO_SQL.sub(" ", sql)
         self._first = next(iter(re.findall(r"\w+", words)), "").upper()
         self.counts_rows = self._first not in UNCOUNTED
-        self.is_upsert = _UPSERT.search(words) is not None
         clauses = list(_levels(words))
         names = (name for name, form in _FORBEARING if any(re.search(form, each, re.I | re.S) for each in clauses))
         self.forbears = next(names, None)

@@ -296,6 +296,7 @@ class Delivery:
         for sink in self.route.sinks:
             await sink.close()
         self._databases.close()
+        await self.writer.close()
         await to_thread(self.inbox.close)
 
     # --- one group

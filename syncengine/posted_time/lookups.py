@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, cause, is_down, meaning, sentence
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.databases import Database, NotAsked, Statement, bound
+from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
 from syncengine.posted_time.templates import Json, Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
@@ -58,8 +58,6 @@ class Lookup:
         params = {name: bound(value, dialect) for name, value in self.params(variables).items()}
         try:
             rows = await self.database.read(lambda connection: self._rows(connection, params))
-        except NotAsked as echo:
-            return replace(self._failed(echo.error), is_echo=True)
         except FAILURES as error:
             if meaning(error) is not USER:
                 return self._failed(error)

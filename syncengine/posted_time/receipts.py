@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +90,11 @@ def _make_exact(connection: sa.Connection) -> None:
             raise
 
 
-def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str, str], Receipt]:
-    """Return the receipts of these groups at all sinks, by group id and the sink's key."""
-    columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.digest, RECEIPTS.c.external_id)
-    rows = connection.execute(sa.select(*columns).where(RECEIPTS.c.group_id.in_(group_ids)))
-    return {(row.group_id, row.sink): Receipt(row.digest, row.external_id) for row in rows}
+def find(connection: sa.Connection, mark: tuple[str, str]) -> Receipt | None:
+    """Return the receipt of a group (or its part) at a sink, by the group's id and the sink's key, or `None`."""
+    mine = sa.and_(RECEIPTS.c.group_id == mark[0], RECEIPTS.c.sink == mark[1])
+    row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
+    return None if row is None else Receipt(row.digest, row.external_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +117,12 @@ def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
         return [Signed(*row) for row in connection.execute(sa.select(*columns).where(mine))]
 
 
-def row(mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> dict[str, Any]:
-    """Return the row of a receipt. `mark` is the group's id and the sink's key of the group or its part."""
+def write(connection: sa.Connection, mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> None:
+    """Insert a receipt. Raise `IntegrityError` when another process has inserted it.
+
+    `mark` is the group's id and the sink's key of the group or its part. `delivered` is in seconds since the epoch.
+    """
     group_id, key = mark
     facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
-    return {"group_id": group_id, "sink": key, "revision": revision, **facts}
-
-
-def write(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert receipts. Raise `IntegrityError` when another process has inserted one of them."""
-    connection.execute(sa.insert(RECEIPTS), rows)
+    row = {"group_id": group_id, "sink": key, "revision": revision, **facts}
+    connection.execute(sa.insert(RECEIPTS).values(**row))

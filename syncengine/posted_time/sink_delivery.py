@@ -39,13 +39,14 @@ class Handover:
 
     async def answers(self, entry: InboxEntry, group: Group) -> HandoverResult:
         """Deliver the group to its sinks in order, until one does not take it, and return the last sink's answer."""
+        began = self._well.now()
         try:
             prepared = await self._route.prepare(group, entry.revision, heard=self._well.worked)
         except Exception as error:  # an error in one group must not stop the others
             return HandoverResult(_defect(error))
         if not isinstance(prepared, Prepared):
-            if isinstance(prepared, Failed) and prepared.where and not prepared.is_echo:
-                self._well.failed(prepared.where, prepared)
+            if isinstance(prepared, Failed) and prepared.where:
+                self._well.failed(prepared.where, prepared, began)
             return HandoverResult(prepared)
         if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
             return HandoverResult(Differs(divided=True))
@@ -76,10 +77,11 @@ class Handover:
         await self._inbox.write(Begin(entry, parcel.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         began = self._well.now()
-        answer = await self._answer(sink, parcel, same.memo if same else None)
+        resting = self._well.resting(sink.name)
+        answer = resting or await self._answer(sink, parcel, same.memo if same else None)
         if not isinstance(answer, Failed):
             self._well.worked(sink.name)
-        elif not answer.is_echo:
+        elif answer is not resting:
             self._well.failed(sink.name, answer, began)
             await self._rest(sink, answer.rest)
         if may_have_it and isinstance(answer, Refused):
@@ -105,8 +107,6 @@ class Handover:
                     self._well.leave(sink.name, rests.get(sink.receiver(), 0.0))
 
     async def _answer(self, sink: Sink, parcel: RenderedGroup, memo: str | None) -> Answer:
-        if resting := self._well.resting(sink.name):
-            return resting
         try:
             return await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:

@@ -106,7 +106,7 @@ class Wellbeing:
     def _resting(self, name: str) -> Failed:
         shown = self._public_names.get(name, name)
         message = self._down[name].trouble.message if name in self._down else f"{shown} wants to be sent nothing yet."
-        return Failed(TroubleKind.UNREACHABLE, message, has_answered=True, is_echo=True, detail=RESTING)
+        return Failed(TroubleKind.UNREACHABLE, message, has_answered=True, detail=RESTING)
 
     def worked(self, name: str) -> None:
         """Note that a sink took or refused a group, which shows that it works."""

@@ -22,7 +22,6 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
-from syncengine.database import batches
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
 from syncengine.project import folder as own_folder
@@ -187,7 +186,6 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         engine = sa.create_engine(
             address, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=connect_arguments(address)
         )
-        batches.prepare(engine)
         event.listen(engine, "begin", _with_our_settings)
         if write:  # a reader may be slow: a person with a pager
             end_idle_transactions(engine)

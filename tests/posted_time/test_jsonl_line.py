@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,11 @@ KEY = DeliveryKey("g1", 1, "archive")
 class Notebook(dict[DeliveryKey, str | None]):
     """Notes as an inbox keeps them."""
 
-    def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-        self.update(memos)
+    async def keep(self, key: DeliveryKey, memo: str | None) -> None:
+        self[key] = memo
 
-    def with_notes(self, sink: str, memos: Collection[str]) -> list[tuple[DeliveryKey, str]]:
-        return [(key, memo) for key, memo in self.items() if memo in memos]
+    async def with_note(self, sink: str, memo: str) -> list[DeliveryKey]:
+        return [key for key, noted in self.items() if noted == memo]
 
 
 def deliver(to: JsonlSink, memo: str | None = None, notes: Notebook | None = None) -> Answer:
@@ -145,8 +145,8 @@ def test_a_file_that_is_replaced_as_it_is_written_is_trouble_where_the_line_is_l
     class Meanwhile(Notebook):
         """Notes that are taken just before the line is written."""
 
-        def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-            super().keep(memos)
+        async def keep(self, key: DeliveryKey, memo: str | None) -> None:
+            await super().keep(key, memo)
             change(file)
 
     notes = Meanwhile()

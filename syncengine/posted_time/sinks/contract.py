@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,9 +76,8 @@ class Failed:
     """The answer of a sink in trouble. `message` is for the user, `detail` for the operator.
 
     `is_sure`: the sink does not have the group. `is_down`: the sink would not take any other group either.
-    `is_echo`: the group was not tried, because another group met the trouble. `has_answered`: the sink could be
-    reached, so a good probe does not prove that it works again. `where`: the part in trouble, if it is not the sink.
-    `rest`: the seconds for which the sink asked to be sent nothing.
+    `has_answered`: the sink could be reached, so a good probe does not prove that it works again. `where`: the part in
+    trouble, if it is not the sink. `rest`: the seconds for which the sink asked to be sent nothing.
     """
 
     kind: TroubleKind
@@ -88,7 +87,6 @@ class Failed:
     has_answered: bool = False
     detail: str | None = None
     where: str | None = None
-    is_echo: bool = False
     rest: float = 0.0
 
 
@@ -96,13 +94,13 @@ Answer = Took | Refused | Differs | Failed
 
 
 class Notes(Protocol):
-    """The notes that sinks need after a crash, kept in the inbox. Methods are called in the sink's own thread."""
+    """The notes that sinks need after a crash, kept in the inbox."""
 
-    def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-        """Store the notes of deliveries, all or none. `None` removes a note."""
+    async def keep(self, key: DeliveryKey, memo: str | None) -> None:
+        """Store the note of a delivery. `None` removes it."""
 
-    def with_notes(self, sink: str, memos: Collection[str]) -> Sequence[tuple[DeliveryKey, str]]:
-        """Return the sink's deliveries that have one of these notes, each with its note."""
+    async def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
+        """Return the sink's deliveries that have this note."""
 
 
 class Sink(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -58,9 +58,6 @@ SIDE_BY_SIDE = 8
 
 KEPT_SECONDS = 5.0
 """How long an idle connection is kept. It is short, because receivers close idle connections without notice."""
-
-LONG = 1.0
-"""Seconds after which a failed request also fails the requests that wait for it, which would all wait as long."""
 
 MAX_GROUP_ID = MAX_LINE - 200
 """The maximum number of bytes of a group's id that fit into an Idempotency-Key beside the sink's name."""
@@ -127,9 +124,8 @@ class HttpSink:
         self._trouble_on = trouble_on
         self._words = words
         self._free = asyncio.Semaphore(SIDE_BY_SIDE)
-        self._outage: Failed | None = None
-        """The last failure that was slow or asked for a rest. Requests that waited for their turn then fail with it."""
-        self._outages = 0
+        self._rests_until = 0.0
+        """The instant (monotonic) before which the receiver asked to be sent nothing."""
         limits = httpx.Limits(max_keepalive_connections=SIDE_BY_SIDE, keepalive_expiry=KEPT_SECONDS)
         self._client = http_client(None, HEADERS, limits=limits)
 
@@ -151,25 +147,23 @@ class HttpSink:
         return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        letter: HttpRequest = parcel.content
-        headers = {**letter.headers, "Idempotency-Key": idempotency_key(parcel)}
-        before = self._outages
+        request: HttpRequest = parcel.content
+        headers = {**request.headers, "Idempotency-Key": idempotency_key(parcel)}
         async with self._free:
-            if self._outage is not None and self._outages != before:
-                return replace(self._outage, is_sure=True, is_echo=True)
-            began = time.monotonic()
-            answer = await self._answered(letter, headers, parcel.variables)
-            if isinstance(answer, Failed) and (answer.rest or time.monotonic() - began >= LONG):
-                self._outage, self._outages = answer, self._outages + 1
-        return answer
+            if (rest := self._rests_until - time.monotonic()) > 0:  # it asked while this request waited for its turn
+                return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), rest=rest)
+            answer = await self._answered(request, headers, parcel.variables)
+            if isinstance(answer, Failed) and answer.rest:
+                self._rests_until = time.monotonic() + answer.rest
+            return answer
 
     def receiver(self) -> str:
         """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
         return sha256_of(f"{self.name} {self._address.url()}".encode())
 
-    async def _answered(self, letter: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
+    async def _answered(self, request: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
         try:
-            reply = await self._send(self._method, letter.path, headers, letter.body)
+            reply = await self._send(self._method, request.path, headers, request.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind = TroubleKind.UNREACHABLE
             return Failed(kind, self._sentence(kind), _is_unsent(error), detail=cause_of(error))

@@ -1,8 +1,7 @@
 """Append a group to a file as one line of JSON, exactly once.
 
 The place of each line is noted in the inbox before the line is written: after a crash the line is either complete in
-that place, or a torn beginning is cut off. A line is on the disk before it is reported as written. Lines that arrive
-together are written together.
+that place, or a torn beginning is cut off. A line is on the disk before it is reported as written.
 
 Two groups may render to the same line. If one was noted but not written before a crash, the other may have been written
 to the same place since, so a line belongs to a group only while no other group has the same note.
@@ -15,9 +14,8 @@ import errno
 import fcntl
 import os
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +24,10 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
-from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, Variables, fields_of
 from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.window import to_its_end
 from syncengine.posted_time.wire import document, reference
 from syncengine.state.inbox_entries import DeliveryKey
 
@@ -39,10 +37,6 @@ _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.E
 PATIENCE, BREATH = 10.0, 0.005
 """How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
 _TAIL = 1 << 20
-
-
-MOST = 500
-"""The maximum number of lines that are written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +53,6 @@ class LinePlace:
 
     def memo(self) -> str:
         return orjson.dumps(asdict(self)).decode()
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line to write exactly once. `memo` is the place that an earlier attempt noted for the line."""
-
-    content: bytes
-    key: DeliveryKey
-    memo: str | None
-    notes: Notes
 
 
 class JsonlSink:
@@ -90,7 +74,7 @@ class JsonlSink:
         self._words = words
         self._each_tag = each_tag
         self._patience = patience
-        self._batches = Batcher[_Line, Failed | None](self._appended, MOST)
+        self._turn = asyncio.Lock()
 
     def render(self, variables: Variables) -> bytes:
         whole = self._body(variables) if self._body else _whole(variables, self._each_tag)
@@ -101,81 +85,75 @@ class JsonlSink:
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         external_id = reference(self._words.external_id, parcel.variables)
-        failed = await self._batches.result(_Line(parcel.content, parcel.delivery, memo, notes))
-        return failed or Took(external_id)
-
-    async def _appended(self, lines: Sequence[_Line]) -> Sequence[Failed | None]:
         try:
-            await asyncio.to_thread(self._append, lines)
+            # Or the next attempt would come between a note and its line, or find the file closed under a thread.
+            await to_its_end(self._append(parcel.content, parcel.delivery, memo, notes))
         except OSError as error:
             kind, answered = _kind(error), error.errno not in _NOT_OPENED
-            failed = Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=answered)
-            return [failed, *[replace(failed, is_echo=True)] * (len(lines) - 1)]
-        return [None] * len(lines)
+            return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=answered)
+        return Took(external_id)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if memo is None:
             return False
         try:
-            return await asyncio.to_thread(self._stands, _Line(b"", key, memo, notes))
+            return await to_its_end(self._recall(key, memo, notes))
         except OSError as error:
             return Failed(_kind(error), _sentence(self.name, _kind(error)))
 
+    async def _recall(self, key: DeliveryKey, memo: str, notes: Notes) -> bool:
+        async with self._opened() as file:
+            if await self._stands(file, key, memo, notes):
+                return True
+            await notes.keep(key, None)  # another line may get its place
+            return False
+
     async def probe(self) -> SinkTrouble | None:
         try:
-            await asyncio.to_thread(self._open_and_close)
+            await to_its_end(self._open_and_close())
         except OSError as error:
             return SinkTrouble(self.name, _kind(error), _sentence(self.name, _kind(error)))
         return None
 
+    async def _open_and_close(self) -> None:
+        async with self._opened():
+            pass
+
     async def close(self) -> None:
         """Do nothing: no file is open between two lines."""
 
-    def _open_and_close(self) -> None:
-        with _locked(self._path, self._patience):
-            pass
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[int]:
+        """Open the file, which then ends in a whole line, and lock it for the block against other processes."""
+        async with self._turn:
+            file = await asyncio.to_thread(_locked, self._path, self._patience)
+            try:
+                yield file
+            finally:
+                os.close(file)
 
-    def _stands(self, line: _Line) -> bool:
-        """Return whether the line is in the file. If not, delete its note, as its place may get another line."""
-        with _locked(self._path, self._patience) as file:
-            _mend(file)
-            stands = not self._missing(file, [line])
+    async def _append(self, content: bytes, key: DeliveryKey, memo: str | None, notes: Notes) -> None:
+        async with self._opened() as file:
+            stands = memo is not None and await self._stands(file, key, memo, notes)
+            place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
             if not stands:
-                line.notes.keep([(line.key, None)])
-            return stands
+                await notes.keep(key, place.memo())
+            await asyncio.to_thread(_written, file, None if stands else (content, place))
 
-    def _append(self, lines: Sequence[_Line]) -> None:
-        with _locked(self._path, self._patience) as file:
-            _mend(file)
-            if missing := self._missing(file, lines):
-                places = list(_places(os.fstat(file).st_size, missing))
-                missing[0].notes.keep([(line.key, place.memo()) for line, place in zip(missing, places, strict=True)])
-                _write(file, b"".join(line.content for line in missing))
-            os.fsync(file)
-            if os.fstat(file).st_nlink == 0 or (missing and not _is_kept(file, places[-1])):
-                raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
-
-    def _missing(self, file: int, lines: Sequence[_Line]) -> list[_Line]:
-        """Return the lines that are not in the file. A place noted for several lines belongs to the last of them."""
-        noted = [line for line in lines if line.memo and _is_there(file, LinePlace.of(line.memo))]
-        if not noted:
-            return list(lines)
-        owners = defaultdict[str, set[DeliveryKey]](set)
-        for key, memo in noted[0].notes.with_notes(self.name, {line.memo or "" for line in noted}):
-            owners[memo].add(key)
-        there = set[DeliveryKey]()
-        for line in noted:
-            owners[line.memo or ""].discard(line.key)
-            if not owners[line.memo or ""]:
-                there.add(line.key)
-        return [line for line in lines if line.key not in there]
+    async def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
+        """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
+        if not await asyncio.to_thread(_is_there, file, LinePlace.of(memo)):
+            return False
+        return not {*await notes.with_note(self.name, memo)} - {key}
 
 
-def _places(offset: int, lines: Iterable[_Line]) -> Iterator[LinePlace]:
-    """Yield the places of lines written one after another from `offset`."""
-    for line in lines:
-        yield LinePlace(offset, len(line.content), sha256_of(line.content))
-        offset += len(line.content)
+def _written(file: int, line: tuple[bytes, LinePlace] | None) -> None:
+    """Write a line, if there is one to write, and wait until all is on the disk. Raise ESTALE if the file is gone."""
+    if line is not None:
+        _write(file, line[0])
+    os.fsync(file)
+    if os.fstat(file).st_nlink == 0 or (line is not None and not _is_kept(file, line[1])):
+        raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
 
 
 def _write(file: int, content: bytes) -> None:
@@ -184,21 +162,21 @@ def _write(file: int, content: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-@contextmanager
-def _locked(path: Path, patience: float) -> Iterator[int]:
-    """Open the file (and create it if missing), locked for the block. Raise EWOULDBLOCK when it stays locked."""
+def _locked(path: Path, patience: float) -> int:
+    """Open the file (and create it if missing) and lock it. Raise EWOULDBLOCK when it stays locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_there = False
-    while not is_there:
+    while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             _hold(file, patience)
             # Whoever held it may have replaced it, as a rotation of logs does.
-            is_there = path.exists() and os.path.samestat(path.stat(), os.fstat(file))
-            if is_there:
-                yield file
-        finally:
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(file)):
+                _mend(file)
+                return file
+        except BaseException:
             os.close(file)
+            raise
+        os.close(file)
 
 
 def _hold(file: int, patience: float) -> None:
