@@ -27,6 +27,7 @@ from syncengine.manifest.sources.http import HttpQuery, http_rows
 from syncengine.manifest.sources.records import SourceTrouble, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
+from syncengine.project.paging_schema import Paging
 from syncengine.templating.budget import memory_of
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
@@ -403,7 +404,7 @@ def test_an_answer_that_drips_is_not_waited_for(crm: str, path: str) -> None:
 def test_pages_have_a_number(crm: str) -> None:
     """Of a service whose every page is another one."""
     url = crm.partition("url: '")[2].partition("'")[0]
-    question = HttpQuery("/endless", items=("data", "items"), page="page")
+    question = HttpQuery("/endless", items=("data", "items"), paging=Paging(page="page"))
     with pytest.raises(SourceTrouble, match="crm: there are more than 3 pages"):
         list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, pages=3))
 
@@ -439,7 +440,7 @@ def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
 def test_pages_do_not_fill_the_memory(crm: str) -> None:
     """Each of them is small, and another one comes each time."""
     url = crm.partition("url: '")[2].partition("'")[0]
-    question = HttpQuery("/endless", items=("data", "items"), page="page")
+    question = HttpQuery("/endless", items=("data", "items"), paging=Paging(page="page"))
     with pytest.raises(SourceTrouble, match="crm: the rows take more than 2 MB"):
         list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, most=2_000_000))
 

@@ -16,8 +16,8 @@ import pytest
 
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import load
-from syncengine.manifest.sources.pages import origin, same_place
 from syncengine.project.load import load_project
+from syncengine.service.list_pages import origin, same_place
 from tests.manifest.loading import write
 from tests.support.quiet import QuietHTTPServer
 

@@ -10,8 +10,9 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.template_types import Written
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
-from syncengine.manifest.generate_schema import FILE_KINDS, PAGING_NEEDS, PAGINGS, ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.project.paging_schema import PAGING_NEEDS, PAGINGS, Paging
 
 KINDS = {
     ".csv": "csv",

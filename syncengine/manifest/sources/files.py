@@ -14,10 +14,11 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple, cast
 
 from syncengine.document.diagnostics import Collector
+from syncengine.document.json_paths import Steps, keys_to, value_at
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import MERGE_CONFLICT, Conflict, conflicts, foreign, with_line_feeds
-from syncengine.manifest.sources.records import SourceTrouble, Steps, keys_to, kind_of, value_at, where_lists_are
+from syncengine.manifest.sources.records import SourceTrouble, kind_of, where_lists_are
 from syncengine.templating.values import undivided
 
 Numbered = Iterator[tuple[int, Any]]

@@ -20,16 +20,29 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
+from syncengine.document.json_paths import Steps, value_at
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, sign_of_part, signs_of_more
-from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, value_at, where_lists_are
+from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, where_lists_are
+from syncengine.project.paging_schema import Paging
 from syncengine.project.signals import pause, unless_stopped
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.causes import Misconfigured, cause_of
 from syncengine.service.client import LONGEST_WAIT
 from syncengine.service.client_options import ATTEMPTS
 from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.list_pages import (
+    NoPage,
+    Page,
+    Repeats,
+    RowTotal,
+    address_below,
+    at_path,
+    first_parameters,
+    next_url,
+    same_place,
+    sign_of_partial_list,
+)
 from syncengine.service.network import http_client
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
@@ -42,31 +55,19 @@ READ_AGAIN = 3
 """The number of times that a list which changes while it is read is read again."""
 FIRST_WAIT = 0.25
 """The seconds before the first retry, as in `client_options.Conduct`."""
-DECODED = 3
-"""The number of times that programs on the way are assumed to percent-decode a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """A query to a service, and how its list is paged: by at most one of `next`, `page`, `cursor`, `offset` and `link`.
+    """A query to a service. `items` is the path of the list in an answer.
 
-    `items`, `next` and `at` are paths in an answer; `page`, `cursor`, `offset` and `limit` are names of parameters.
-    `first` is the number of the first page, or the first offset. `may_be_partial`: pages may be missing.
-    `may_repeat`: equal rows are expected.
+    `may_be_partial`: pages may be missing. `may_repeat`: equal rows are expected.
     """
 
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
-    items: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    page: str | None = None
-    cursor: str | None = None
-    at: tuple[str, ...] = ()
-    offset: str | None = None
-    limit: str | None = None
-    size: int = 0
-    link: bool = False
-    first: int | None = None
+    items: Steps = ()
+    paging: Paging = field(default_factory=Paging)
     may_be_partial: bool = False
     may_repeat: bool = False
 
@@ -214,18 +215,15 @@ class _Listing:
 
     def _hint(self) -> str:
         """Return what may be wrong with the paging, if it is not the list that changes."""
-        parameter = self.question.page or self.question.offset or self.question.cursor
+        paging = self.question.paging
+        parameter = paging.page or paging.offset or paging.cursor
         return f" (is `{parameter}` the right parameter for its pages?)" if parameter else ""
 
     def _check_end(self, last: Page, total: RowTotal, read: int) -> None:
         """Raise `SourceTrouble` if more rows were announced than read, as of a list whose pages are not followed."""
         if self.question.may_be_partial:
             return
-        question = self.question
-        counts_pages = question.page or question.offset  # their last page is empty, whatever else it says
-        sign = total.sign(read) or (None if counts_pages else next(signs_of_more(last), None))
-        if not (counts_pages or question.next or question.cursor or question.link):
-            sign = sign or sign_of_part(last)
+        sign = sign_of_partial_list(self.question.paging, last, total, read)
         if sign is not None:
             raise self._trouble(
                 f"the list is longer than the {read:,} row{'' if read == 1 else 's'} that were read, since"
@@ -242,54 +240,20 @@ class _Listing:
         question, path = self.question, self.question.path
         if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
             raise self._trouble("the path must be below the source's URL")
-        counting = {}
-        if question.page:
-            counting[question.page] = str(1 if question.first is None else question.first)
-        if question.offset:
-            counting[question.offset] = str(question.first or 0)
-        if question.limit:
-            counting[question.limit] = str(question.size)
         address = self._checked(f"{self.base}/{path.lstrip('/')}" if path else self.base)
-        return httpx.URL(address).copy_merge_params({**question.query, **counting})
+        return httpx.URL(address).copy_merge_params({**question.query, **first_parameters(question.paging)})
 
     def _next_url(self, page: Page, read: int, turn: int) -> httpx.URL | None:
-        """Return the URL of the next page, or `None` at the end of the list."""
-        question = self.question
-        if parameter := question.page or question.offset:
-            first = question.first if question.first is not None else 1 if question.page else 0
-            number = first + (turn if question.page else read)
-            return self._first_url().copy_merge_params({parameter: str(number)}) if page.items else None
-        if question.cursor:
-            token = value_at(page.answer, question.at, None)
-            if token is None or token is False or token == "":
-                return None
-            if not isinstance(token, str | int):
-                raise self._trouble(f"the value{_where(question.at)} is not a text or number to get the next page by")
-            return self._first_url().copy_merge_params({question.cursor: str(token)})
-        address = page.link if question.link else value_at(page.answer, question.next, None) if question.next else None
-        if not address:
-            return None
-        if not isinstance(address, str):
-            raise self._trouble(f"the next page{_where(question.next)} is not a URL")
-        following = httpx.URL(self._checked(address.strip(), str(page.url)))
-        return None if same_place(following) == same_place(page.url) else following
-
-    def _checked(self, address: str, page: str = "") -> str:
-        """Return an address, which may be relative to a page's.
-
-        Raise `SourceTrouble` unless it belongs to the service of `base`, below its path.
-        """
         try:
-            address = urljoin(page, address)
-            ours, theirs = urlsplit(self.base), urlsplit(address)
-            same = origin(self.base) == origin(address)
-            httpx.URL(address)
-        except (ValueError, httpx.InvalidURL):
-            same = False
-        is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
-        if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
-            raise self._trouble("the address is outside the source's URL")
-        return address
+            return next_url(self.question.paging, self.base, self._first_url(), page, read, turn)
+        except NoPage as why:
+            raise self._trouble(str(why)) from None
+
+    def _checked(self, address: str) -> str:
+        try:
+            return address_below(self.base, address)
+        except NoPage as why:
+            raise self._trouble(str(why)) from None
 
     # --- answers
 
@@ -321,7 +285,7 @@ class _Listing:
                 return []
         elif items is _MISSING:
             raise self._trouble(f"the answer has no `{'.'.join(steps)}`{where_lists_are(answer)}")
-        raise self._trouble(f"the answer has no list{_where(steps)}{where_lists_are(answer)}")
+        raise self._trouble(f"the answer has no list{at_path(steps)}{where_lists_are(answer)}")
 
     def _reply(self, url: httpx.URL, label: str) -> Reply:
         """Return a reply that no retry would change. Wait as the client of the service does before each retry."""
@@ -356,17 +320,6 @@ class _Listing:
 
 
 _MISSING = object()
-
-
-def _where(steps: tuple[str, ...]) -> str:
-    return f" at `{'.'.join(steps)}`" if steps else ""
-
-
-def _goes_up(path: str) -> bool:
-    """Return whether a path has a `..` for any reader, however often it is decoded, with either slash or parameters."""
-    for _ in range(DECODED):
-        path = unquote(path)
-    return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
 def _elsewhere(url: httpx.URL, reply: Reply) -> str:

@@ -12,14 +12,16 @@ from typing import Any
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
+from syncengine.document.json_paths import steps_of
 from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject, near_name
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
+from syncengine.project.paging_schema import Paging
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
@@ -28,7 +30,7 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     if for_each.file is not None:
         kind, path = for_each.file
         form = Form(
-            for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), _steps(for_each.items)
+            for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), steps_of(for_each.items)
         )
         return read_file(context, folder, path.text, kind, form)
     if for_each.sql is not None:
@@ -177,20 +179,11 @@ def _http(context: LoadContext, section: HttpFrom, *, may_repeat: bool) -> Itera
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
-    paging = section.paging or Paging()
     question = HttpQuery(
         path=section.path.text if section.path else "",
         query={n: v.text if isinstance(v, Written) else str(v) for n, v in (section.query or {}).items()},
-        items=_steps(section.items),
-        next=_steps(paging.next),
-        page=paging.page,
-        cursor=paging.cursor,
-        at=_steps(paging.at),
-        offset=paging.offset,
-        limit=paging.limit,
-        size=paging.size or 0,
-        link=bool(paging.link),
-        first=paging.first,
+        items=steps_of(section.items),
+        paging=section.paging or Paging(),
         may_be_partial=bool(section.allow_partial),
         may_repeat=may_repeat,
     )
@@ -219,10 +212,6 @@ def _troubled() -> Iterator[None]:
         yield
     except Problems as problems:
         raise SourceTrouble(problems.found[0].message) from None
-
-
-def _steps(text: str | None) -> tuple[str, ...]:
-    return tuple(step for step in (text or "").split(".") if step)
 
 
 def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from types import NoneType
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from syncengine.document.json_paths import Steps
 from syncengine.resource import Row
 from syncengine.templating.values import Record
 
@@ -90,30 +90,6 @@ class SourceUse(Struct, frozen=True, gc=False, array_like=True):
     def is_empty(self) -> bool:
         """Whether the source has no rows and `allowEmpty` does not permit that."""
         return not self.rows and not self.may_be_empty
-
-
-Steps = tuple[str, ...]
-"""The path of a value in a document, as the names of the objects that hold it."""
-
-
-def keys_to(value: Any, steps: Steps) -> Steps | None:
-    """Return the names on the path to a value, each as its object has it, or `None` if there is no such value.
-
-    A name in the path may contain dots, as in `@odata.nextLink`.
-    """
-    if not steps:
-        return ()
-    for count in range(len(steps), 0, -1) if isinstance(value, dict) else ():
-        if (name := ".".join(steps[:count])) in value:
-            rest = keys_to(value[name], steps[count:])
-            return None if rest is None else (name, *rest)
-    return None
-
-
-def value_at(value: Any, steps: Steps, missing: Any) -> Any:
-    """Return the value at a path, or `missing`."""
-    keys = keys_to(value, steps)
-    return missing if keys is None else reduce(lambda inner, key: inner[key], keys, value)
 
 
 def where_lists_are(value: Any) -> str:

@@ -1,4 +1,7 @@
-"""Pages of a list → signs that it is longer than what was read, or that it changed while it was read. Pure."""
+"""Pages of a list → the URL of the next page, and signs that the list is longer than what was read, or changed. Pure.
+
+Manifests read lists by it, and sinks that are asked for an entry.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
 import httpx
 
 from syncengine.document.digest import sha256_of
-from syncengine.manifest.sources.records import Steps, value_at
+from syncengine.document.json_paths import Steps, steps_of, value_at
+from syncengine.project.paging_schema import Paging
 from syncengine.service.answers import tidy
 from syncengine.service.exchange import Reply
 from syncengine.service.network import PORTS
@@ -35,6 +39,9 @@ PUNCTUATION = re.compile(r"[^a-z]+")
 PARTIAL_CONTENT = 206
 LONGEST_COUNT = 19
 """The number of digits from which on a text is no number of rows."""
+
+DECODED = 3
+"""The number of times that programs on the way are assumed to percent-decode a path."""
 
 COUNTED = "`paging: {page: PARAMETER}` or `paging: {offset: PARAMETER}`"
 
@@ -67,6 +74,88 @@ class Sign(NamedTuple):
 
     words: str
     setting: str
+
+
+class NoPage(Exception):
+    """Raised when the next page of a list has no URL that may be requested. The message is a clause that says why."""
+
+
+def first_parameters(paging: Paging) -> dict[str, str]:
+    """Return the query parameters of the first page, beside those of the query itself."""
+    found = dict[str, str]()
+    if paging.page:
+        found[paging.page] = str(1 if paging.first is None else paging.first)
+    if paging.offset:
+        found[paging.offset] = str(paging.first or 0)
+    if paging.limit:
+        found[paging.limit] = str(paging.size)
+    return found
+
+
+def next_url(paging: Paging, base: str, first: httpx.URL, page: Page, read: int, turn: int) -> httpx.URL | None:
+    """Return the URL of the page that follows `page`, or `None` at the end of the list.
+
+    `first` is the URL of the first page; `read` rows on `turn` pages are read. Raise `NoPage` if there is no such URL,
+    or it is not below `base`.
+    """
+    if parameter := paging.page or paging.offset:
+        start = paging.first if paging.first is not None else 1 if paging.page else 0
+        number = start + (turn if paging.page else read)
+        return first.copy_merge_params({parameter: str(number)}) if page.items else None
+    if paging.cursor:
+        token = value_at(page.answer, at := steps_of(paging.at), None)
+        if token is None or token is False or token == "":
+            return None
+        if not isinstance(token, str | int):
+            raise NoPage(f"the value{at_path(at)} is not a text or number to get the next page by")
+        return first.copy_merge_params({paging.cursor: str(token)})
+    path = steps_of(paging.next)
+    address = page.link if paging.link else value_at(page.answer, path, None) if path else None
+    if not address:
+        return None
+    if not isinstance(address, str):
+        raise NoPage(f"the next page{at_path(path)} is not a URL")
+    following = httpx.URL(address_below(base, address.strip(), str(page.url)))
+    return None if same_place(following) == same_place(page.url) else following
+
+
+def address_below(base: str, address: str, page: str = "") -> str:
+    """Return an address, which may be relative to a page's.
+
+    Raise `NoPage` unless it belongs to the service of `base`, below its path.
+    """
+    try:
+        address = urljoin(page, address)
+        ours, theirs = urlsplit(base), urlsplit(address)
+        same = origin(base) == origin(address)
+        httpx.URL(address)
+    except (ValueError, httpx.InvalidURL):
+        same = False
+    is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
+    if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
+        raise NoPage("the address is outside the source's URL")
+    return address
+
+
+def at_path(steps: Steps) -> str:
+    """Return the end of a message about the value at a path, or nothing for the whole answer."""
+    return f" at `{'.'.join(steps)}`" if steps else ""
+
+
+def _goes_up(path: str) -> bool:
+    """Return whether a path has a `..` for any reader, however often it is decoded, with either slash or parameters."""
+    for _ in range(DECODED):
+        path = unquote(path)
+    return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
+
+
+def sign_of_partial_list(paging: Paging, last: Page, total: RowTotal, read: int) -> Sign | None:
+    """Return the sign that more rows were announced than read, as of a list whose pages are not followed."""
+    counts_pages = paging.page or paging.offset  # their last page is empty, whatever else it says
+    sign = total.sign(read) or (None if counts_pages else next(signs_of_more(last), None))
+    if not (counts_pages or paging.next or paging.cursor or paging.link):
+        sign = sign or sign_of_part(last)
+    return sign
 
 
 def same_place(url: httpx.URL | str) -> Hashable:
