@@ -115,11 +115,13 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
     from syncengine.posted_time.build_route import build
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
+    from syncengine.project.delivery_warnings import warnings_of_sinks
     from syncengine.render import inbox as rendering
 
     if sample == (source is not None):
         raise Usage("give one of FILE, GROUP_ID and --sample")
     project = options.project()
+    Output(options, project.root).diagnostics(warnings_of_sinks(project))
     raw = SAMPLE if sample else _read(options, project, source or "")
     built = build(project, os.environ, now=clock.time, offline=True)
     built.route.configuration = _remembered_settings(project)

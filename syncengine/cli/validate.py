@@ -39,11 +39,11 @@ def validate(options: Globals, paths: Sequence[str], format: str) -> int:
         project = options.project()
         output = Output(options, project.root)
         only = list(relative_paths(paths, options.folder, project.root))
-        valid, unmatched = _validated(project), _selecting_nothing(project, only)
+        valid, others = _validated(project), [*_warnings_of_sinks(project), *_selecting_nothing(project, only)]
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
         return error.exit_code
-    diagnostics = _narrowed((*project.warnings, *valid.diagnostics, *unmatched), only)
+    diagnostics = _narrowed((*project.warnings, *valid.diagnostics, *others), only)
     output.data(DIAGNOSTIC_FORMATS[format](diagnostics, output.look()), format)
     if format == "text":
         output.data(f"Valid: {count_of(valid.resources, 'resource')} in {count_of(valid.files, 'file')}.\n")
@@ -79,6 +79,16 @@ def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
     except Problems as problems:
         return problems.found
     return ()
+
+
+def _warnings_of_sinks(project: Project) -> Sequence[Diagnostic]:
+    """Return the warnings about sinks. Raise `Problems` if the project takes them for errors."""
+    from syncengine.project.delivery_warnings import warnings_of_sinks
+
+    found = warnings_of_sinks(project)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise Problems(found)
+    return found
 
 
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:

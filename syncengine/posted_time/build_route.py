@@ -26,6 +26,7 @@ from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, RouteSettings, Rule, SinkRule
 from syncengine.posted_time.sinks.contract import Sink, Words
+from syncengine.posted_time.sinks.find import LATE, Find
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import SqlSink
@@ -35,6 +36,7 @@ from syncengine.project import delivery_schema as file
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import USER as USERS_ZONE
 from syncengine.project.model import MANIFESTS, Project
+from syncengine.project.paging_schema import Paging
 from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
@@ -237,6 +239,55 @@ class _Building:
             refuse_on=frozenset(section.refuse_on or ()),
             trouble_on=frozenset(section.trouble_on or ()),
             words=self._words(section),
+            find=self._find(section, http, address) if http.find else None,
+        )
+
+    def _find(self, section: file.SinkConfig, http: file.HttpSinkConfig, address: Address) -> Find | None:
+        """Compile `find`, whose templates see the group alone: lookups may find something else at a later time."""
+        found = http.find
+        assert found is not None
+        before = set(self.compiler.names)
+        answer: Scope = {"response": None, "status": None}
+        entry: Scope = {**answer, "entry": None}
+        self.compiler.names.clear()
+        path = self.compiler.path(found.path) if found.path else None
+        is_in_path = "group" in self.compiler.names
+        query, of_group = dict[str, Text](), set[str]()
+        for name, value in (found.query or {}).items():
+            self.compiler.names.clear()
+            text = self.compiler.text(value) if isinstance(value, Written) else Text(name, constant=_parameter(value))
+            query |= {name: text} if text else {}
+            if "group" in self.compiler.names:
+                of_group.add(name)
+        entries, reference = self.compiler.text(found.entries, answer), self.compiler.text(found.reference, entry)
+        external_id = self.compiler.text(found.external_id, entry) if found.external_id else None
+        self.compiler.names = before
+        if (http.url is None) == (found.url is not None) or (http.url is not None and found.path is not None):
+            pair = "`url`, since the sink has one" if http.url else "`path`, since the sink has a `source`"
+            self._refuse(found.entries, f"`find` needs a {pair}", "bad-value")
+        if len(of_group) > 1 or not (of_group or is_in_path):
+            why = (
+                "asks for nothing that is made of `group`" if not of_group else "has several parameters made of `group`"
+            )
+            cure = 'write one, such as `external_reference_id: "{{ group.groupId }}"`, under `query`'
+            self._refuse(found.entries, f"`find` {why}, so that an entry cannot be known: {cure}", "bad-value")
+        if entries is None or reference is None:
+            return None
+        base = address.url
+        if found.url is not None:
+            base = self.connections.reader(found.url, f"the URL of `find` of {section.name.text}")
+        after = address.timeout + LATE if found.after is None else found.after
+        return Find(
+            base,
+            found.method or "GET",
+            path,
+            query,
+            frozenset(of_group),
+            entries,
+            reference,
+            external_id,
+            after,
+            found.paging or Paging(),
         )
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
@@ -361,6 +412,11 @@ SINK_KINDS: Mapping[str, SinkKind] = {
     "jsonl": SinkKind(_Building._jsonl, is_whole=lambda jsonl: jsonl.body is None),
 }
 """The kinds of sinks, by their section's name in the project file."""
+
+
+def _parameter(value: Any) -> str:
+    """Return a plain value of a query as text, which is empty for none."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _kind_of(section: file.SinkConfig) -> tuple[SinkKind, Any]:

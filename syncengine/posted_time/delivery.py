@@ -62,7 +62,12 @@ DIVIDED = (
     "This time was delivered before, divided differently (as a whole or by tag), and {sinks} in that form."
     " Nothing more was delivered; please ask your administrator."
 )
+TWICE = (
+    "This time was delivered before, and {sinks} more than once. Nothing more was delivered; please ask your"
+    " administrator."
+)
 CONFLICT_NOTE = "offered again with different content"
+TWICE_NOTE = "`find` finds {copies} entries of this group: remove all but one"
 DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
 
 
@@ -308,7 +313,9 @@ class Delivery:
         if step is NextStep.ASK:
             step = await self._handover.recalled(entry)
         if isinstance(step, Failed):
-            return await self._decide(entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism)
+            return await self._decide(
+                entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism, note=step.detail
+            )
         if step is NextStep.CONFLICT and await self._is_settled_with(entry, offer.digest):
             step = NextStep.ANSWER
         if step is NextStep.CONFLICT:
@@ -329,11 +336,15 @@ class Delivery:
         body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
-    async def _conflict(self, entry: InboxEntry, mechanism: str, *, divided: bool = False) -> Verdict:
+    async def _conflict(self, entry: InboxEntry, mechanism: str, found: Differs = Differs()) -> Verdict:  # noqa: B008 - frozen
         """Refuse a group as a conflict. The entry is read anew, because this attempt may have changed it."""
         entry = await self.writer.read(entry.group_id) or entry
-        text = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
-        why = DIVIDED_NOTE if divided else CONFLICT_NOTE
+        text, why = (CONFLICT, CONFLICT_NOTE)
+        if found.divided:
+            text, why = (DIVIDED, DIVIDED_NOTE)
+        elif found.copies > 1:
+            text, why = (TWICE, TWICE_NOTE.format(copies=found.copies))
+        text = text.format(sinks=said_of_holders(entry))
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(
             entry, Verdict(PostedTimeStatus.REFUSED, text), mechanism, note=note, is_conflict=True
@@ -345,7 +356,7 @@ class Delivery:
         answer = result.answer
         if isinstance(answer, Differs):
             await self._handover.end(result)
-            return await self._conflict(entry, mechanism, divided=answer.divided)
+            return await self._conflict(entry, mechanism, answer)
         verdict = _verdict(answer)
         if isinstance(answer, Failed) and may_wait and self.troubles:
             await self._handover.end(result)

@@ -170,6 +170,18 @@ class Route:
             return Refused(parts)
         return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
+    def variables_at(self, sink: str, group: Group, key: str) -> Variables | None:
+        """Return the variables of the part of a group that a sink got under this key, without lookups and narrative.
+
+        Return `None` if the group, as it is now, has no such part.
+        """
+        stop = next(stop for stop in self.stops if stop.sink.name == sink)
+        whole = Part(self.variables(group))
+        parts = self._parts(whole) if stop.each_tag else (whole,)
+        if isinstance(parts, Refused):
+            return None
+        return next((part.variables for part in parts if sink + part.suffix == key), None)
+
     def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Return the parts to look up and render. The whole group is left out if every sink has `each: tag`."""
         return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)

@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.document.instants import instant
 from syncengine.errors import Problems, SyncengineError, as_bug
-from syncengine.posted_time.group import Group
+from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
+from syncengine.posted_time.sinks.find import unknown
 from syncengine.posted_time.sinks.http import HttpSink
-from syncengine.posted_time.templates import RenderTrouble, Undeliverable
+from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
 from syncengine.state.inbox import InboxEntry
-from syncengine.state.inbox_entries import DOUBTFUL, DeliveryKey, DeliveryStatus, sink_of
-from syncengine.state.inbox_writes import Begin, EndDelivery
+from syncengine.state.inbox_entries import DOUBTFUL, Delivered, DeliveryKey, DeliveryStatus, sink_of
+from syncengine.state.inbox_writes import DIED, Begin, EndDelivery
 from syncengine.state.sink_rests import remember_rest, rests_in
 
 
@@ -74,6 +76,8 @@ class Handover:
             return HandoverResult(Took(earlier.external_id))
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
         may_have_it = same is not None and same.status in DOUBTFUL
+        if may_have_it and same is not None and (found := await self._found(entry, sink, same, parcel.variables)):
+            return found
         await self._inbox.write(Begin(entry, parcel.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         began = self._well.now()
@@ -85,11 +89,50 @@ class Handover:
             self._well.failed(sink.name, answer, began)
             await self._rest(sink, answer.rest)
         if may_have_it and isinstance(answer, Refused):
-            has = await self._recalled(sink, parcel.delivery, same.memo if same else None)
+            has = await self._asked_again(sink, parcel, same.memo if same else None)
             may_have_it = has is not False
-            if may_have_it:
-                answer = has if isinstance(has, Failed) else _unproven(sink.name, answer)
+            if isinstance(has, Took | Differs | Failed):
+                answer = has
+            elif may_have_it:
+                answer = _unproven(sink.name, answer)
         return HandoverResult(answer, EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
+
+    async def _found(
+        self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables
+    ) -> HandoverResult | None:
+        """Return the result for a group that an attempt of unknown end brought to a sink with `find`, or perhaps did.
+
+        Return `None` if the sink has no such entry, or cannot be asked at all. Nothing is written while that is not
+        known, so that `after` still counts from the end of the attempt.
+        """
+        if not isinstance(sink, HttpSink) or sink.find is None:
+            return None
+        attempt = replace(entry, revision=earlier.revision)
+        now, ended = self._well.now(), earlier.last
+        if earlier.status is DeliveryStatus.ATTEMPTING:
+            # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
+            ended = now
+            unknown_end: dict[str, Any] = {"status": DeliveryStatus.UNKNOWN, "message": DIED}
+            await self._inbox.write(EndDelivery(attempt, earlier.sink, **unknown_end))
+        if now < ended + sink.find.after:
+            return HandoverResult(
+                unknown(sink.name, f"it is asked for from {instant(round((ended + sink.find.after) * 1000))}")
+            )
+        answer = self._well.resting(sink.name) or await sink.found(variables)
+        if isinstance(answer, Failed) and not answer.is_echo:
+            self._well.failed(sink.name, answer)
+            await self._rest(sink, answer.rest)
+        ending = EndDelivery(attempt, earlier.sink, **_ending(answer, True)) if isinstance(answer, Took) else None
+        return HandoverResult(answer, ending) if answer is not None else None
+
+    async def _asked_again(
+        self, sink: Sink, parcel: RenderedGroup, memo: str | None
+    ) -> Took | Differs | Failed | bool | None:
+        """Return what the sink has of a group whose repeat it refuses, after an attempt of unknown end."""
+        if not isinstance(sink, HttpSink) or sink.find is None:
+            return await self._recalled(sink, parcel.delivery, memo)
+        found = await sink.found(parcel.variables)
+        return False if found is None else found
 
     async def _rest(self, sink: Sink, seconds: float) -> None:
         """Leave a sink alone for as long as it asked, in later processes too."""
@@ -127,13 +170,25 @@ class Handover:
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
             sink = sinks.get(sink_of(found.sink))
-            key = DeliveryKey(entry.group_id, found.revision, found.sink)
-            has = await self._recalled(sink, key, found.memo) if sink else None
+            has = await self._has(entry, sink, found) if sink else None
             if isinstance(has, Failed):
                 return has
             if has is not False:
                 return NextStep.CONFLICT
         return NextStep.REVISE
+
+    async def _has(self, entry: InboxEntry, sink: Sink, found: Delivered) -> bool | Failed | None:
+        """Return whether a sink has what an attempt of unknown end brought, and note in the inbox that it has."""
+        if not isinstance(sink, HttpSink) or sink.find is None:
+            return await self._recalled(sink, DeliveryKey(entry.group_id, found.revision, found.sink), found.memo)
+        variables = self._route.variables_at(sink.name, read_group(entry.raw()), found.sink) if entry.body else None
+        if variables is None:
+            return None
+        result = await self._found(entry, sink, found, variables)
+        if result is None:
+            return False
+        await self.end(result)
+        return result.answer if isinstance(result.answer, Failed) else True
 
     async def _recalled(self, sink: Sink, key: DeliveryKey, memo: str | None) -> bool | Failed | None:
         """Return whether the sink has the group, as `Sink.recall` does, and note a failure."""

@@ -51,7 +51,7 @@ class Connections:
 
     def database_url(self, place: Reference | str, what: str) -> str:
         """Return the URL or path of a database. Raise `Problems` when it cannot be determined or is neither."""
-        text = self._reader(place, what)()
+        text = self.reader(place, what)()
         if not URL.match(text) and not may_be_path(text):
             expected = "a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or mssql+pyodbc://USER@HOST/DATABASE"
             message = f"{what} is neither a URL nor a path: expected {expected}"
@@ -68,13 +68,14 @@ class Connections:
         headers = {**((named and named.headers) or {}), **(config.headers or {})}
         references = {name: value for name, value in headers.items() if isinstance(value, Reference)}
         return HttpConnection(
-            self._reader(url, what),
+            self.reader(url, what),
             headers,
-            {name: self._reader(value, header(name)) for name, value in references.items()},
+            {name: self.reader(value, header(name)) for name, value in references.items()},
             config.timeout or (named and named.timeout) or HTTP_TIMEOUT,
         )
 
-    def _reader(self, setting: Reference | str, what: str) -> Callable[[], str]:
+    def reader(self, setting: Reference | str, what: str) -> Callable[[], str]:
+        """Return a function that reads a setting anew. `what` describes it in the message that it is missing."""
         if isinstance(setting, str):
             return lambda: setting
         return secret_at(setting, self.root, self.environ, what).read

@@ -48,6 +48,7 @@ from syncengine.document.template_types import (
     one_of,
     one_of_schema,
 )
+from syncengine.project.paging_schema import PagingSection
 
 USER = "user"
 """The value of `timezone` that selects the time zone of the user who posted the time."""
@@ -234,6 +235,36 @@ class SqlSinkConfig(Model, frozen=True, kw_only=True):
     ] = None
 
 
+class FindConfig(Model, frozen=True, kw_only=True):
+    """A request that finds the entry of a group in the receiver, after an attempt of unknown end."""
+
+    schema_name = "Find"
+
+    method: Annotated[Method | None, Meta(description="The HTTP method; GET by default.")] = None
+    path: Annotated[
+        Template | None, Meta(description="The path below the source's URL; a template. For a sink with a `source`.")
+    ] = None
+    url: Annotated[
+        WebUrl | None, Meta(description="The URL to ask, or a reference. For a sink with a `url` of its own.")
+    ] = None
+    query: Annotated[
+        Params | None,
+        Meta(description="Query parameters; templates. Those made of `group` are what `reference` must be equal to."),
+    ] = None
+    entries: Annotated[Template, Meta(description='The list in the answer, such as "{{ response.time_entries }}".')]
+    reference: Annotated[
+        Template, Meta(description='The reference of an `entry`, such as "{{ entry.external_reference.id }}".')
+    ]
+    external_id: Annotated[
+        Template | None, Meta(description="Sent to the service as external id of an entry that is found.")
+    ] = None
+    after: Annotated[
+        Duration | None,
+        Meta(description="When to ask, since the end of the last attempt; the sink's timeout and 60s by default."),
+    ] = None
+    paging: PagingSection | None = None
+
+
 class HttpSinkConfig(Model, frozen=True):
     """A request that delivers a group."""
 
@@ -252,6 +283,10 @@ class HttpSinkConfig(Model, frozen=True):
         UrlPath | None, Meta(description="A path that answers 2xx to GET when the service is healthy.")
     ] = None
     timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
+    find: Annotated[
+        FindConfig | None,
+        Meta(description="Ask for a group's entry before the group is sent again; without it, at least once."),
+    ] = None
 
 
 class JsonlSection(Model, frozen=True):

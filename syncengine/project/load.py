@@ -47,7 +47,11 @@ from syncengine.project.schema import (
     ServiceSection,
 )
 
-LINTS: AnyMapping[str, str] = {"insecure-url": "the API key would travel unencrypted"}
+AT_LEAST_ONCE = "sink-at-least-once"
+LINTS: AnyMapping[str, str] = {
+    "insecure-url": "the API key would travel unencrypted",
+    AT_LEAST_ONCE: "an HTTP sink without `find` may get posted time twice",
+}
 
 _LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]+){3}|::1")
 

@@ -23,6 +23,7 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.project.delivery_schema import Mode
+from syncengine.project.delivery_warnings import warnings_of_sinks
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
 from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
@@ -107,7 +108,7 @@ class Process:
         is_start, self._is_start = self._is_start, False
         self._at_work = list(self._secrets(now.project))
         self._move(now.project)
-        for warning in now.project.warnings:
+        for warning in (*now.project.warnings, *warnings_of_sinks(now.project)):
             if self.readiness.is_first(warning.code, warning.message):
                 self.log.warning("remark", warning.message, code=warning.code)
         try:

@@ -13,6 +13,7 @@ import pytest
 
 from syncengine.posted_time.shares import suffixes
 from syncengine.state.inbox import open_inbox
+from tests.posted_time.forgetful import FIND, finding_sink, forgetting
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.test_sinks import JSONL, http_sink, lines
@@ -114,3 +115,24 @@ def _killed_at_work(folder: Path, chance: random.Random) -> None:
             time.sleep(0.001)
         time.sleep(chance.random() * 0.15)
         worker.kill()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_while_a_receiver_knows_no_key_each_group_is_there_once(seed: int, tmp_path: Path) -> None:
+    """It executes late, cuts, and answers 504 after it executed; groups wait until it can be asked."""
+    chance = random.Random(seed)
+    usual = ("take", "take", "take", "cut", "lost", "gateway", "late")
+    find = FIND.replace("after: 60s", "after: 1s")
+    with forgetting(time.time, seed, usual=usual, latest=0.3, listing=0.3) as pms:
+        project(tmp_path, f"deliver:\n{textwrap.indent(finding_sink(pms.receiver.url, find), '  ')}")
+        for _ in range(KILLS):
+            _killed_after(tmp_path, ("ACME-0042",), chance.randrange(GROUPS), chance.random() * 0.02)
+        pms.usual = ("take",)
+        end = time.monotonic() + 60
+        said = [""]
+        while not all(line.endswith(("SUCCESS", "done")) for line in said):
+            assert time.monotonic() < end, said
+            time.sleep(0.5)
+            with working(partial(work, at_once=True), tmp_path, GROUPS) as last:
+                said = last.stdout.read().splitlines()
+        assert Counter(one.reference for one in pms.entries) == Counter(f"g{number}" for number in range(GROUPS))

@@ -65,10 +65,12 @@ class Refused:
 class Differs:
     """The answer of a sink that has the group with different content, which a person must resolve.
 
-    `divided` means that the group was delivered whole and would now be delivered tag by tag, or the reverse.
+    `divided` means that the group was delivered whole and would now be delivered tag by tag, or the reverse. With more
+    than one of `copies` the sink has the group that often.
     """
 
     divided: bool = False
+    copies: int = 1
 
 
 @dataclass(frozen=True, slots=True)

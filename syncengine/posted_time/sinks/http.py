@@ -20,7 +20,8 @@ import orjson
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Notes, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.find import Find, find_entry, unknown
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
@@ -113,8 +114,10 @@ class HttpSink:
         refuse_on: frozenset[int],
         trouble_on: frozenset[int],
         words: Words,
+        find: Find | None = None,
     ) -> None:
         self.name = name
+        self.find = find
         self._address = address
         self._method = method
         self._path = path
@@ -175,6 +178,20 @@ class HttpSink:
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
 
+    async def found(self, variables: Variables) -> Took | Differs | Failed | None:
+        """Return `Took` if the receiver has the group's entry, `None` if it has none: see `find_entry`."""
+        assert self.find is not None, "the sink has `find`"
+        headers = {name: text.constant for name, text in self._headers.items() if isinstance(text.constant, str)}
+
+        async def ask(method: str, url: httpx.URL) -> Reply:
+            async with self._free:
+                return await self._exchange(method, url, headers, None)
+
+        try:
+            return await find_entry(self.find, self.name, ask, variables, self._trouble_on)
+        except Problems as problems:  # the file of a secret is missing
+            return unknown(self.name, problems.found[0].message)
+
     async def probe(self) -> SinkTrouble | None:
         method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
         try:
@@ -193,6 +210,11 @@ class HttpSink:
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         base = self._address.url()
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
+        return await self._exchange(method, url, headers, body)
+
+    async def _exchange(
+        self, method: str, url: httpx.URL | str, headers: Mapping[str, str], body: bytes | None
+    ) -> Reply:
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret must be one line of ASCII")

@@ -1,0 +1,321 @@
+"""A receiver that takes repeats for new time is asked before anything is sent again: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from syncengine.posted_time.build_route import build
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.project.delivery_warnings import warnings_of_sinks
+from syncengine.state.database import open_database
+from syncengine.state.inbox import open_inbox
+from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting
+from tests.posted_time.mortal import Dead, Fate, MortalInbox
+from tests.posted_time.projects import problems, project
+from tests.posted_time.samples import raw
+from tests.support import warm
+
+GROUPS = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
+"""How many groups; 1,000 take some minutes."""
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1_714_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Connector:
+    """A connector that may die at any transaction of its inbox, and starts again."""
+
+    def __init__(self, folder: Path, deliver: str, clock: Clock) -> None:
+        self.project = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}")
+        self.clock, self.fate = clock, Fate()
+        open_inbox(self.project.state, write=True).close()
+
+    def take(self, *groups: dict[str, object], deaths: int | None = None) -> list[Verdict]:
+        """The verdicts until it died."""
+        state = open_database(self.project.state, write=True, new_lineage=lambda: "x")
+        inbox = MortalInbox(state, self.clock)
+        inbox.fate = self.fate
+        delivery = Delivery(build(self.project, {}, now=self.clock), inbox, keep=1e9, now=self.clock)
+        self.fate.left = deaths
+        verdicts = list[Verdict]()
+
+        async def living() -> None:
+            try:
+                for group in groups:
+                    verdicts.append(await delivery.take(group, mechanism="fetch"))
+            finally:
+                for sink in delivery.route.sinks:
+                    await sink.close()
+
+        try:
+            asyncio.run(living())
+        except Dead:
+            pass
+        finally:
+            self.fate.left = None
+            inbox.close()
+        return verdicts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_cut_late_or_killed_each_group_is_there_once(seed: int, tmp_path: Path) -> None:
+    """The service offers a group until it hears an end of it; FAILURE is heard only of what is not there."""
+    chance, clock = random.Random(seed), Clock()
+    usual = ("take", "take", "cut", "lost", "gateway", "late", "down", "refuse")
+    with forgetting(clock, seed, usual=usual, asking=("answer",) * 3 + ("cut", "down", "odd")) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        waiting = [f"g{number}" for number in range(GROUPS)]
+        told = dict[str, str | None]()
+        while waiting:
+            clock.at += chance.random() * 90
+            chance.shuffle(waiting)
+            deaths = chance.randrange(20) if chance.random() < 0.5 else None
+            verdicts = connector.take(*map(raw, waiting[:10]), deaths=deaths)
+            for id, verdict in zip(waiting[:10], verdicts, strict=False):
+                if verdict.outcome is SUCCESS:
+                    told[id] = verdict.external_id
+                if verdict.outcome is REFUSED:
+                    assert pms.has(id) == []
+            waiting = [id for id in waiting if id not in told]
+        assert Counter(one.reference for one in pms.entries) == Counter(told.keys())
+        numbers = {one.reference: {f"E{one.number}", f"E{one.number + 1}"} for one in pms.entries}
+        assert all(external in numbers[id] for id, external in told.items())
+
+
+def lost(connector: Connector, pms: Forgetful, mood: str = "lost", group: str = "g1") -> None:
+    """An attempt of unknown end."""
+    pms.moods.append(mood)
+    (verdict,) = connector.take(raw(group))
+    assert verdict.outcome is TROUBLE
+
+
+def test_it_is_asked_only_after_a_while_and_only_in_doubt(tmp_path: Path) -> None:
+    """A first attempt asks nothing; a wait is trouble that `time show` explains, and sends nothing."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        assert connector.take(raw("g0"))[0].outcome is SUCCESS
+        lost(connector, pms)
+        assert pms.questions == []
+        clock.at += 59
+        (verdict,) = connector.take(raw("g1"))
+        assert (verdict.outcome, pms.questions) == (TROUBLE, [])
+        assert verdict.message is not None
+        assert verdict.message.startswith("pms may already have this time.")
+        with open_inbox(connector.project.state, write=False) as inbox:
+            entry = inbox.entry("g1")
+            assert entry is not None
+            assert (entry.note or "").startswith("perhaps taken: ")
+        clock.at += 20
+        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E1")]
+        assert len(pms.questions) == 1
+        assert len(pms.has("g1")) == 1
+
+
+@pytest.mark.parametrize("mood", ["cut", "late"])
+def test_what_is_not_there_is_sent_again(mood: str, tmp_path: Path) -> None:
+    """And what arrives late is seen, because it is asked for after that."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms, mood)
+        clock.at += 61
+        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+        assert len(pms.has("g1")) == 1
+
+
+def test_without_a_time_of_its_own_it_waits_as_long_as_the_sink_and_a_minute(tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        sink = finding_sink(pms.receiver.url, FIND.replace(", after: 60s", ""), more="").replace(
+            "json:", "timeout: 7s, json:"
+        )
+        connector = Connector(tmp_path, sink, clock)
+        lost(connector, pms)
+        clock.at += 66
+        assert connector.take(raw("g1"))[0].outcome is TROUBLE
+        clock.at += 2
+        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+
+
+def test_it_reads_every_page_and_takes_only_what_it_asked_for(tmp_path: Path) -> None:
+    """The list begins with others whose references begin alike."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        connector.take(*(raw(f"g1{number}") for number in range(7)))
+        lost(connector, pms)
+        clock.at += 80
+        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E7")]
+        assert len(pms.questions) == 3
+
+
+def test_two_entries_are_a_matter_for_a_person(tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms)
+        pms.entries.append(pms.entries[0])
+        pms.usual = ("refuse",)
+        clock.at += 80
+        pms.entries[1] = type(pms.entries[0])("g1", 3600, 9, clock.at - 50, clock.at - 50)
+        (verdict,) = connector.take(raw("g1"))
+        assert verdict.outcome is REFUSED
+        assert "more than once" in (verdict.message or "")
+        with open_inbox(connector.project.state, write=False) as inbox:
+            entry = inbox.entry("g1")
+            assert entry is not None
+            assert entry.state == "conflict"
+
+
+ANSWERS = {
+    "no list": {"data": {}},
+    "no readable reference": {"data": {"entries": [{"id": 1}]}},
+    "a reference that is no text": {"data": {"entries": [{"id": 1, "external": {"ref": ["g1"]}}]}},
+    "more than was read": {"data": {"entries": []}, "next_page": "/more"},
+    "a larger total": {"data": {"entries": [], "total": 4}},
+    "no object": [],
+    "no JSON": b"<html>",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        find = FIND.replace(" paging: {cursor: at, at: next_cursor},", "")
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url, find), clock)
+        lost(connector, pms, "cut")
+        clock.at += 80
+        pms.receiver.answer = lambda got: (200, answer) if got.method == "GET" else pms.answer(got)
+        assert connector.take(raw("g1"))[0].outcome is TROUBLE
+        assert pms.entries == []
+        pms.receiver.answer = pms.answer
+        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(404, SUCCESS), (401, TROUBLE), (500, TROUBLE), (302, TROUBLE)])
+def test_a_status_that_says_nothing_is_there(status: int, outcome: PostedTimeStatus, tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms, "cut")
+        clock.at += 80
+        pms.receiver.answer = lambda got: (status, {}) if got.method == "GET" else pms.answer(got)
+        assert connector.take(raw("g1"))[0].outcome is outcome
+        assert len(pms.entries) == (outcome is SUCCESS)
+
+
+def test_another_content_is_sent_only_if_the_first_is_not_there(tmp_path: Path) -> None:
+    """Else it is a conflict, and the first content, posted again, is what the receiver has."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms, "cut", "g0")
+        lost(connector, pms, "lost", "g1")
+        other = [raw(id, totalDurationSecs=7200) for id in ("g0", "g1")]
+        assert [one.outcome for one in connector.take(*other)] == [TROUBLE, TROUBLE]
+        clock.at += 80
+        assert [one.outcome for one in connector.take(*other)] == [SUCCESS, REFUSED]
+        assert [one.secs for one in pms.has("g0")] == [7200]
+        assert [one.secs for one in pms.has("g1")] == [3600]
+        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+        assert len(pms.entries) == 2
+
+
+def test_a_refusal_of_the_repeat_is_no_failure_if_the_entry_came_meanwhile(tmp_path: Path) -> None:
+    """It is looked for once more: 409 may be the word for what was executed between question and repeat."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms, "cut")
+        clock.at += 80
+
+        def executed_then_refused(got: object) -> tuple[int, object] | None:
+            if getattr(got, "method", "") == "POST":
+                pms.moods.append("take")
+                pms.answer(got)  # type: ignore[arg-type]
+                pms.entries[-1] = type(pms.entries[-1])("g1", 3600, 0, clock.at, clock.at)
+                return 409, {}
+            return pms.answer(got)  # type: ignore[arg-type]
+
+        pms.receiver.answer = executed_then_refused
+        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E0")]
+        assert len(pms.entries) == 1
+
+
+def test_each_tag_has_a_reference_of_its_own(tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        sink = finding_sink(pms.receiver.url, more="  each: tag\n").replace(
+            "{{ group.groupId }}", "{{ group.groupId }}/{{ tag.name }}"
+        )
+        connector = Connector(tmp_path, sink, clock)
+        both = raw("g1", tags=[{"name": "A"}, {"name": "B"}])
+        pms.moods += ["lost", "gateway"]
+        assert connector.take(both)[0].outcome is TROUBLE
+        clock.at += 80
+        assert connector.take(both)[0].outcome is TROUBLE
+        clock.at += 80
+        assert connector.take(both)[0].outcome is SUCCESS
+        assert Counter(one.reference for one in pms.entries) == Counter(["g1/A", "g1/B"])
+
+
+def test_a_reference_in_the_path_below_a_source(tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        find = "find: {path: '/entries/{{ group.groupId }}', entries: '{{ [response] }}', reference: '{{ entry.ref }}'}"
+        deliver = (
+            f"- name: pms\n  http: {{source: crm, path: /time, json: {{ref: '{{{{ group.groupId }}}}'}}, {find}}}\n"
+        )
+        sources = f"ledger: {{sql: ledger.db}}\ncrm: {{http: '{pms.receiver.url}/v1'}}"
+        found = project(tmp_path, f"deliver:\n{textwrap.indent(deliver, '  ')}", sources)
+        connector = Connector.__new__(Connector)
+        connector.project, connector.clock, connector.fate = found, clock, Fate()
+        open_inbox(found.state, write=True).close()
+        pms.receiver.answer = lambda got: None
+        connector.take(raw("g 1"))
+        clock.at += 100
+        pms.receiver.answer = lambda got: (200, {"ref": "g 1"}) if got.method == "GET" else None
+        assert connector.take(raw("g 1"))[0].outcome is SUCCESS
+        assert pms.receiver.got[-1].path == "/v1/entries/g%201"
+
+
+WRONG = {
+    "two addresses": (FIND.replace("url:", "path: /x, url:"), "needs a `url`"),
+    "no address": (FIND.replace("url: 'URL/entries', ", ""), "needs a `url`"),
+    "nothing asked": (FIND.replace("{{ group.groupId }}", "all"), "asks for nothing"),
+    "two values": (FIND.replace("kind: time", "other: '{{ group.groupName }}'"), "several parameters"),
+    "a lookup": (FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'"), "lookup"),
+}
+
+
+@pytest.mark.parametrize(("find", "told"), WRONG.values(), ids=WRONG.keys())
+def test_what_cannot_find_anything_is_an_error_at_start(find: str, told: str, tmp_path: Path) -> None:
+    deliver = textwrap.indent(finding_sink("http://127.0.0.1:1", find), "  ")
+    found = problems(tmp_path, f"deliver:\n{deliver}")
+    assert any(told in problem.message for problem in found), found
+
+
+def test_a_sink_that_cannot_be_asked_is_told_once_by_validate_and_preview(tmp_path: Path) -> None:
+    """`serve` logs it as each warning of the project: once. `off` silences it."""
+    plain = "deliver: [{name: pms, http: {url: 'https://pms.example.com'}}]"
+    assert warnings_of_sinks(project(tmp_path, f"mode: off\n{plain}")) == []
+    found = warnings_of_sinks(project(tmp_path, plain))
+    assert [(each.code, each.line) for each in found] == [("sink-at-least-once", 5)]
+    for command in (["validate"], ["time", "preview", "--sample"]):
+        ran = warm.run(["-C", str(tmp_path), *command], folder=tmp_path, environ={})
+        assert (ran.out + ran.err).count("sink-at-least-once") == 1
