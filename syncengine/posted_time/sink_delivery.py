@@ -114,12 +114,11 @@ class Handover:
             ended = now
             unknown_end: dict[str, Any] = {"status": DeliveryStatus.UNKNOWN, "message": DIED}
             await self._inbox.write(EndDelivery(attempt, earlier.sink, **unknown_end))
-        if now < ended + sink.find.after:
-            return HandoverResult(
-                unknown(sink.name, f"it is asked for from {instant(round((ended + sink.find.after) * 1000))}")
-            )
-        answer = self._well.resting(sink.name) or await sink.found(variables)
-        if isinstance(answer, Failed) and not answer.is_echo:
+        if now < (due := ended + sink.find.after):
+            return HandoverResult(unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}"))
+        resting = self._well.resting(sink.name)
+        answer = resting or await sink.found(variables)
+        if isinstance(answer, Failed) and answer is not resting:
             self._well.failed(sink.name, answer)
             await self._rest(sink, answer.rest)
         ending = EndDelivery(attempt, earlier.sink, **_ending(answer, True)) if isinstance(answer, Took) else None
