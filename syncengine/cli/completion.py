@@ -66,7 +66,7 @@ def _options(ctx: click.Context) -> Mapping[str, Any]:
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:
     """Yield the recorded addresses of a local state. A database server is not asked at each keystroke."""
-    from syncengine.state.sqlite_reader import addresses_like
+    from syncengine.state.addresses import addresses_like
 
     with suppress(Exception):
         if "://" not in project.state:

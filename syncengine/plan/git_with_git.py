@@ -23,9 +23,9 @@ from syncengine.plan.sides import Sides, invalid
 from syncengine.project.model import Project
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.state.info import Facts
+from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
-from syncengine.state.removals import RemovalLine
 from syncengine.state.undone import UndoneChange
 
 

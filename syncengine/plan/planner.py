@@ -47,9 +47,8 @@ from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.info import Facts, StateReader
+from syncengine.state.info import Facts, StateReader, recollection
 from syncengine.state.refusals import Refusal
-from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = own_folder.NAME
 OTHER_SIDE = "other-side"

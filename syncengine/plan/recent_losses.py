@@ -14,8 +14,8 @@ from syncengine.plan.diff import Action, Change, FieldChange, is_cleared
 from syncengine.plan.losses import ALWAYS_ASKS, Earlier, Loss, is_name, is_ours, leaves, losses_of
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state.info import StateReader
+from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord, holds
-from syncengine.state.removals import RemovalLine
 
 WINDOW = 86_400.0
 """The number of seconds for which an unapproved removal counts."""
@@ -89,7 +89,7 @@ def _change(removal: RemovalLine) -> Change:
         keywords_deleted=detail.keywords_deleted,
         metadata_set=detail.metadata_set,
         metadata_deleted=detail.metadata_deleted,
-        metadata_before={n: v for n, v in (detail.metadata_before or {}).items() if v is not None},
+        metadata_before={n: v for n, v in detail.metadata_before.items() if v is not None},
     )
 
 

@@ -34,11 +34,10 @@ from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.info import Facts, StateReader
+from syncengine.state.info import Facts, StateReader, recollection
+from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
-from syncengine.state.removals import RemovalLine
-from syncengine.state.sqlite_reader import recollection
 from syncengine.state.undone import UndoneChange
 
 Load = Callable[[RevisionFiles], Project]

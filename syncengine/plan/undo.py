@@ -164,8 +164,6 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
         _restore_managed(undo, row, before, now, ids)
     else:
         undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
-    if row.unknown:
-        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the former values are not in the history")
 
 
 def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:

@@ -1,6 +1,6 @@
 """The last change of a state that this project knows, stored in its own folder, by which a set-back state is noticed.
 
-Each session of writing appends marks to the state's journal, when it begins to write and when it ends. A state that
+Each session of writing appends marks to the state, when it begins to write and when it ends. A state that
 lacks the mark that this folder saw last was set back, or is another one, unless it has a branch that this folder has
 not seen: a mark by which `state import`, `state restore` or `state rebuild` says that it is meant (docs/planning.md
 1.4).
@@ -31,14 +31,11 @@ NEW_STATE = "new-state"
 """The error code of a missing state that the user has not asked to create."""
 FOLDER = ".syncengine/seen"
 
-CHANGE = "change"
-"""The kind of a mark in the journal. Its name is a random id, and its line's id the number of the change."""
 MARKED, BRANCHED = "marked", "branched"
 
 MARKS = f"""
-SELECT id, verb, name FROM state_journal WHERE kind = '{CHANGE}' AND (verb = '{BRANCHED}' OR id = :number
-    OR id = (SELECT max(id) FROM state_journal WHERE kind = '{CHANGE}')
-    OR id = (SELECT min(id) FROM state_journal WHERE kind = '{CHANGE}' AND verb = '{MARKED}'))
+SELECT id, verb, change FROM state_marks WHERE verb = '{BRANCHED}' OR id = :number
+    OR id = (SELECT max(id) FROM state_marks) OR id = (SELECT min(id) FROM state_marks WHERE verb = '{MARKED}')
 ORDER BY id
 """  # noqa: S608 - constants
 """The query for the marks that matter: all branches, the one with a number, the last, and the oldest that was kept."""

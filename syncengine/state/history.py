@@ -1,4 +1,4 @@
-"""Runs, the history of a resource, and the acknowledged calls of a saved plan (docs/planning.md 1.3, 6)."""
+"""Runs, and what the calls of all runs tell: of a resource, of a plan, of removals (docs/planning.md 1.3, 6)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
-from syncengine.state import packed_lines
-from syncengine.state.codec import from_json, to_json
+from syncengine.state.codec import KINDS, from_json, to_json
 from syncengine.state.holder import Holder, actor
-from syncengine.state.journal import FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
-from syncengine.state.journal_detail import Detail, read
-from syncengine.state.queries import execute_among
-from syncengine.state.tables import JOURNAL, ROWS, RUNS
+from syncengine.state.journal import FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
+from syncengine.state.journal_detail import Detail, RemovalLine, read
+from syncengine.state.queries import select_keyed
+from syncengine.state.tables import CALLS, CHANGES, RUNS
 
 DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""
 """The command of a pruned run, of which only its plan and its end are left."""
-LARGE = 50
-"""The number of packed lines fetched at a time."""
+LARGE = 2000
+"""The number of changes fetched at a time."""
+
+LONGEST_RUN = 86_400.0
+"""The assumed maximum duration of a run in seconds, needed because the index of runs is by their start."""
+
+PIECES = {"yield_per": LARGE}
 
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 """The outcomes of a run after which its saved plan may be applied again."""
@@ -86,21 +91,17 @@ class HistoryEntry:
     detail: Detail = field(default_factory=Detail)
 
 
-_OF_ID, _OF_PLAN = RUNS.c.id == sa.bindparam("of_id"), RUNS.c.plan == sa.bindparam("of_plan")
-_END_DEAD = sa.update(RUNS).where(RUNS.c.ended.is_(None))
-_OPEN = sa.insert(RUNS)
-_CLOSE = sa.update(RUNS).where(_OF_ID)
-_COUNTS = sa.select(RUNS.c.counts).where(_OF_ID)
-_OF_ENDED_PLAN = (
-    sa.select(RUNS.c.id).where(_OF_PLAN, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED)).limit(1)
-)
-_OF_BEGUN_PLAN = sa.select(RUNS.c.id).where(_OF_PLAN, RUNS.c.outcome.is_distinct_from(REFUSED)).limit(1)
-_CALLS_OF_PLAN = (
-    sa.select(*(JOURNAL.c[name] for name in ("run", "verb", "call", "kind", "name", "packed")))
-    .where(JOURNAL.c.run.in_(sa.select(RUNS.c.id).where(_OF_PLAN)))
-    .where(JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
-    .order_by(JOURNAL.c.id)
-)
+WRITES = sa.or_(CALLS.c.call.is_not(None), CALLS.c.outcome.in_((RECORDED, FORGOTTEN)))
+"""The condition of calls, and of what was written without a call."""
+
+_EARLY = CHANGES.c.outcome.is_not(None)
+OUTCOME = sa.func.coalesce(CHANGES.c.outcome, CALLS.c.outcome, INTENDED).label("outcome")
+"""How a change ended: with its call, or before the others. `INTENDED`: its result is unknown."""
+ENDED = sa.case((_EARLY, CHANGES.c.ended), else_=CALLS.c.ended)
+MESSAGE = sa.case((_EARLY, CHANGES.c.message), else_=CALLS.c.message).label("message")
+
+OF_CALLS = sa.join(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id)
+IN_ORDER = (CALLS.c.id, CHANGES.c.position)
 
 
 def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
@@ -108,32 +109,21 @@ def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool =
 
     `by_unit`: the removals that each of the run's approvals covers are recorded, too.
     """
-    connection.execute(_END_DEAD, {"ended": now, "outcome": DIED})
-    connection.execute(_OPEN, _values(run, by_unit=by_unit))
+    connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
+    connection.execute(sa.insert(RUNS).values(_values(run) | {"units": by_unit}))
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
     """Append a refused run with its start and its end. The lock is not checked, because no other row is touched."""
-    connection.execute(_OPEN, _values(run) | {"ended": run.ended, "outcome": REFUSED})
+    connection.execute(sa.insert(RUNS).values(_values(run) | {"ended": run.ended, "outcome": REFUSED}))
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    existing = from_json(connection.execute(_COUNTS, {"of_id": run}).scalar_one_or_none())
-    values = {"ended": now, "outcome": outcome, "counts": to_json({**existing, "counts": dict(counts)})}
-    connection.execute(_CLOSE, {"of_id": run, **values})
+    values = {"ended": now, "outcome": outcome, "counts": to_json(dict(counts))}
+    connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(values))
 
 
-def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
-    about = {
-        "actor": run.actor,
-        "approvals": run.approvals,
-        "reviewed": run.reviewed,
-        "limits": run.limits,
-        "exit": run.exit_code,
-        "reason": run.reason,
-        "units": by_unit and bool(run.approvals),
-        "undoes": run.undoes,
-    }
+def _values(run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
         "started": run.started,
@@ -144,7 +134,13 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
         "job_url": run.job_url,
         "revision": run.commit,
         "clean": run.clean,
-        "counts": to_json({"counts": {}, **{name: value for name, value in about.items() if value}}),
+        "actor": run.actor,
+        "approvals": to_json(run.approvals) if run.approvals else None,
+        "reviewed": to_json(run.reviewed) if run.reviewed else None,
+        "limits": to_json(run.limits) if run.limits else None,
+        "exit_code": run.exit_code,
+        "reason": run.reason,
+        "undoes": run.undoes,
     }
 
 
@@ -157,15 +153,7 @@ def runs(connection: sa.Connection, limit: int) -> list[Run]:
 
 def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     """Return the runs with these ids. Unknown ids are skipped."""
-    return [_run(row) for row in execute_among(connection, _RUNS, RUNS.c.id, list(ids))]
-
-
-_RUNS = sa.select(RUNS)
-
-
-def pruned_until(connection: sa.Connection) -> int:
-    """Return the id of the last journal line that pruning may have removed, or 0. Lines of doubtful rows remain."""
-    return connection.execute(sa.select(sa.func.max(JOURNAL.c.entry)).where(JOURNAL.c.kind == PRUNED)).scalar() or 0
+    return [_run(row) for row in connection.execute(sa.select(RUNS).where(RUNS.c.id.in_(list(ids))))]
 
 
 def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
@@ -175,7 +163,6 @@ def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
 
 
 def _run(row: sa.Row[Any]) -> Run:
-    about = from_json(row.counts)
     return Run(
         id=row.id,
         started=float(row.started),
@@ -188,60 +175,67 @@ def _run(row: sa.Row[Any]) -> Run:
         clean=row.clean,
         ended=None if row.ended is None else float(row.ended),
         outcome=row.outcome,
-        counts=about["counts"],
-        actor=about.get("actor"),
-        approvals=tuple(about.get("approvals", ())),
-        reviewed=tuple(about.get("reviewed", ())),
-        limits=about.get("limits", {}),
-        exit_code=about.get("exit"),
-        reason=about.get("reason"),
-        undoes=about.get("undoes"),
+        counts=from_json(row.counts),
+        actor=row.actor,
+        approvals=tuple(orjson.loads(row.approvals or "[]")),
+        reviewed=tuple(orjson.loads(row.reviewed or "[]")),
+        limits=from_json(row.limits),
+        exit_code=row.exit_code,
+        reason=row.reason,
+        undoes=row.undoes,
     )
 
 
 def plan_ended(connection: sa.Connection, plan: str) -> bool:
-    return connection.execute(_OF_ENDED_PLAN, {"of_plan": plan}).first() is not None
+    is_over = sa.and_(RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
+    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan, is_over).limit(1)).first() is not None
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
     """Return whether some run of the plan may have sent a call. A refused run sends none."""
-    return connection.execute(_OF_BEGUN_PLAN, {"of_plan": plan}).first() is not None
+    has_begun = RUNS.c.outcome.is_distinct_from(REFUSED)
+    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan, has_begun).limit(1)).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     """Return the calls of a plan of which every key has settled, judged by the key's last event in any run."""
-    last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for line in connection.execute(_CALLS_OF_PLAN, {"of_plan": plan}, execution_options={"yield_per": LARGE}):
-        for call, addresses in _keys_of(line):
-            of_call = last[call]
-            # An end without keys ends everything that the run has open of the call.
-            keys = addresses or [each for each, state in of_call.items() if state == (line.run, INTENDED)]
-            of_call.update(dict.fromkeys(keys, (line.run, line.verb)))
-    return {call for call, of_call in last.items() if all(verb == SETTLED for _, verb in of_call.values())}
-
-
-def _keys_of(line: Any) -> Iterable[tuple[str | None, Sequence[str]]]:
-    """Return the calls in a journal line, each with the addresses that the line names for it."""
-    if line.verb == INTENDED:
-        return packed_lines.keys(line.packed)
-    return [(end.call, end.keys) for end in packed_lines.ends(line.packed)]
-
-
-ACTOR = (RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
-SINGLE = (JOURNAL.c[name] for name in ("id", "run", "at", "verb", "call", "operation", "file", "line", "detail"))
-LINES = sa.select(*SINGLE, *ACTOR).join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
-
-ByLine = dict[int, list[HistoryEntry]]
-"""The history entries of one resource, by the ids of their journal lines."""
+    is_of_plan = sa.and_(CALLS.c.call.is_not(None), CALLS.c.run.in_(sa.select(RUNS.c.id).where(RUNS.c.plan == plan)))
+    calls = sa.join(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id, isouter=True)  # a call may change nothing known
+    query = sa.select(CALLS.c.call, CHANGES.c.kind, CHANGES.c.name, OUTCOME).select_from(calls).where(is_of_plan)
+    last: defaultdict[str, dict[tuple[str, str], str]] = defaultdict(dict)
+    for call, kind, name, outcome in connection.execute(query.order_by(*IN_ORDER), execution_options=PIECES):
+        of_call = last[call]
+        if kind is not None:
+            of_call[kind, name] = outcome
+    return {call for call, outcomes in last.items() if set(outcomes.values()) <= {SETTLED}}
 
 
 def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
-    """Return the history of one resource, oldest entry first."""
-    of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
-    entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
-    entries |= _packed(connection, key)
-    intents = [entry for of_line in entries.values() for entry in of_line if entry.outcome == INTENDED]
-    return _folded(entries, _ends(connection, key, intents))
+    """Return the history of one resource, oldest entry first. Raise `ValueError` for a damaged change."""
+    of_call = (CALLS.c.at, OUTCOME, CALLS.c.run, CALLS.c.call, CALLS.c.operation, MESSAGE)
+    of_run = (RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
+    query = (
+        sa.select(*of_call, CHANGES.c.file, CHANGES.c.line, CHANGES.c.detail, *of_run)
+        .select_from(sa.outerjoin(OF_CALLS, RUNS, CALLS.c.run == RUNS.c.id))
+        .where(CHANGES.c.kind == key.kind.value, CHANGES.c.name == key.name)
+    )
+    return [
+        HistoryEntry(
+            at=row.at,
+            outcome=row.outcome,
+            run=row.run,
+            command=row.command,
+            commit=row.revision,
+            user=row.who,
+            host=row.host,
+            job_url=row.job_url,
+            call=row.call,
+            operation=row.operation,
+            source=Source(row.file, row.line) if row.file is not None else None,
+            detail=replace(read(row.detail), message=row.message),
+        )
+        for row in connection.execute(query.order_by(*IN_ORDER))
+    ]
 
 
 def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
@@ -249,89 +243,44 @@ def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
     return next((entry for entry in reversed(entries) if entry.outcome not in (QUARANTINED, QUARANTINE_ENDED)), None)
 
 
-def _packed(connection: sa.Connection, key: Key) -> ByLine:
-    """Return the key's entries in packed lines, followed backwards from its row and from where it was forgotten.
+def settled_at(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, float]:
+    """Return the time (seconds since the epoch) at which each row got its current content, if that time is known.
 
-    Raise `LookupError` or `ValueError` for damaged lines.
+    It is that of the last acknowledged call, or of the last record without a call that changed more than the place.
     """
-    heads = [
-        entry
-        for table in (ROWS, JOURNAL)
-        for entry in connection.execute(
-            sa.select(table.c.entry).where(table.c.kind == key.kind.value, table.c.name == key.name)
-        ).scalars()
-    ]
-    entries: ByLine = {}
-    pruned = pruned_until(connection)
-    while heads:
-        if (head := heads.pop()) is not None:
-            line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
-            of_key = [] if line is None else list(packed_lines.entries(line.packed, {str(key)}))
-            if not of_key and 0 < head <= pruned:
-                continue
-            if line is None:
-                raise LookupError("a row or a line of the history points to a missing line")
-            entries[head] = [
-                replace(
-                    _entry(line),
-                    call=each.call,
-                    operation=each.operation,
-                    source=each.line.source,
-                    detail=each.line.read(),
-                )
-                for each in of_key
-            ]
-            previous = of_key[0].line.previous
-            if previous is not None and previous >= head:
-                raise ValueError("a line points to a later line")
-            heads.append(previous)
-    return entries
-
-
-def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry]) -> ByLine:
-    """Return the ends of the intents' calls that name `key`, or that name no key because the call ended whole."""
-    calls = {entry.call for entry in intents}
-    of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in intents}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
-    query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
-    return {
-        id: [
-            HistoryEntry(at=at, outcome=verb, run=run, call=end.call, detail=Detail(message=end.message))
-            for end in packed_lines.ends(packed)
-            if end.call in calls and (not end.keys or str(key) in end.keys)
-        ]
-        for id, run, at, verb, packed in connection.execute(query.where(of_runs, JOURNAL.c.kind == PACKED))
-    }
-
-
-def _folded(beginnings: ByLine, ends: ByLine) -> list[HistoryEntry]:
-    """Return the entries in order, with the end of each call merged into its beginning."""
-    entries: list[HistoryEntry] = []
-    intents: dict[tuple[str | None, str | None], int] = {}
-    for id, each in sorted({**beginnings, **ends}.items()):
-        for entry in each:
-            at = intents.pop((entry.run, entry.call), None) if entry.outcome in (SETTLED, FAILED) else None
-            if at is not None:
-                detail = replace(entries[at].detail, message=entry.detail.message)
-                entries[at] = replace(entries[at], outcome=entry.outcome, detail=detail)
-            elif id in beginnings:
-                if entry.outcome == INTENDED:
-                    intents[entry.run, entry.call] = len(entries)
-                entries.append(entry)
-    return entries
-
-
-def _entry(line: Any) -> HistoryEntry:
-    return HistoryEntry(
-        at=line.at,
-        outcome=line.verb,
-        run=line.run,
-        command=line.command,
-        commit=line.revision,
-        user=line.who,
-        host=line.host,
-        job_url=line.job_url,
-        call=line.call,
-        operation=line.operation,
-        source=Source(line.file, line.line) if line.file is not None else None,
-        detail=read(line.detail),
+    is_record = sa.and_(CALLS.c.outcome == RECORDED, CHANGES.c.detail.is_not(None))
+    at = sa.case((OUTCOME == SETTLED, ENDED), (is_record, CALLS.c.at))
+    query = (
+        sa.select(CHANGES.c.kind, CHANGES.c.name, sa.func.max(at).label("at"))
+        .select_from(OF_CALLS)
+        .group_by(CHANGES.c.kind, CHANGES.c.name)
+        .having(sa.func.max(at).is_not(None))
     )
+    rows = select_keyed(connection, query, CHANGES, keys)
+    return {Key(KINDS[row.kind], row.name): float(row.at) for row in rows}
+
+
+def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
+    """Return the subset of `keys` that `state forget` has ever dropped."""
+    query = sa.select(CHANGES.c.kind, CHANGES.c.name).select_from(OF_CALLS).where(CALLS.c.outcome == FORGOTTEN)
+    return {Key(KINDS[row.kind], row.name) for row in select_keyed(connection, query, CHANGES, keys)}
+
+
+def removals(connection: sa.Connection, since: float) -> list[RemovalLine]:
+    """Return changes of plan runs that may have removed something after `since`, oldest first.
+
+    Adoption and imports have no plan, and `state forget` takes nothing. `at` is the writer's wall clock, whose error of
+    minutes does not matter within a day. Raise `ValueError` or `LookupError` for a damaged change.
+    """
+    is_of_plan = sa.and_(RUNS.c.started >= since - LONGEST_RUN, RUNS.c.plan.is_not(None))
+    columns = (CALLS.c.at, CALLS.c.call, CHANGES.c.kind, CHANGES.c.name, CHANGES.c.detail)
+    query = (
+        # With approvals by unit, the approvals themselves list the losses.
+        sa.select(*columns, sa.and_(RUNS.c.approvals.is_not(None), sa.not_(RUNS.c.units)).label("is_approved"))
+        .select_from(sa.join(OF_CALLS, RUNS, CALLS.c.run == RUNS.c.id))
+        .where(CALLS.c.at >= since, CHANGES.c.takes, is_of_plan)
+    )
+    return [
+        RemovalLine(float(at), call is not None, Key(KINDS[kind], name), read(detail), bool(approved))
+        for at, call, kind, name, detail, approved in connection.execute(query.order_by(*IN_ORDER))
+    ]

@@ -1,19 +1,23 @@
-"""The facts and the reading interface of a state that planning uses. Values and a Protocol only."""
+"""The facts and the reading interface of a state that planning uses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
-from syncengine.state.removals import RemovalLine
 from syncengine.state.undone import UndoneChange
 
-VERSION = 9
+if TYPE_CHECKING:
+    from syncengine.state.folder_memory import FolderMemory
+
+VERSION = 10
 """The version of the tables. A state of another version is refused: there are no migrations before 1.0."""
 
 
@@ -53,16 +57,14 @@ def facts_of(values: Sequence[Any]) -> Facts:
 
 
 LAST_LIMITS = """
-SELECT counts FROM state_runs WHERE outcome = 'complete' AND counts LIKE :says ORDER BY started DESC, id DESC LIMIT 1
+SELECT limits FROM state_runs WHERE outcome = 'complete' AND limits IS NOT NULL ORDER BY started DESC, id DESC LIMIT 1
 """
-"""The query for the last complete run that recorded limits."""
-SAYS_LIMITS = {"says": '%"limits"%'}
+"""The query for the limits of the last complete run that recorded any."""
 
 
-def limits_of(counts: object) -> dict[str, str]:
-    """Return the limits in a run's column `counts`, or an empty dict if there are none."""
-    about = json.loads(counts) if isinstance(counts, str) else {}
-    limits = about.get("limits", {}) if isinstance(about, dict) else {}
+def limits_of(column: object) -> dict[str, str]:
+    """Return the limits in a run's column `limits`, or an empty dict if there are none."""
+    limits = json.loads(column) if isinstance(column, str) else {}
     return {str(name): str(limit) for name, limit in limits.items()} if isinstance(limits, dict) else {}
 
 
@@ -100,3 +102,17 @@ class StateReader(Protocol):
     def undone(self) -> list[UndoneChange]:
         """Return the undone changes, ordered by kind and name."""
         ...
+
+
+@contextmanager
+def recollection(
+    url: str, now: Callable[[], float], *, create: bool = False, memory: FolderMemory | None = None
+) -> Iterator[StateReader]:
+    """Open the state at a path or URL for reading. Raise `SyncengineError` when it cannot be read.
+
+    `create`: a state in Git, or one that `memory`, which must fit, knows, may be missing.
+    """
+    from syncengine.state.store import open_state  # SQLAlchemy: commands that read no state do not import it
+
+    with open_state(url, write=False, now=now, create=create, memory=memory) as state:
+        yield state

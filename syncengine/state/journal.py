@@ -1,7 +1,9 @@
-"""Write to the journal: intend, settle, and lesser verbs. Each changes rows and appends lines in one transaction.
+"""Write calls and their changes: intend, settle, fail, and what is recorded without a call. The transaction is the
+caller's, who has proven the lock, so that nobody else writes meanwhile.
 
-`effects.intended` and `effects.settled` compute the rows; this module writes them in batches, with one SELECT per piece
-of keys and one statement per table (docs/planning.md 1.2). The transaction is the caller's.
+`effects.intended` and `effects.settled` compute the rows. A row in `state_calls` stands for each call, a row in
+`state_changes` for each resource that it may alter (docs/planning.md 1.2). Doubt is not written: a call without an
+outcome is the doubt of all its resources, so that settling a whole call is one UPDATE of one row.
 """
 
 from __future__ import annotations
@@ -9,54 +11,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from operator import attrgetter
+from typing import Any
 
-import orjson
+import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.state import packed_lines
-from syncengine.state.codec import COLUMNS, Values, to_json, to_values
-from syncengine.state.folder_memory import CHANGE, MARKS
-from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
+from syncengine.state.codec import COLUMNS, Values, to_values
+from syncengine.state.folder_memory import MARKS as LAST_MARKS
+from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, appearance, difference
 from syncengine.state.landing import Attempt
-from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
-from syncengine.state.queries import (
-    by_kind,
-    change_keyed,
-    execute_among,
-    execute_keyed,
-    fetch,
-    fetch_chained,
-    in_flight,
-)
-from syncengine.state.removals import may_take
-from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
+from syncengine.state.queries import by_kind, change_keyed, fetch, in_flight, pieces
+from syncengine.state.tables import CALLS, CHANGES, MARKS, PATHS, ROWS, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
+"""The outcomes of calls. `INTENDED`: the run is over, and nobody will know how the call ended."""
+
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
 QUARANTINED, QUARANTINE_ENDED = "quarantined", "quarantine-ended"
-
-ANSWERED, PATH = "answered", "path"
-"""The verb and the kind of a line saying that an operation has answered at a path with a 2xx."""
-
-CALL = "call"
-"""The kind of a line, older than packed lines, that ends everything open of the call that is its name."""
-
-PACKED = "packed"
-"""The kind of a packed line."""
-
-PRUNED = "pruned"
-"""The verb and the kind of a line whose `entry` is the last journal line that pruning may have removed or reduced."""
+"""The outcomes of what was recorded without a call."""
 
 ERASED = "(erased)"
-"""The name in a line whose resource was erased, together with all content of the line."""
-
-LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
-"""The columns of a single (not packed) line."""
+"""The name in a change whose resource was erased, together with all its content."""
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
@@ -65,13 +44,18 @@ _DOUBT = sa.update(ROWS).where(ROWS.c.doubtful.is_(False)).values(doubtful=True)
 _CONFIRM = sa.update(ROWS).where(ROWS.c.former.is_(None), STAYS).values(doubtful=False, confirmed=True)
 _THAT_STAY = sa.select(ROWS.c.name).where(ROWS.c.former.is_(None), STAYS)
 _DROP = sa.delete(ROWS)
-_OPEN_KEYS = sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names)
-_DROP_OPEN = sa.delete(OPEN)
 
 SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
 """The parts of a row apart from its flags and its last writer."""
 
+CALL_COLUMNS = ("id", "run", "call", "operation", "at", "ended", "outcome", "content")
+CHANGE_COLUMNS = ("call", "position", "kind", "name", "file", "line", "detail", "takes")
+NOTHING = RowDifference(None, takes=False)
+
 Rows = dict[Key, Recorded]
+Change = tuple[Key, Source | None, RowDifference]
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +82,38 @@ class CallFailure:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The writer, recorded with every row and line: run, plan, epoch and time."""
+    """The writer, recorded with every row and call: run, plan and time."""
 
     run: str | None
     plan: str | None
-    epoch: int
     at: float
 
     def signed(self, row: Recorded) -> Values:
         return to_values(row, self.run, self.plan)
 
-    def line(self, verb: str, key: tuple[str, str], operation: str | None = None, entry: int | None = None) -> Values:
-        """Return the values of a line in the order of `LINE`."""
-        return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
-
 
 def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
     """Record calls before they are sent: rows gain the additions, and their keys become in flight."""
-    rows, last = fetch_chained(connection, _intended_keys(attempts.values()))
+    rows = fetch(connection, _intended_keys(attempts.values()))
     values_of: dict[Key, Values] = {}
-    parts = []
-    for call, attempt in attempts.items():
-        lines = []
+    calls, changes = [], []
+    for id, (call, attempt) in enumerate(attempts.items(), _next_id(connection)):
+        calls.append((id, stamp.run, call, attempt.operation, stamp.at, None, None, _encode(attempt)))
+        of_call: list[Change] = []
         for effect in attempt.effects:
             key, before = effect.key, rows.get(effect.key)
             after = intended(before, effect)
             rows[key] = after = after if effect.former is None else _renamed(after, effect, rows)
             values_of[key] = values = stamp.signed(after)
             ended = settled(after, effect) if _takes(effect, after) else after
-            body = values[-1] if before is None and ended is after else None
-            lines.append(_line(effect.source, last.get(key), before, ended, body))
-        parts.append(CallLines(call, attempt.operation, [str(effect.key) for effect in attempt.effects], lines))
-    _write(connection, stamp, INTENDED, values_of, parts)
-    _open(connection, {call: part.keys for call, part in zip(attempts, parts, strict=True)})
+            is_new = before is None and ended is after
+            # The body is encoded once for the row and the history: half of what recording a create costs.
+            made = appearance(values[-1], after.status) if is_new else difference(before, ended)
+            of_call.append((key, effect.source, made))
+        changes += _values(id, of_call)
+    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
+    write_many(connection, CALLS, CALL_COLUMNS, calls)
+    write_many(connection, CHANGES, CHANGE_COLUMNS, changes)
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
@@ -148,38 +131,38 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(effect.key) or intended(None, effect)
             rows[effect.key] = _identified(settled(row, effect), entry.server_ids.get(effect.key))
     _rewrite(connection, stamp, before, rows)
-    ends = [CallEnd(entry.call, [str(effect.key) for effect in entry.effects]) for entry in entries]
-    _end(connection, stamp, SETTLED, ends)
+    _end(
+        connection, stamp, SETTLED, [(entry.call, [effect.key for effect in entry.effects], None) for entry in entries]
+    )
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """Record refused calls: rows keep their content, become doubtful and are no longer in flight."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [CallEnd(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
-    _end(connection, stamp, FAILED, ends)
+    _end(connection, stamp, FAILED, [(each.call, each.keys, each.message[:MESSAGE_LIMIT] or None) for each in entries])
 
 
 def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -> None:
     """Record effects that need no call on existing rows. No row is created, and doubts stay as they are."""
-    rows, last = fetch_chained(connection, (effect.key for effect in effects))
+    rows = fetch(connection, (effect.key for effect in effects))
     values_of: dict[Key, Values] = {}
-    keys, lines = [], []
+    changes: list[Change] = []
     for effect in effects:
         if before := rows.get(effect.key):
             rows[effect.key] = after = _recorded(before, effect)
             values_of[effect.key] = stamp.signed(after)
-            keys.append(str(effect.key))
-            lines.append(_line(effect.source, last[effect.key], before, after))
-    _write(connection, stamp, RECORDED, values_of, [CallLines(None, None, keys, lines)] if keys else [])
+            changes.append((effect.key, effect.source, difference(before, after)))
+    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
+    _write_without_call(connection, stamp, RECORDED, changes)
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows over the recorded ones, as `adopt` and `state import` do."""
-    rows, last = fetch_chained(connection, (row.key for row in recorded))
+    rows = fetch(connection, (row.key for row in recorded))
     values_of = {row.key: stamp.signed(row) for row in recorded}
-    lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
-    keys = [str(row.key) for row in recorded]
-    _write(connection, stamp, RECORDED, values_of, [CallLines(None, None, keys, lines)] if keys else [])
+    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
+    changes = [(row.key, row.source, difference(rows.get(row.key), row)) for row in recorded]
+    _write_without_call(connection, stamp, RECORDED, changes)
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -191,58 +174,72 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
     change_keyed(connection, _UPDATE, ROWS, keys, doubtful=True, confirmed=False)
 
 
-def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
-    """Append, for each key, a line with no content but the verb."""
-    write_many(connection, JOURNAL, LINE, [stamp.line(verb, key) for key in keys])
+def note(connection: sa.Connection, stamp: Stamp, outcome: str, keys: Iterable[Key]) -> None:
+    """Tell in the history of each key what was done to it, without content."""
+    _write_without_call(connection, stamp, outcome, [(key, None, NOTHING) for key in keys])
 
 
 def mark(connection: sa.Connection, stamp: Stamp, verb: str, change: str) -> None:
     """Append a mark of a change, by which it is noticed that a state was set back."""
-    line = (None, stamp.epoch, stamp.at, verb, None, CHANGE, change, None)
-    write_many(connection, JOURNAL, LINE, [line])
+    connection.execute(sa.insert(MARKS).values(at=stamp.at, verb=verb, change=change))
 
 
 def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
     """Return the marks that matter to a folder that saw the one with this number last."""
-    return [tuple(row) for row in connection.execute(sa.text(MARKS), {"number": number})]
+    return [tuple(row) for row in connection.execute(sa.text(LAST_MARKS), {"number": number})]
 
 
-def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
-    """Append a line saying that the operation has answered at this path, unless there is one already."""
+def answered(connection: sa.Connection, operation: str, path: str) -> None:
+    """Record that the operation has answered at this path."""
     if (operation, path) not in paths(connection):
-        write_many(connection, JOURNAL, LINE, [stamp.line(ANSWERED, (PATH, path), operation)])
+        connection.execute(sa.insert(PATHS).values(operation=operation, path=path))
 
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
     """Return pairs of an operation and a path at which it has answered."""
-    return {(operation, path) for operation, path in connection.execute(_PATHS)}
-
-
-_PATHS = sa.select(JOURNAL.c.operation, JOURNAL.c.name).where(JOURNAL.c.kind == PATH)
+    return {(operation, path) for operation, path in connection.execute(sa.select(PATHS.c.operation, PATHS.c.path))}
 
 
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
-    """Delete rows and return their number. A new line for each points to its earlier ones."""
-    _, last = fetch_chained(connection, keys)
-    change_keyed(connection, _DROP, ROWS, last)
-    write_many(connection, JOURNAL, LINE, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
-    return len(last)
+    """Delete rows and return their number. Their history stays."""
+    present = fetch(connection, keys)
+    change_keyed(connection, _DROP, ROWS, present)
+    note(connection, stamp, FORGOTTEN, present)
+    return len(present)
 
 
 def abandon(connection: sa.Connection) -> None:
-    """Mark the rows of open calls as doubtful and close the calls, because their run is over or dead."""
-    connection.execute(_doubt_in_flight(connection.dialect.name))
-    connection.execute(_DROP_OPEN)
+    """Mark the rows of calls in flight as doubtful and close the calls, because their run is over or dead."""
+    connection.execute(sa.update(ROWS).where(in_flight(), ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    connection.execute(sa.update(CALLS).where(CALLS.c.outcome.is_(None)).values(outcome=INTENDED))
 
 
-@cache
-def _doubt_in_flight(dialect: str) -> sa.Update:
-    return sa.update(ROWS).where(in_flight(dialect), ROWS.c.doubtful.is_(False)).values(doubtful=True)
+def calls_of(connection: sa.Connection, run: str) -> set[str]:
+    """Return the calls that a run has intended."""
+    return set(
+        connection.execute(sa.select(CALLS.c.call).where(CALLS.c.run == run, CALLS.c.call.is_not(None))).scalars()
+    )
 
 
-def open_calls(connection: sa.Connection) -> set[str]:
-    """Return the calls that have intents without an end."""
-    return set(connection.execute(sa.select(OPEN.c.call)).scalars())
+def _next_id(connection: sa.Connection) -> int:
+    """Return the id of the next call. Ids are given here, so that changes need no answer of the database."""
+    return int(connection.execute(sa.select(sa.func.coalesce(sa.func.max(CALLS.c.id), 0))).scalar_one()) + 1
+
+
+def _write_without_call(connection: sa.Connection, stamp: Stamp, outcome: str, changes: Sequence[Change]) -> None:
+    if changes:
+        id = _next_id(connection)
+        write_many(connection, CALLS, CALL_COLUMNS, [(id, stamp.run, None, None, stamp.at, stamp.at, outcome, None)])
+        write_many(connection, CHANGES, CHANGE_COLUMNS, _values(id, changes))
+
+
+def _values(call: int, changes: Iterable[Change]) -> list[Values]:
+    """Return the values of changes in the order of `CHANGE_COLUMNS`."""
+    values: list[Values] = []
+    for position, ((kind, name), source, made) in enumerate(changes):
+        file, line = (source.file, source.line) if source else (None, None)
+        values.append((call, position, kind.value, name, file, line, made.detail, made.takes))
+    return values
 
 
 def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
@@ -275,32 +272,6 @@ def _recorded(row: Recorded, effect: Effect) -> Recorded:
     after = settled(intended(row, effect), effect)
     status = effect.status or row.status
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
-
-
-def _line(
-    source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
-) -> JournalLine:
-    """Return the journal line of a row that changed; `body` is the encoded body of a new row."""
-    file, line = (source.file, source.line) if source else (None, None)
-    if body is not None:
-        return JournalLine(previous, file, line, None, body, after.status.value)
-    return JournalLine(previous, file, line, difference(before, after))
-
-
-def _write(
-    connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[CallLines]
-) -> None:
-    """Append the rows' journal lines, and write the rows with a pointer to the lines."""
-    if parts:
-        takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
-        entry = _append(connection, stamp, verb, packed_lines.pack(parts), takes)
-        write_many(connection, ROWS, (*COLUMNS, "entry"), [(*row, entry) for row in rows.values()], upsert=True)
-
-
-def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool = False) -> int:
-    """Append a packed line and return its id."""
-    line = (*stamp.line(verb, (PACKED, "")), packed, takes)
-    return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows) -> None:
@@ -342,40 +313,49 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
     """Confirm the rows of `keys` without reading them; return the keys of the rows confirmed."""
     confirmed: set[Key] = set()
     for kind, names in by_kind(keys):
-        written = execute_keyed(connection, _CONFIRM, ROWS, kind, names, run=stamp.run, plan=stamp.plan)
+        of_keys = sa.and_(ROWS.c.kind == kind.value, ROWS.c.name.in_(names))
+        written = connection.execute(_CONFIRM.where(of_keys), {"run": stamp.run, "plan": stamp.plan})
         if written.rowcount == len(names):
             confirmed.update(Key(kind, name) for name in names)
         else:
-            stays = execute_keyed(connection, _THAT_STAY, ROWS, kind, names).scalars()
+            stays = connection.execute(_THAT_STAY.where(of_keys)).scalars()
             confirmed.update(Key(kind, name) for name in stays)
     return confirmed
 
 
-def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) -> None:
-    """Record the addresses of each call as open."""
-    names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for call, addresses in addresses_of.items():
-        for address in addresses:
-            kind, _, name = address.partition("/")
-            names[call, kind][name] = None
-    values = [(call, kind, to_json(list(each))) for (call, kind), each in names.items()]
-    write_many(connection, OPEN, ("call", "kind", "names"), values)
-
-
-def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[CallEnd]) -> None:
-    """Close the ended keys of calls and append one line for all. Keys are omitted for a call that ended whole."""
-    ends = [end for end in ends if end.keys]
-    if not ends:
-        return
-    calls = [end.call for end in ends]
-    addresses_of: dict[str, set[str]] = defaultdict(set)
-    for call, kind, names in execute_among(connection, _OPEN_KEYS, OPEN.c.call, calls):
-        addresses_of[call].update(f"{kind}/{name}" for name in orjson.loads(names))
-    parts = []
-    for end in ends:
-        was_open = end.call in addresses_of and bool(addresses_of[end.call])
-        addresses_of[end.call].difference_update(end.keys)
-        parts.append(CallEnd(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
-    execute_among(connection, _DROP_OPEN, OPEN.c.call, calls)
-    _open(connection, {call: addresses for call, addresses in addresses_of.items() if addresses})
-    _append(connection, stamp, verb, packed_lines.pack_ends(parts))
+def _end(
+    connection: sa.Connection, stamp: Stamp, outcome: str, ends: Sequence[tuple[str, Iterable[Key], str | None]]
+) -> None:
+    """End keys of calls. The last ones that end give the whole call their outcome; earlier ones have it alone."""
+    query = (
+        sa.select(CALLS.c.id, CALLS.c.call, CHANGES.c.kind, CHANGES.c.name, CHANGES.c.outcome)
+        .join(CHANGES, CHANGES.c.call == CALLS.c.id, isouter=True)
+        .where(CALLS.c.run == stamp.run, CALLS.c.outcome.is_(None))
+    )
+    ids: dict[str, int] = {}
+    open_keys: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for piece in pieces([call for call, *_ in ends]):
+        for row in connection.execute(query.where(CALLS.c.call.in_(piece))):
+            ids[row.call] = row.id
+            if row.kind is not None and row.outcome is None:
+                open_keys[row.call].add((row.kind, row.name))
+    whole: defaultdict[str | None, list[int]] = defaultdict(list)
+    parts: list[dict[str, Any]] = []
+    for call, keys, message in ends:
+        if call not in ids:
+            continue
+        ended = open_keys[call].intersection((key.kind.value, key.name) for key in keys)
+        if ended == open_keys[call]:
+            whole[message].append(ids.pop(call))
+            continue
+        open_keys[call] -= ended
+        parts += [{"of_id": ids[call], "of_kind": kind, "of_name": name, "words": message} for kind, name in ended]
+    values = {"outcome": outcome, "ended": stamp.at}
+    if parts:
+        of_part = sa.and_(CHANGES.c.call == sa.bindparam("of_id"), CHANGES.c.outcome.is_(None))
+        of_key = sa.and_(CHANGES.c.kind == sa.bindparam("of_kind"), CHANGES.c.name == sa.bindparam("of_name"))
+        part = sa.update(CHANGES).where(of_part, of_key).values(**values, message=sa.bindparam("words"))
+        connection.execute(part, parts)
+    for message, of_calls in whole.items():
+        for some in pieces(of_calls):
+            connection.execute(sa.update(CALLS).where(CALLS.c.id.in_(some)).values(**values, message=message))

@@ -1,27 +1,26 @@
 """Remove history before a point in time, in the caller's transaction (docs/operate-state.md).
 
-Everything that rows, calls, the gate and approvals need is kept: the entries of rows in doubt, the paths that have
-answered, and the last limits. A run that used up a saved plan leaves an empty row, so that the plan stays used up.
+Everything that rows, calls, the gate and approvals need is kept: the changes of rows in doubt, calls that may still
+land, the paths that have answered, and the last limits. A run that used up a saved plan leaves an empty row, so that
+the plan stays used up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from syncengine.state import journal_rewrite, packed_lines
-from syncengine.state.folder_memory import CHANGE, MARKED
-from syncengine.state.history import PRUNED_RUN, UNFINISHED
-from syncengine.state.journal import CALL, FAILED, PATH, PRUNED, SETTLED, Stamp
-from syncengine.state.journal_rewrite import StoredLine
-from syncengine.state.packed_lines import CallEnd, CallLines
-from syncengine.state.queries import doubtful
-from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS, write_many
+from syncengine.state.folder_memory import MARKED
+from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
+from syncengine.state.queries import address_of, doubtful
+from syncengine.state.tables import CALLS, CHANGES, FACTS, MARKS, ROWS, RUNS, SESSIONS
 
 GATE_SECONDS = 86_400.0
 """The seconds for which the gate counts removals (docs/planning.md 5)."""
+
+IS_OVER = sa.and_(CALLS.c.outcome.is_not(None), CALLS.c.content.is_(None))
+"""The condition of calls that are not in flight and can no longer land."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,86 +36,48 @@ class Pruned:
     in_doubt: int
 
 
-@dataclass(slots=True)
-class _Remains:
-    """The history that must stay: entries of addresses in doubt, the ends of their calls, and the runs of both."""
-
-    addresses: set[str]
-    calls: set[tuple[str | None, str | None]] = field(default_factory=set)
-    runs: set[str | None] = field(default_factory=set)
-
-
-def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Pruned:
-    """Remove history before `before` (seconds since the epoch). Without a stamp, only count it."""
-    remains = _Remains(_in_doubt(connection))
-    old = sa.and_(JOURNAL.c.at < before, JOURNAL.c.kind.not_in((PATH, PRUNED, CHANGE)))
-    entries = last = 0
-    for line in journal_rewrite.lines(connection, old):
-        count, stays, packed = _without(line, remains)
-        entries += count
-        if stays:
-            remains.runs.add(line.run)
-        if count:
-            last = line.id
-        if stamp is not None and not stays:
-            journal_rewrite.drop(connection, line.id)
-        elif stamp is not None and packed != line.packed:
-            journal_rewrite.write(connection, line.id, {"packed": packed})
-    runs = _old_runs(connection, before, remains.runs)
-    if stamp is not None:
-        drop_runs(connection, runs)
-        connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < before))
-        connection.execute(
-            sa.delete(JOURNAL).where(JOURNAL.c.kind == CHANGE, JOURNAL.c.verb == MARKED, JOURNAL.c.at < before)
-        )
-        if last:
-            mark = (stamp.run, stamp.epoch, stamp.at, PRUNED, PRUNED, "", last)
-            write_many(connection, JOURNAL, ("run", "epoch", "at", "verb", "kind", "name", "entry"), [mark])
-    return Pruned(before, len(runs), entries, len(remains.addresses))
-
-
-def _in_doubt(connection: sa.Connection) -> set[str]:
-    """Return the addresses of doubtful rows: a call for them has no known outcome, or was refused."""
-    query = sa.select(ROWS.c.kind, ROWS.c.name).where(doubtful(connection.dialect.name))
-    return {f"{kind}/{name}" for kind, name in connection.execute(query)}
-
-
-def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | None]:
-    """Return the number of entries removed from a line, whether the line stays, and its remaining packed entries."""
-    if line.packed is None:
-        is_end = line.kind == CALL
-        stays = (line.run, line.name) in remains.calls if is_end else f"{line.kind}/{line.name}" in remains.addresses
-        return int(not stays and not is_end), stays, None
-    if line.verb in (SETTLED, FAILED):
-        ends = [end for end in packed_lines.ends(line.packed) if (line.run, end.call) in remains.calls]
-        own = [CallEnd(e.call, [k for k in e.keys if k in remains.addresses], e.message) for e in ends]
-        own = [end for end, whole in zip(own, ends, strict=True) if end.keys or not whole.keys]
-        return 0, bool(own), packed_lines.pack_ends(own)
-    count, parts = 0, []
-    for part in packed_lines.parts(line.packed):
-        pairs = [pair for pair in zip(part.keys, part.lines, strict=True) if pair[0] in remains.addresses]
-        count += len(part.keys) - len(pairs)
-        if pairs:
-            remains.calls.add((line.run, part.call))
-            parts.append(CallLines(part.call, part.operation, *map(list, zip(*pairs, strict=True))))
-    return count, bool(parts), packed_lines.pack(parts)
-
-
-def _old_runs(connection: sa.Connection, before: float, remaining: set[str | None]) -> list[str]:
-    """Return the ended runs before `before` with no remaining lines, except the last run that records limits."""
-    limits = sa.select(RUNS.c.id).where(RUNS.c.outcome == "complete", RUNS.c.counts.contains('"limits"'))
-    last = connection.execute(limits.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)).scalar_one_or_none()
-    younger = sa.select(JOURNAL.c.run).where(JOURNAL.c.at >= before, JOURNAL.c.run.is_not(None)).distinct()
+def prune(connection: sa.Connection, before: float, *, is_trial: bool) -> Pruned:
+    """Remove history before `before` (seconds since the epoch). A trial only counts it."""
+    in_doubt = sa.select(address_of(ROWS)).where(doubtful())
+    stays = sa.or_(CALLS.c.at >= before, address_of(CHANGES).in_(in_doubt))
+    entries, last = connection.execute(
+        sa.select(sa.func.count(), sa.func.max(CALLS.c.at)).select_from(OF_CALLS).where(sa.not_(stays))
+    ).one()
+    calls = sa.outerjoin(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id)
+    staying = sa.select(CALLS.c.run).select_from(calls).where(stays, CALLS.c.run.is_not(None))
+    landing = sa.select(CALLS.c.run).where(sa.not_(IS_OVER), CALLS.c.run.is_not(None))
     is_old = sa.and_(RUNS.c.started < before, RUNS.c.ended.is_not(None), RUNS.c.command != PRUNED_RUN)
-    query = sa.select(RUNS.c.id).where(is_old, RUNS.c.id.not_in(younger)).order_by(RUNS.c.started)
-    return [run for run in connection.execute(query).scalars() if run != last and run not in remaining]
+    with_limits = sa.and_(RUNS.c.outcome == "complete", RUNS.c.limits.is_not(None))
+    last_limits = sa.select(RUNS.c.id).where(with_limits).order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)
+    is_dropped = sa.and_(is_old, RUNS.c.id.not_in(staying), RUNS.c.id.not_in(landing), RUNS.c.id.not_in(last_limits))
+    runs = connection.execute(sa.select(sa.func.count()).select_from(RUNS).where(is_dropped)).scalar_one()
+    count = connection.execute(sa.select(sa.func.count()).select_from(in_doubt.subquery())).scalar_one()
+    if not is_trial:
+        drop_changes(connection, CALLS.c.at < before, address_of(CHANGES).not_in(in_doubt), last)
+        drop_runs(connection, is_dropped)
+        connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < before))
+        connection.execute(sa.delete(MARKS).where(MARKS.c.verb == MARKED, MARKS.c.at < before))
+    return Pruned(before, runs, entries, count)
 
 
-def drop_runs(connection: sa.Connection, runs: Iterable[str]) -> None:
+def drop_changes(
+    connection: sa.Connection, is_old: sa.ColumnElement[bool], is_dropped: sa.ColumnElement[bool], last: float | None
+) -> None:
+    """Drop changes of old calls, and old calls without changes. `last` is the time of the last of these changes."""
+    old = sa.select(CALLS.c.id).where(is_old)
+    connection.execute(sa.delete(CHANGES).where(CHANGES.c.call.in_(old), is_dropped))
+    is_empty = sa.and_(is_old, IS_OVER, CALLS.c.id.not_in(sa.select(CHANGES.c.call)))
+    connection.execute(sa.delete(CALLS).where(is_empty))
+    if last is not None:  # what is missing up to here is no damage, and what a run did may be incomplete
+        is_later = sa.or_(FACTS.c.pruned.is_(None), FACTS.c.pruned < last)
+        connection.execute(sa.update(FACTS).where(is_later).values(pruned=last))
+
+
+def drop_runs(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> None:
     """Drop runs. One that used up a saved plan leaves an empty row, so that the plan stays used up."""
-    empty = {"command": PRUNED_RUN, "host": "", "who": "", "job_url": None, "revision": None, "counts": "{}"}
     used_a_plan = sa.and_(RUNS.c.plan.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
-    for run in runs:
-        emptied = connection.execute(sa.update(RUNS).where(RUNS.c.id == run, used_a_plan).values(**empty)).rowcount
-        if not emptied:
-            connection.execute(sa.delete(RUNS).where(RUNS.c.id == run))
+    kept = ("id", "started", "ended", "plan", "outcome")
+    empty: dict[str, object] = {column.name: None for column in RUNS.c if column.name not in kept}
+    empty |= {"command": PRUNED_RUN, "host": "", "who": ""}
+    connection.execute(sa.delete(RUNS).where(condition, sa.not_(used_a_plan)))
+    connection.execute(sa.update(RUNS).where(condition).values(empty))

@@ -1,15 +1,15 @@
-"""Reconstruct the changes of a run from the journal: each row before the run, and after it.
+"""Reconstruct the changes of a run from the history: each row before the run, and after it.
 
-Each current row is followed backwards through its journal lines to those of the run (docs/undo.md). It does not matter
-whether a call settled: the row contains all that its call adds, and the line has the former content.
+Each current row is followed backwards through its changes to those of the run (docs/undo.md). It does not matter
+whether a call settled: the row contains all that its call adds, and the change has the former content.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -17,16 +17,12 @@ from msgspec.structs import replace
 
 from syncengine.resource import Body, Key, Recorded, Status, Value
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
-from syncengine.state import packed_lines
-from syncengine.state.codec import KINDS, from_json
-from syncengine.state.history import LARGE, PRUNED_RUN, HistoryEntry, Run, history, pruned_until
-from syncengine.state.journal import ERASED, FORGOTTEN, INTENDED, PACKED, RECORDED
+from syncengine.state.codec import KINDS
+from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run
+from syncengine.state.journal import ERASED, FORGOTTEN
 from syncengine.state.journal_detail import Detail, read
-from syncengine.state.queries import fetch, visible_rows
-from syncengine.state.tables import JOURNAL, RUNS
-
-WRITES = (INTENDED, RECORDED, FORGOTTEN)
-SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
+from syncengine.state.queries import address_of, fetch, visible_rows
+from syncengine.state.tables import CALLS, CHANGES, FACTS, RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +30,7 @@ class ChangedRow:
     """A row that a run touched: `before` the run, `after` it and `now`, each `None` where the row did not exist.
 
     `others` are the later runs that changed the row, oldest first, unless they were all undone again. `forgotten`: the
-    row was since removed by hand. `renamed_to` is the new name of a category. `unknown` names the metadata whose former
-    values are not recorded.
+    row was since removed by hand. `renamed_to` is the new name of a category.
     """
 
     key: Key
@@ -45,7 +40,6 @@ class ChangedRow:
     others: tuple[str, ...] = ()
     forgotten: bool = False
     renamed_to: Key | None = None
-    unknown: tuple[str, ...] = ()
 
     @property
     def is_erased(self) -> bool:
@@ -54,8 +48,8 @@ class ChangedRow:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the run changed the row, as far as the journal tells."""
-        return self.unknown != () or content_of(self.before) != content_of(self.after)
+        """Whether the run changed the row, as far as the history tells."""
+        return content_of(self.before) != content_of(self.after)
 
 
 def content_of(row: Recorded | None) -> object:
@@ -72,7 +66,7 @@ def fields_as(status: Status, row: Recorded) -> dict[str, Value]:
 
 
 class _Line(NamedTuple):
-    """One journal entry of one key. `previous` is the key before it in a call that may rename categories."""
+    """One change of one key. `previous` is the key before it in a call that may rename categories."""
 
     run: str | None
     detail: Detail
@@ -80,30 +74,18 @@ class _Line(NamedTuple):
     previous: Key | None = None
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The journal's lines by key, each list starting with the first line of the run."""
-
-    run: str
-    by_key: dict[Key, list[_Line]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, key: Key, line: _Line) -> None:
-        if line.run == self.run or key in self.by_key:
-            self.by_key[key].append(line)
-
-
 def family_of(connection: sa.Connection, run: str) -> set[str]:
     """Return the ids of the run, of the runs that undid it, of the runs that undid those, and so on."""
     return _family(run, _undoes(connection))
 
 
-def _undoes(connection: sa.Connection) -> dict[str, str | None]:
+def _undoes(connection: sa.Connection) -> dict[str, str]:
     """Return the runs that undid another run, each with the undone run's id."""
-    query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"undoes"')).order_by(RUNS.c.started)
-    return {id: from_json(about).get("undoes") for id, about in connection.execute(query)}
+    query = sa.select(RUNS.c.id, RUNS.c.undoes).where(RUNS.c.undoes.is_not(None)).order_by(RUNS.c.started)
+    return {row.id: row.undoes for row in connection.execute(query)}
 
 
-def _family(run: str, undoes: Mapping[str, str | None]) -> set[str]:
+def _family(run: str, undoes: Mapping[str, str]) -> set[str]:
     family = {run}
     while more := {id for id, other in undoes.items() if other in family} - family:
         family |= more
@@ -113,7 +95,7 @@ def _family(run: str, undoes: Mapping[str, str | None]) -> set[str]:
 def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
     """Return the first plan run among `runs` that changed a resource, or else the first that wrote at all.
 
-    A run that sends everything again unchanged, as `apply --reassert` does, therefore comes second. An erased line
+    A run that sends everything again unchanged, as `apply --reassert` does, therefore comes second. An erased one
     counts as a change, since its content is unknown.
     """
     first: Run | None = None
@@ -137,46 +119,38 @@ def was_erased(connection: sa.Connection, run: str) -> bool:
 
 def _written(connection: sa.Connection, run: str) -> Iterator[tuple[str, Detail]]:
     """Yield the name of each resource that a run wrote about, with the differences."""
-    names = ("kind", "name", "detail", "packed")
-    query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
-    for line in connection.execute(query, execution_options={"yield_per": LARGE}):
-        if line.kind == PACKED:
-            yield from ((each.key.name, each.line.read()) for each in packed_lines.entries(line.packed))
-        elif line.kind in KINDS:
-            yield line.name, read(line.detail)
+    query = sa.select(CHANGES.c.name, CHANGES.c.detail).select_from(OF_CALLS).where(CALLS.c.run == run, WRITES)
+    for name, detail in connection.execute(query, execution_options=PIECES):
+        yield name, read(detail)
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:
     """Return whether the run wrote anything about a resource."""
-    return _first_line(connection, run) is not None
+    return _first_call(connection, run) is not None
 
 
 def was_pruned(connection: sa.Connection, run: Run) -> bool:
-    """Return whether some or all journal lines of the run were pruned."""
-    until, first = pruned_until(connection), _first_line(connection, run.id)
+    """Return whether some or all changes of the run were pruned."""
+    until = connection.execute(sa.select(FACTS.c.pruned)).scalar_one()
+    first = _first_call(connection, run.id)
     is_empty = run.command == PRUNED_RUN or run.counts.get("applied", 0) > 0
-    return until > 0 and (is_empty if first is None else first <= until)
+    return until is not None and (is_empty if first is None else first.at <= until)
 
 
 def changes_of(connection: sa.Connection, run: str) -> list[ChangedRow]:
-    """Return all rows that the run touched, in the order of its journal lines."""
-    first = _first_line(connection, run)
+    """Return all rows that the run touched, in the order of its changes. Raise `ValueError` for a damaged change."""
+    first = _first_call(connection, run)
     if first is None:
         return []
-    lines = _Lines(run)
-    _read(connection, first, lines)
+    lines = _lines(connection, run, first.id)
     undoes = _undoes(connection)
     family = _family(run, undoes)
-    rows = fetch(connection, lines.by_key, visible_rows(connection.dialect.name))
-
-    def history_of(key: Key) -> list[HistoryEntry]:
-        return history(connection, key)
-
-    changes = (_changed(key, of_key, rows.get(key), run, family, history_of) for key, of_key in lines.by_key.items())
+    rows = fetch(connection, lines, visible_rows())
+    changes = (_changed(key, of_key, rows.get(key), run, family) for key, of_key in lines.items())
     return [_without_taken_back(row, undoes) for row in changes]
 
 
-def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str | None]) -> ChangedRow:
+def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str]) -> ChangedRow:
     """Return the row without its later runs, if those were all undone and the row is again as the run made it."""
     others = set(row.others)
     taken_back = {run for undo in others if (run := undoes.get(undo)) in others}
@@ -185,61 +159,52 @@ def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str | None]) -> Ch
 
 
 def _is_as_made(row: ChangedRow) -> bool:
-    if row.now is None or row.after is None or row.now.doubtful or row.forgotten or row.unknown:
+    if row.now is None or row.after is None or row.now.doubtful or row.forgotten:
         return False
     return row.now.server_id == row.after.server_id and content_of(row.now) == content_of(row.after)
 
 
-def _first_line(connection: sa.Connection, run: str) -> int | None:
-    query = sa.select(sa.func.min(JOURNAL.c.id)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_((INTENDED, RECORDED)))
-    first: int | None = connection.execute(query).scalar_one()
-    return first
+def _first_call(connection: sa.Connection, run: str) -> Any:
+    """Return the id and the time of the first call of a run, or of its first record without a call."""
+    writes = sa.and_(CALLS.c.run == run, WRITES, CALLS.c.outcome.is_distinct_from(FORGOTTEN))
+    return connection.execute(sa.select(CALLS.c.id, CALLS.c.at).where(writes).order_by(CALLS.c.id).limit(1)).first()
 
 
-def _read(connection: sa.Connection, first: int, lines: _Lines) -> None:
-    """Read the run's lines and later lines on the same keys. Raise `LookupError` or `ValueError` for a damaged line."""
-    names = (*SINGLE, "packed")
-    query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.id >= first, JOURNAL.c.verb.in_(WRITES))
-    before: Any = None
-    for line in connection.execute(query.order_by(JOURNAL.c.id), execution_options={"yield_per": LARGE}):
-        if line.kind == PACKED:
-            addresses = None if line.run == lines.run else {str(key) for key in lines.by_key}
-            for each in packed_lines.entries(line.packed, addresses):
-                lines.add(each.key, _Line(line.run, each.line.read(), previous=each.previous))
-        elif line.kind in KINDS:
-            key = Key(KINDS[line.kind], line.name)
-            follows = before is not None and (before.run, before.call) == (line.run, line.call)
-            renames = follows and line.operation == UPSERT_TAG_CATEGORIES.id
-            previous = Key(KINDS[before.kind], before.name) if renames else None
-            lines.add(key, _Line(line.run, read(line.detail), line.verb == FORGOTTEN, previous))
-            before = line
+def _lines(connection: sa.Connection, run: str, first: int) -> dict[Key, list[_Line]]:
+    """Return the run's changes and all later ones of the same keys, oldest first, by key."""
+    of_run = sa.select(address_of(CHANGES)).select_from(OF_CALLS).where(CALLS.c.run == run, WRITES)
+    columns = (CALLS.c.id, CALLS.c.run, CALLS.c.operation, CALLS.c.outcome, CHANGES.c.kind, CHANGES.c.name)
+    query = (
+        sa.select(*columns, CHANGES.c.detail)
+        .select_from(OF_CALLS)
+        .where(CALLS.c.id >= first, WRITES, address_of(CHANGES).in_(of_run))
+    )
+    by_key: defaultdict[Key, list[_Line]] = defaultdict(list)
+    before: int | None = None
+    previous: Key | None = None
+    for line in connection.execute(query.order_by(*IN_ORDER), execution_options=PIECES):
+        key = Key(KINDS[line.kind], line.name)
+        # A call that renames categories names the former key right after the new one.
+        former = previous if before == line.id and line.operation == UPSERT_TAG_CATEGORIES.id else None
+        before, previous = line.id, key
+        if line.run == run or key in by_key:
+            by_key[key].append(_Line(line.run, read(line.detail), line.outcome == FORGOTTEN, former))
+    return dict(by_key)
 
 
-def _changed(
-    key: Key,
-    lines: Sequence[_Line],
-    now: Recorded | None,
-    run: str,
-    family: Collection[str],
-    history_of: Callable[[Key], Sequence[HistoryEntry]],
-) -> ChangedRow:
+def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, family: Collection[str]) -> ChangedRow:
     others = (line.run or "" for line in lines if line.run not in family and _counts(line))
     forgotten = any(line.forgets for line in lines)
     own = [line for line in lines if line.run == run]
     before = now
-    unknown: dict[str, None] = {}
     for line in () if forgotten else reversed(lines):
         before = _without(before, line.detail)
-        if line.detail.metadata_before is None:
-            unknown |= dict.fromkeys((*line.detail.metadata_set, *line.detail.metadata_deleted))
-    if unknown and before is not None:
-        before, unknown = _with_former(before, unknown, history_of(key), run)
     after = before
     for line in own:
         after = _with(after, key, line.detail)
     renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
     renamed_to = next((name for name in renames if name is not None), None)
-    return ChangedRow(key, before, after, now, tuple(dict.fromkeys(others)), forgotten, renamed_to, tuple(unknown))
+    return ChangedRow(key, before, after, now, tuple(dict.fromkeys(others)), forgotten, renamed_to)
 
 
 def _counts(line: _Line) -> bool:
@@ -247,14 +212,14 @@ def _counts(line: _Line) -> bool:
 
 
 def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
-    """Return the row as it was before a journal line with these differences."""
+    """Return the row as it was before a change with these differences."""
     if row is None or (detail.status is not None and detail.status[0] is None):
         return None
     fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
     fields |= {name: before for name, (before, _) in detail.fields.items() if before is not None}
     keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_added)
     keywords += tuple(k for k in detail.keywords_deleted if k not in keywords)
-    former = detail.metadata_before or {}
+    former = detail.metadata_before
     names = {*detail.metadata_set, *detail.metadata_deleted, *former}
     metadata = {name: value for name, value in row.body.metadata.items() if name not in names}
     metadata |= {name: value for name, value in former.items() if value is not None}
@@ -268,7 +233,7 @@ def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
 
 
 def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
-    """Return the row as it is after all differences of a journal line have been applied."""
+    """Return the row as it is after all differences of a change have been applied."""
     row = row or Recorded(key)
     fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
     fields |= {name: after for name, (_, after) in detail.fields.items() if after is not None}
@@ -281,25 +246,3 @@ def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
         status=detail.status[1] if detail.status else row.status,
         protect=detail.protect[1] if detail.protect else row.protect,
     )
-
-
-def _with_former(
-    row: Recorded, names: Iterable[str], history: Sequence[HistoryEntry], run: str
-) -> tuple[Recorded, dict[str, None]]:
-    """Return the row with the metadata recorded before the run, and the names whose earlier values are unknown."""
-    until = next((number for number, entry in enumerate(history) if entry.run == run), len(history))
-    values = {name: next(_former_values(name, history[:until]), ...) for name in names}
-    former = {name: value for name, value in values.items() if isinstance(value, str)}
-    others = {name: value for name, value in row.body.metadata.items() if name not in values}
-    body = replace(row.body, metadata={**others, **former})
-    return replace(row, body=body), {name: None for name, value in values.items() if value is ...}
-
-
-def _former_values(name: str, history: Sequence[HistoryEntry]) -> Iterator[str | None]:
-    """Yield the recorded values of a metadata name, latest first. `None` means that the name did not exist."""
-    for entry in reversed(history):
-        detail = entry.detail
-        if name in detail.metadata_set:
-            yield detail.metadata_set[name]
-        elif name in detail.metadata_deleted or (detail.status is not None and detail.status[0] is None):
-            yield None

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -27,7 +27,6 @@ from syncengine.state import (
     quarantine,
     queries,
     run_changes,
-    settling,
     undone_table,
 )
 from syncengine.state.clock import Clock
@@ -38,18 +37,17 @@ from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, numbe
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     LAST_LIMITS,
-    SAYS_LIMITS,
     Facts,
     facts_of,
     limits_of,
 )
 from syncengine.state.journal import CallFailure, Settlement, Stamp
+from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.published import PublishedCalls
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
-from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.run_changes import ChangedRow
 from syncengine.state.tables import FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
@@ -168,6 +166,8 @@ class State:
         self._knows_refusals = True  # queried once per run: nobody else writes refusals while the run has the lock
         self._shared: sa.Connection | None = None
         self._published = PublishedCalls()
+        # Set by whatever must be in the repository before the next call is sent: an intent that only this machine knows
+        # would be lost with it, and with it the doubt. It is set for every state, but only one in Git publishes.
         self._must_publish = False
         self._new_generation = new_generation
         self._generation: str | None = None  # as this object last wrote it, under the lock alone
@@ -175,7 +175,7 @@ class State:
 
     def facts(self) -> Facts:
         with self.database.transaction() as connection:
-            *facts, last = connection.execute(_FACTS, SAYS_LIMITS).one()
+            *facts, last = connection.execute(_FACTS).one()
             return replace(facts_of(facts), limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
@@ -203,17 +203,12 @@ class State:
         with self.database.transaction() as connection:
             if queries.is_empty(connection):  # as before a first apply, whose plan has the most keys
                 return {}
-            return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name))
+            return queries.fetch(connection, keys, queries.visible_rows())
 
     def removals(self, since: float) -> list[RemovalLine]:
-        """Return journal lines of plan runs that may have removed something after `since`, oldest first."""
+        """Return changes of plan runs that may have removed something after `since`, oldest first."""
         with self.database.transaction() as connection:
-            options = {"yield_per": history.LARGE}
-
-            def execute(query: str, values: Mapping[str, float]) -> Iterable[Any]:
-                return connection.execute(sa.text(query), values, execution_options=options)
-
-            return list(removals_since(since, execute))
+            return history.removals(connection, since)
 
     def approvals(self) -> list[ApprovalRecord]:
         """Return the approvals that an apply began with, oldest first."""
@@ -319,12 +314,12 @@ class State:
     def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
         """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
         with self.database.transaction() as connection:
-            return settling.settled_at(connection, keys)
+            return history.settled_at(connection, keys)
 
     def forgotten(self, keys: Iterable[Key]) -> set[Key]:
         """Return the subset of `keys` that `state forget` has ever dropped."""
         with self.database.transaction() as connection:
-            return settling.forgotten(connection, keys)
+            return history.forgotten(connection, keys)
 
     def current_lock(self) -> LockInfo | None:
         return self._locks.current()
@@ -455,7 +450,6 @@ class State:
         self._must_publish = self._must_publish or not self._published.covers(calls.values())
         with self._writing() as connection:
             self._mark_applied(connection)
-            attempts.begin(connection, self._current().id, calls)
             if self._knows_refusals:
                 quarantine.begin(connection, self._current().id, _keys_of(calls.values()))
             journal.intend(connection, self._stamp(), calls)
@@ -619,10 +613,10 @@ class State:
         before = min(before, self._now() - prune.GATE_SECONDS)
         if is_trial:
             with self.database.transaction() as connection:
-                return prune.prune(connection, before, None)
+                return prune.prune(connection, before, is_trial=True)
         with self._writing() as connection:
             self._keep_this_version_alone()
-            return prune.prune(connection, before, self._stamp())
+            return prune.prune(connection, before, is_trial=False)
 
     def obstacles(self, keys: Collection[Key], window: float) -> list[Obstacle]:
         """Return the reasons why `keys` cannot be erased now. A call may land for up to `window` seconds."""
@@ -653,7 +647,7 @@ class State:
     def path_answered(self, operation: str, path: str) -> None:
         """Record that the operation has answered at this path."""
         with self._writing() as connection:
-            journal.answered(connection, self._stamp(), operation, path)
+            journal.answered(connection, operation, path)
 
     def session_opened(self, session: str) -> None:
         run = self._run.id if self._run else None
@@ -794,16 +788,15 @@ class State:
             self.lease.prove(connection)
         if not self._published.attempts or self._run is None:
             return
-        begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)
+        begun = journal.calls_of(connection, self._run.id)
         calls = {call: attempt for call, attempt in self._published.attempts.items() if call not in begun}
         connection.execute(NEW_GENERATION, {"new": self._new_generation()})
         self._mark_applied(connection)
-        attempts.begin(connection, self._run.id, calls)
         journal.intend(connection, self._stamp(), calls)
         journal.record(connection, self._stamp(), self._published.records)
 
     def _settle_approvals(self, connection: sa.Connection) -> None:
-        query = queries.visible_rows(connection.dialect.name)
+        query = queries.visible_rows()
         approvals.settle(connection, lambda keys: queries.fetch(connection, keys, query), self._now())
 
     def _current(self) -> Run:
@@ -816,8 +809,8 @@ class State:
         return self._run.id if self._run else None
 
     def _stamp(self) -> Stamp:
-        run, lease = self._run, self.lease
-        return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
+        run = self._run
+        return Stamp(run.id if run else None, run.plan if run else None, self._now())
 
     def _sources(self, connection: sa.Connection) -> dict[str, int]:
         counts: dict[str, int] = json.loads(connection.execute(_SOURCES).scalar_one() or "{}")
@@ -834,7 +827,10 @@ class State:
 
 
 def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
-    connection.execute(_SET_FACTS, {"revision": commit, "ancestors": json.dumps(ancestors)})
+    values = {"revision": commit, "ancestors": json.dumps(ancestors)}
+    # Asked before each call, and written once a run: the ancestors are up to 16 kB.
+    is_news = sa.or_(*(FACTS.c[name].is_distinct_from(value) for name, value in values.items()))
+    connection.execute(sa.update(FACTS).where(is_news).values(values))
 
 
 _FACTS = sa.select(*(FACTS.c[name] for name in info.FACTS), sa.text(f"({LAST_LIMITS})"))

@@ -31,6 +31,7 @@ FACTS = sa.Table(
     sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply"),
     sa.Column("generation", sa.Text, comment="Changes with every transaction that writes"),
     sa.Column("sources", sa.Text, comment="JSON: the number of rows of each data source when last applied"),
+    sa.Column("pruned", sa.Double, comment="The time of the last change that was removed from the history"),
     comment="One row. Every version of the program reads `version`, to refuse a state of another, so it never moves.",
 )
 
@@ -74,51 +75,61 @@ ROWS = sa.Table(
     sa.Column("run", sa.Text),
     sa.Column("plan", sa.Text),
     sa.Column("body", sa.Text, nullable=False),
-    sa.Column("entry", sa.BigInteger, comment="The id of the last packed journal line about the row"),
-    comment="The resources that the service was last asked to store. Columns as in codec.COLUMNS, plus `entry`.",
+    comment="The resources that the service was last asked to store. Columns as in codec.COLUMNS.",
 )
 
-OPEN = sa.Table(
-    "state_open",
+CALLS = sa.Table(
+    "state_calls",
     METADATA,
-    sa.Column("call", sa.Text, primary_key=True),
-    sa.Column("kind", NAME, primary_key=True),
-    sa.Column("names", sa.Text, nullable=False, comment="JSON: names of this kind that neither settled nor failed"),
-    comment="The run's intents without an end, which are the calls in flight.",
-)
-
-ATTEMPTS = sa.Table(
-    "state_attempts",
-    METADATA,
-    sa.Column("run", sa.Text, primary_key=True),
-    sa.Column("call", sa.Text, primary_key=True),
-    sa.Column("operation", sa.Text, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False, comment="The call's effects: an encoded landing.Attempt"),
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False, comment="Grows with time"),
+    sa.Column("run", sa.Text),
+    sa.Column("call", sa.Text, comment="The name of the call in its plan; NULL: the changes were made without a call"),
+    sa.Column("operation", sa.Text),
+    sa.Column("at", sa.Double, nullable=False, index=True, comment="When it was recorded, before it was sent"),
+    sa.Column("ended", sa.Double),
+    sa.Column("outcome", sa.Text, comment="NULL: in flight. Otherwise one of history.OUTCOMES"),
+    sa.Column("message", sa.Text, comment="Why it failed"),
+    sa.Column("content", sa.LargeBinary, comment="The encoded landing.Attempt, until the call can no longer land"),
     sa.Column("clock", sa.Text, comment="The clock that `since` is read from; NULL: the run may still send the call"),
     sa.Column("since", sa.Double, comment="When the sender could no longer send the call"),
-    comment="Calls that the service may still execute: calls under way, and recent calls without a known outcome.",
+    sa.Index("state_calls_run", "run", "call"),
+    comment="The calls of all runs, and what was recorded without a call. They are the history, with state_changes.",
 )
 
-JOURNAL = sa.Table(
-    "state_journal",
+CHANGES = sa.Table(
+    "state_changes",
     METADATA,
-    sa.Column("id", SERIAL, primary_key=True, autoincrement=True),
-    sa.Column("run", sa.Text, index=True),
-    sa.Column("epoch", sa.BigInteger, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("verb", sa.Text, nullable=False),
-    sa.Column("call", sa.Text),
-    sa.Column("operation", sa.Text),
+    sa.Column("call", sa.BigInteger, primary_key=True, autoincrement=False, comment="The id in state_calls"),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("kind", NAME, nullable=False),
     sa.Column("name", NAME, nullable=False),
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
-    sa.Column("detail", sa.Text),
-    sa.Column("packed", sa.LargeBinary, comment="Lines of calls written together, as packed_lines.CallLines"),
-    sa.Column("takes", sa.Boolean, comment="Whether a packed change may remove something"),
-    sa.Column("entry", sa.BigInteger, comment="For a forgotten resource, the id of the last packed line about it"),
-    sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only. A packed line covers all resources of one verb, and is found through `state_rows.entry`.",
+    sa.Column("detail", sa.Text, comment="JSON: the differences of the row, as in journal_detail; NULL: none"),
+    sa.Column("takes", sa.Boolean, nullable=False, comment="Whether the change may remove something"),
+    sa.Column("outcome", sa.Text, comment="NULL: as the whole call's. Otherwise this resource ended before the others"),
+    sa.Column("ended", sa.Double),
+    sa.Column("message", sa.Text),
+    sa.Index("state_changes_key", "kind", "name"),
+    comment="What each call changes, resource by resource. A resource is in doubt while such a call has no outcome.",
+)
+
+MARKS = sa.Table(
+    "state_marks",
+    METADATA,
+    sa.Column("id", SERIAL, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("verb", sa.Text, nullable=False),
+    sa.Column("change", sa.Text, nullable=False, comment="A random id"),
+    comment="Marks of changes, by which a state that was set back is noticed, as in folder_memory.",
+)
+
+PATHS = sa.Table(
+    "state_paths",
+    METADATA,
+    sa.Column("operation", sa.Text, primary_key=True),
+    sa.Column("path", sa.Text, primary_key=True),
+    comment="The operations that have answered with a 2xx, each with its path.",
 )
 
 RUNS = sa.Table(
@@ -135,7 +146,16 @@ RUNS = sa.Table(
     sa.Column("revision", sa.Text),
     sa.Column("clean", sa.Boolean),
     sa.Column("outcome", sa.Text),
-    sa.Column("counts", sa.Text),
+    sa.Column("counts", sa.Text, comment="JSON: numbers of what the run did"),
+    sa.Column("actor", sa.Text),
+    sa.Column("approvals", sa.Text, comment="JSON: the approvals that the run needed; NULL: none"),
+    sa.Column("units", sa.Boolean, comment="Whether state_approvals tells which losses each approval covers"),
+    sa.Column("reviewed", sa.Text, comment="JSON: the plans that the run was not to go beyond"),
+    sa.Column("limits", sa.Text, comment="JSON: the limits in the project file"),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("reason", sa.Text),
+    sa.Column("undoes", sa.Text, comment="The run that this one undoes"),
+    comment="The runs of commands that write. A pruned run that used up its plan stays, empty.",
 )
 
 APPROVALS = sa.Table(
@@ -201,7 +221,7 @@ SESSIONS = sa.Table(
     sa.Column("closed", sa.Double),
 )
 
-STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
+STATE = (FACTS, LOCK, ROWS, CALLS, CHANGES, MARKS, PATHS, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
 """All tables except those of posted time. They contain the names and contents of resources, and names of people."""
 
 _VERSION = sa.select(FACTS.c.version)
@@ -214,13 +234,23 @@ def version(connection: sa.Connection) -> int:
     return int(connection.execute(_VERSION).scalar_one())
 
 
+# Not as sa.Index: its conditions for two databases would have every start import both dialects.
+INDEXES = (
+    "CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL",
+    "CREATE INDEX state_calls_in_flight ON state_calls (id) WHERE outcome IS NULL",
+    "CREATE INDEX state_calls_landing ON state_calls (id) WHERE content IS NOT NULL",
+    "CREATE INDEX state_changes_takes ON state_changes (call) WHERE takes",
+)
+"""Small indexes of what few rows have: tags that move, calls in flight and calls that may still land, removals."""
+
+
 def create(connection: sa.Connection, lineage: str) -> None:
     """Create an empty state, unless there is one. The caller keeps other writers out."""
     if version(connection):
         return
     METADATA.create_all(connection)
-    # Not an sa.Index: its conditions for two databases would have every start import both dialects.
-    connection.exec_driver_sql("CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL")
+    for index in INDEXES:
+        connection.exec_driver_sql(index)
     connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
     connection.execute(sa.insert(FACTS).values(id=1, version=VERSION, lineage=lineage, owns_activity_types=False))
 
@@ -266,12 +296,6 @@ def _shared(rows: Sequence[Sequence[object]]) -> tuple[tuple[str | None, ...], S
     literals = tuple(LITERALS.get(each[0]) if each.count(each[0]) == len(each) else None for each in columns)
     rest = [each for each, literal in zip(columns, literals, strict=True) if literal is None]
     return (literals, list(zip(*rest, strict=True))) if rest else ((), rows)
-
-
-def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str], row: Sequence[object]) -> int:
-    """Insert a row, and return the id that the database assigns."""
-    text = _insertion(connection.dialect.name, table, tuple(names), upsert=False, as_json=False)
-    return int(connection.exec_driver_sql(f"{text} RETURNING id", tuple(row)).scalar_one())
 
 
 @cache

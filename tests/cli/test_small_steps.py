@@ -49,7 +49,7 @@ def pass_a_day(project: Project) -> None:
     """All that is in the state was done a day earlier, and a second, since a plan knows its time by the second."""
     ago = DAY + 1
     with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection, connection:
-        connection.execute("UPDATE state_journal SET at = at - ?", (ago,))
+        connection.execute("UPDATE state_calls SET at = at - ?", (ago,))
         connection.execute("UPDATE state_runs SET started = started - ?, ended = ended - ?", (ago, ago))
 
 

@@ -134,7 +134,7 @@ def test_a_reader_in_the_way_is_told(left: Project) -> None:
 def aged(project: Project, days: float) -> None:
     """Everything in the history happened so long ago."""
     with closing(sqlite3.connect(project.folder / ".syncengine/state.db")) as connection, connection:
-        for table, columns in (("state_journal", ("at",)), ("state_runs", ("started", "ended"))):
+        for table, columns in (("state_calls", ("at",)), ("state_runs", ("started", "ended"))):
             for column in columns:
                 connection.execute(f"UPDATE {table} SET {column} = {column} - ?", (days * 86_400,))
 

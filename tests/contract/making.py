@@ -26,7 +26,7 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 
 def main() -> None:
     """Write each situation anew."""
-    for situation in (planned, interrupted, packed):
+    for situation in (planned, interrupted, forgotten):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
             situation(Path(folder).resolve())
 
@@ -64,8 +64,8 @@ def interrupted(folder: Path) -> None:
     keep(folder, "interrupted", url=url)
 
 
-def packed(folder: Path) -> None:
-    """A state of version 7, whose journal has lines for one key from before, and packed ones."""
+def forgotten(folder: Path) -> None:
+    """A state with the history of a tag that was forgotten and made again."""
     restore(folder, "planned")
     done(apply(folder, {}))
     done(run(folder, "state", "forget", "tag/ACME-0042", "-y"))
@@ -73,7 +73,7 @@ def packed(folder: Path) -> None:
     for name, database in DATABASES.items():
         if name != "state.sql":
             (folder / database).unlink()
-    keep(folder, "packed")
+    keep(folder, "forgotten")
 
 
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:

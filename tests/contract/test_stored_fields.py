@@ -11,7 +11,6 @@ import msgspec
 
 from syncengine.manifest.cache import FORMAT, Settled
 from syncengine.state.landing import Attempt
-from syncengine.state.packed_lines import CallEnd, CallLines
 from tests.contract.program import DATABASES, restore
 
 FORMAT_OF_TODAY = 7
@@ -31,15 +30,12 @@ def _unlike(contents: list[bytes], type_: type[object]) -> list[bytes]:
 def test_calls_that_may_still_land_are_read_in_full(tmp_path: Path) -> None:
     """With the ids and survivors that only a late call needs."""
     restore(tmp_path, "interrupted")
-    assert _unlike(list(_contents(tmp_path, "state.sql", "SELECT content FROM state_attempts")), Attempt) == []
-
-
-def test_packed_lines_of_the_journal_are_read_in_full(tmp_path: Path) -> None:
-    """What calls say of each key, and how they ended."""
-    restore(tmp_path, "packed")
-    query = "SELECT packed FROM state_journal WHERE packed IS NOT NULL AND verb {} ('settled', 'failed')"
-    for type_, verbs in ((list[CallLines], "NOT IN"), (list[CallEnd], "IN")):
-        assert _unlike(list(_contents(tmp_path, "state.sql", query.format(verbs))), type_) == []
+    assert (
+        _unlike(
+            list(_contents(tmp_path, "state.sql", "SELECT content FROM state_calls WHERE content IS NOT NULL")), Attempt
+        )
+        == []
+    )
 
 
 def test_a_settled_plan_is_read_in_full_or_its_format_is_another(tmp_path: Path) -> None:

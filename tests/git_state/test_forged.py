@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from syncengine.state.snapshots import bounds
 from syncengine.state.store import open_state
-from syncengine.state.tables import JOURNAL, ROWS, RUNS
+from syncengine.state.tables import CALLS, ROWS, RUNS
 from tests.cli.program import Project, tag
 
 from .conftest import Clone
@@ -43,7 +43,7 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
     "twice": (ROW, lambda data: data + data),
     "a list for a name": (ROW, line(at1=["x"])),
     "a huge number": (ROW, line(at4=1e300)),
-    "broken base64": ("tables/state_journal/0000", lambda data: data.replace(b'{"b":"', b'{"b":"%')),
+    "broken base64": ("tables/state_calls/0000", line(at8={"b": "%"})),
     "an unknown table": ("tables/sqlite_master/0000", lambda data: b"[1]\n"),
     "no lock": ("lock", lambda data: b'{"columns": [], "rows": []}'),
     "a lock of text": ("lock", lambda data: b"x"),
@@ -99,9 +99,9 @@ def test_a_ref_that_is_no_state_is_deleted_and_brought_back(begun: Project, remo
     assert list(begun.rows()) == ["tag/ACME-1"]
 
 
-@pytest.mark.parametrize("bound", [{"runs": 2}, {"size": 900}], ids=str)
-def test_the_journal_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, int]) -> None:
-    """Rows point to no line that is gone; the history of a resource is shorter, and no error."""
+@pytest.mark.parametrize("bound", [{"runs": 2}, {"changes": 2}], ids=str)
+def test_the_history_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, int]) -> None:
+    """All rows stay; the history of a resource is shorter, and no error."""
     project = clone("one")
     project.settings()
     for number in range(5):
@@ -109,7 +109,7 @@ def test_the_journal_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, in
         assert project.run("apply", "-y").code == 0
     with open_state(project.loaded().state, write=True) as state, state.database.transaction() as connection:
         bounds.trim(connection, 1e12, **bound)
-        lines = connection.execute(sa.select(JOURNAL.c.run).distinct()).scalars().all()
+        lines = connection.execute(sa.select(CALLS.c.run).distinct()).scalars().all()
         assert connection.execute(sa.select(sa.func.count()).select_from(RUNS)).scalar_one() == 5
         assert set(connection.execute(sa.select(ROWS.c.name)).scalars()) == {"ACME-1", "ACME-2"}
     assert 1 <= len(lines) <= 3

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from syncengine.state.sqlite_reader import recollection
+from syncengine.state.info import recollection
 from syncengine.state.store import open_state
 from tests.cli.program import Project, tag
 

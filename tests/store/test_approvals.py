@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded, Status
+from syncengine.state.info import recollection
 from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
-from syncengine.state.sqlite_reader import recollection
 from syncengine.state.store import Attempt, State, open_state
 
 from .estate import applied, applying, run, tag

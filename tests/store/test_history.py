@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Source, Status
-from syncengine.state import packed_lines
 from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
-from syncengine.state.tables import JOURNAL, ROWS
+from syncengine.state.tables import CHANGES
 
 from .estate import PLACE, applied, applying, run, tag, whole
 
@@ -64,7 +63,7 @@ def outcomes(state: State, *keys: Key) -> list[list[str]]:
 
 
 def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
-    """With one line, which tells no other run's call of the same name, and none of a key that was refused before."""
+    """In one row, which tells no other run's call of the same name, and none of a key that was refused before."""
     b, c = tag("b"), tag("c")
     with applying(url) as state:
         state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
@@ -74,8 +73,8 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
         assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]
         assert state.settled_calls("plan-1") == set()
         with state.database.transaction() as connection:
-            packed = connection.execute(sa.select(JOURNAL.c.packed).where(JOURNAL.c.verb == "settled")).scalars()
-            assert [packed_lines.ends(each) for each in packed] == [(packed_lines.CallEnd("tags 1", []),)]
+            alone = sa.select(CHANGES.c.name, CHANGES.c.outcome).where(CHANGES.c.outcome.is_not(None))
+            assert connection.execute(alone).all() == [("c", "failed")]
     with applying(url, run(2, plan="plan-1")) as state:
         state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
         assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
@@ -116,16 +115,13 @@ def test_history_outlives_its_row(url: str) -> None:
         assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
 
 
-@pytest.mark.parametrize("previous", [0, 1], ids=["a line that is gone", "the line itself"])
-def test_a_chain_that_is_broken_is_damage(url: str, previous: int) -> None:
-    """It leads to no line, or in a circle, which is not followed for ever."""
+@pytest.mark.parametrize("detail", ["no JSON", "[]", '{"fields":{"url":1}}', '{"status":["active","no status"]}'])
+def test_a_change_that_cannot_be_read_is_damage(url: str, detail: str) -> None:
+    """Of the state, and no trouble of the program."""
     with applying(url) as state:
         applied(state, "c1", whole(A))
         with state.database.transaction() as connection:
-            entry = connection.execute(sa.select(ROWS.c.entry)).scalar_one()
-            line = packed_lines.JournalLine(previous * entry, None, None)
-            packed = packed_lines.pack([packed_lines.CallLines("c1", "upsertTags", [str(A)], [line])])
-            connection.execute(sa.update(JOURNAL).where(JOURNAL.c.id == entry).values(packed=packed))
+            connection.execute(sa.update(CHANGES).values(detail=detail))
         with pytest.raises(SyncengineError) as refused:
             state.history(A)
     assert refused.value.code == "state-damaged"

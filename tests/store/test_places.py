@@ -16,7 +16,7 @@ from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
 from syncengine.state.holder import Holder
-from syncengine.state.sqlite_reader import recollection
+from syncengine.state.info import recollection
 from syncengine.state.store import open_state
 
 from .estate import applied, applying, tag, whole

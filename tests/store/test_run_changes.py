@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
@@ -101,27 +100,6 @@ def test_a_row_that_was_forgotten_since_is_said_to_be(state: State) -> None:
     run(state, "two", upsert("b"))
     (row,) = state.changes_of("one")
     assert row.forgotten
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_lines_of_earlier_versions_are_helped_by_earlier_lines(state: State, known: bool) -> None:
-    """They say what metadata became, and not what it was."""
-    detail = '{"set":{"m":"%s"}}'
-    with state.database.transaction() as connection:
-        insert = sa.text(
-            "INSERT INTO state_journal (run, epoch, at, verb, kind, name, detail)"
-            " VALUES (:run, 1, 1.0, 'intended', 'tag', 'T', :detail)"
-        )
-        if known:
-            connection.execute(insert, {"run": "one", "detail": detail % "old"})
-        connection.execute(insert, {"run": "two", "detail": detail % "new"})
-    state.put([Recorded(TAG, Body(metadata={"m": "new"}))])
-    with state.database.transaction() as connection:
-        connection.execute(sa.text("DELETE FROM state_journal WHERE kind = 'packed'"))
-        connection.execute(sa.text("UPDATE state_rows SET entry = NULL"))
-    (row,) = state.changes_of("two")
-    assert row.before is not None
-    assert (row.before.body.metadata, row.unknown) == (({"m": "old"}, ()) if known else ({}, ("m",)))
 
 
 def test_what_was_made_is_known_again_by_its_parts() -> None:

@@ -21,7 +21,7 @@ def settled(url: str, *keys: Key) -> dict[str, float]:
 def ends(url: str) -> list[float]:
     """When calls were acknowledged, by the state's clock, oldest first."""
     with open_state(url, write=False) as state, state.database.transaction() as connection:
-        lines = connection.exec_driver_sql("SELECT at FROM state_journal WHERE verb = 'settled' ORDER BY id")
+        lines = connection.exec_driver_sql("SELECT ended FROM state_calls WHERE outcome = 'settled' ORDER BY id")
         return [float(at) for (at,) in lines]
 
 

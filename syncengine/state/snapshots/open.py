@@ -21,18 +21,6 @@ from syncengine.state.snapshots.versions import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
 
-def reading_file(place: GitPlace) -> Path | None:
-    """Return a SQLite file with the current rows, or `None` when there is no state and the place permits that.
-
-    The lock in the file is that of the time when its version was first read.
-    """
-    with as_state_errors(place.name):
-        if (version := place.glance()) is not None:
-            return place.reading_file(version)
-        head = place.look()
-        return None if head is None else _file_of(place, head)
-
-
 def open_to_read(place: GitPlace) -> StateDatabase | None:
     """Open the current state, with its lock. Return `None` when there is no state and the place permits that."""
     with as_state_errors(place.name):

@@ -75,13 +75,6 @@ class GitPlace:
             memory.refuse_rewound(self.store, head, before)
             self.remember(head)
 
-    def glance(self) -> str | None:
-        """Return the current version if it is the one last seen and has a local file, or else `None`."""
-        before = memory.last_seen(self._memory)
-        if before is None or not self.reading_file(before.version).exists():
-            return None
-        return before.version if self.store.current() == before.id else None
-
     def remember(self, head: Snapshot) -> None:
         """Record the snapshot as the one that this project last saw."""
         self.store.keep(head)

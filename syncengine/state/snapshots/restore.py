@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
-from syncengine.state import tables
+from syncengine.resource import Key
+from syncengine.state.codec import KINDS
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
-from syncengine.state.journal import FORGOTTEN, LINE, Stamp
+from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
 from syncengine.state.snapshots.versions import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
-from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
+from syncengine.state.tables import CALLS, LOCK, METADATA, ROWS
 
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
@@ -28,7 +31,7 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
     files = copy.files(version)
     has_rows = copy.head is not None and not copy.is_damaged
     comes_from_it = has_rows and copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
-    last = _last_lines(connection) if comes_from_it else {}
+    before = _keys(connection)
     source = sa.create_engine("sqlite://", poolclass=StaticPool)
     try:
         with source.begin() as other:
@@ -39,36 +42,31 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
     except FAILURES as error:
         raise copy.place.unread(error) from error
     if comes_from_it:
-        _keep_history(connection, stamp, last)
-    without_entry = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))
-    connection.execute(sa.update(ROWS).where(without_entry).values(entry=None))
+        note(connection, stamp, FORGOTTEN, sorted(before - _keys(connection)))
     copy.also = _lost_versions(copy)
 
 
 def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> None:
     rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
-    if table is ATTEMPTS:
-        present = set(connection.execute(sa.select(table.c.run, table.c.call)).tuples())
-        rows = [row for row in rows if (row["run"], row["call"]) not in present]
-    else:
-        connection.execute(sa.delete(table))
-    if rows:
-        connection.execute(sa.insert(table), rows)
+    landing = _landing(connection, rows) if table is CALLS else []
+    connection.execute(sa.delete(table))
+    if rows or landing:
+        connection.execute(sa.insert(table), [*rows, *landing])
 
 
-def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
-    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry)
-    return {(kind, name): entry for kind, name, entry in connection.execute(query)}
+def _landing(connection: sa.Connection, restored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the calls that may still be executed and are not among the restored ones, with ids after theirs."""
+    present = {(row["run"], row["call"]) for row in restored}
+    last = max((row["id"] for row in restored), default=0)
+    query = sa.select(CALLS).where(CALLS.c.content.is_not(None)).order_by(CALLS.c.id)
+    calls = [dict(row._mapping) for row in connection.execute(query) if (row.run, row.call) not in present]
+    return [
+        {**call, "id": last + number, "outcome": call["outcome"] or INTENDED} for number, call in enumerate(calls, 1)
+    ]
 
 
-def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
-    """Make restored rows point to their latest journal entries, and record rows that are now missing as forgotten."""
-    present = _last_lines(connection)
-    later = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
-    if later:
-        connection.exec_driver_sql("UPDATE state_rows SET entry = ? WHERE kind = ? AND name = ?", later)
-    forgotten = [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items() if key not in present]
-    tables.write_many(connection, JOURNAL, LINE, forgotten)
+def _keys(connection: sa.Connection) -> set[Key]:
+    return {Key(KINDS[kind], name) for kind, name in connection.execute(sa.select(ROWS.c.kind, ROWS.c.name))}
 
 
 def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import GitPlace
 from syncengine.state.snapshots.versions import KEPT, Content, Snapshot, Superseded, VersionInfo
-from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
+from syncengine.state.tables import CALLS, FACTS, LOCK, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
 TRIES = 20
@@ -257,7 +257,11 @@ class WorkingCopy:
             return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
         text = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one()
         holder: Mapping[str, Any] = from_json(text)
-        begun = " (begun)" if connection.execute(sa.select(OPEN.c.call).limit(1)).first() else ""
+        begun = (
+            " (begun)"
+            if connection.execute(sa.select(CALLS.c.id).where(CALLS.c.outcome.is_(None)).limit(1)).first()
+            else ""
+        )
         return f"{holder.get('user', '?')} on {holder.get('host', '?')}", f"{holder.get('command', '?')}{begun}"
 
     @contextmanager

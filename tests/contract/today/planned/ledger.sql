@@ -14,18 +14,18 @@ CREATE TABLE syncengine_receipts (
 	delivered DOUBLE NOT NULL, 
 	PRIMARY KEY (group_id, sink)
 );
-INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'34563e107066281e20c4c2f94ee097b0c922b259f9be251f319a768de5291838','L-g-posted',1.79584785967909431455e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'6f0ca12ce41994d49a37a14151edeb747b6e2d0b31b6567727c9ba4fc105830d','L-g-away',1.79584785967909741398e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'de1111916477505aae4f3801b8c81eef0f5e5acd8ef2042eda7456e5dcec37ef','L-g-changed',1.79584785967909836773e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'f83b80f287a3bb8e50271091b9e5a0d1309f1e4f4dfe9b2ceab8740593e89e30','L-g-posted',1.79585124970309948917e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'ecd8849f9031bb2dcfd15226d07d75830caf908c316a80a2b89176bbcb763df5','L-g-away',1.79585124970310235029e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'602792973d92ba2b6a34c5539b9e5050d7adc2b623f5fa0aceb056572a973aab','L-g-changed',1.79585124970310378075e+09);
 CREATE TABLE time (id TEXT NOT NULL, matter INTEGER NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0), note TEXT);
 INSERT INTO "time" VALUES('g-posted',7,3600,'Reply to the examiner
 
-05:37 Microsoft Word: Letter.docx (1h)');
+06:34 Microsoft Word: Letter.docx (1h)');
 INSERT INTO "time" VALUES('g-away',8,1800,'away
 
-06:07 Microsoft Word: Letter.docx (30m)');
+07:04 Microsoft Word: Letter.docx (30m)');
 INSERT INTO "time" VALUES('g-changed',8,60,'as first posted
 
-06:36 Microsoft Word: Letter.docx (1m)');
+07:33 Microsoft Word: Letter.docx (1m)');
 CREATE TRIGGER closed BEFORE INSERT ON elsewhere BEGIN SELECT RAISE(ABORT, 'closed for the year'); END;
 COMMIT;
