@@ -25,10 +25,12 @@ from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, RouteSettings, Rule, SinkRule
+from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile
 from syncengine.posted_time.sinks.contract import Sink, Words
+from syncengine.posted_time.sinks.csv import CsvRecords
 from syncengine.posted_time.sinks.find import LATE, Find
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
-from syncengine.posted_time.sinks.jsonl import JsonlSink
+from syncengine.posted_time.sinks.jsonl import JsonLines
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.wire import objection
@@ -318,9 +320,22 @@ class _Building:
                 self._refuse(at, problem.message, problem.code)
 
     def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> Sink:
-        body = None if jsonl.body is None else self._json(jsonl.body)
-        path = self.project.root / jsonl.path
-        return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
+        form = JsonLines(None if jsonl.body is None else self._json(jsonl.body), section.each is not None)
+        return AppendedFile(section.name.text, self.project.root / jsonl.path, form, self._words(section))
+
+    def _csv(self, section: file.SinkConfig, csv: file.CsvSection) -> Sink | None:
+        values, path = self._json(csv.columns), self.project.root / csv.path
+        if not csv.columns:
+            self._refuse(section.name, "`columns` must name at least one column", "bad-value")
+        if values is None or not csv.columns:
+            return None
+        form = CsvRecords(tuple(csv.columns), values)
+        try:
+            if not self.offline:
+                form.check(path)
+        except AnotherForm as error:
+            self._refuse(section.name, f"{csv.path}: {error.strerror}", "bad-path")
+        return AppendedFile(section.name.text, path, form, self._words(section))
 
     def _use_of(self, path: Path) -> str | None:
         """Return the use that the project already has for a file, as the end of a message, or `None`."""
@@ -410,6 +425,7 @@ SINK_KINDS: Mapping[str, SinkKind] = {
     "sql": SinkKind(_Building._sql),
     "http": SinkKind(_Building._http),
     "jsonl": SinkKind(_Building._jsonl, is_whole=lambda jsonl: jsonl.body is None),
+    "csv": SinkKind(_Building._csv),
 }
 """The kinds of sinks, by their section's name in the project file."""
 

@@ -298,6 +298,13 @@ class JsonlSection(Model, frozen=True):
     )
 
 
+class CsvSection(Model, frozen=True):
+    """A CSV file with one record per group below a header."""
+
+    path: Annotated[File, Meta(description="The file's path, relative to the project's folder.")]
+    columns: Annotated[Params, Meta(description="A template for each column of the header, in order.")]
+
+
 SqlQuery = Annotated[LookupQuery, Reads(one_of(LookupQuery, "`sql`", ("source", "url")))]
 SqlSection = Annotated[SqlSinkConfig, Reads(one_of(SqlSinkConfig, "`sql`", ("source", "url")))]
 HttpSection = Annotated[HttpSinkConfig, Reads(one_of(HttpSinkConfig, "`http`", ("source", "url")))]
@@ -355,7 +362,7 @@ class DurationSection(Model, frozen=True):
     round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): off.")] = None
 
 
-SINKS = ("sql", "http", "jsonl")
+SINKS = ("sql", "http", "jsonl", "csv")
 """The kinds of sinks, as fields of `SinkConfig`. A sink has exactly one of them."""
 
 
@@ -378,6 +385,7 @@ class SinkConfig(Model, frozen=True):
     sql: SqlSection | None = None
     http: HttpSection | None = None
     jsonl: JsonlSection | None = None
+    csv: CsvSection | None = None
     external_id: Annotated[Template | None, Meta(description="Sent to the service with SUCCESS as external id.")] = None
     refuse_on: Annotated[
         Statuses | None, Meta(description="Additional HTTP statuses that count as a refusal, not as a failure.")

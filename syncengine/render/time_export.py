@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from syncengine.posted_time.csv_table import record
 from syncengine.posted_time.export import ExportedDelivery
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import ExportedItem, TimeExportFormat, document
@@ -32,26 +31,10 @@ COLUMNS: Mapping[str, Callable[[ExportedDelivery], Any]] = {
 }
 """The columns of the table, in order."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""The first characters of a text that a spreadsheet would run as a formula, some of them once it has dropped blanks."""
-
 
 def export_csv(rows: Sequence[ExportedDelivery]) -> str:
-    """Return a header and one line for each delivery (RFC 4180, lines that end with CR and LF as spreadsheets write).
-
-    People write texts, and other people open the table in a spreadsheet: a text that would run there as a formula gets
-    an apostrophe in front, which spreadsheets take as the sign of a text.
-    """
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow(COLUMNS)
-    writer.writerows([_cell(value(row)) for value in COLUMNS.values()] for row in rows)
-    return table.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    is_formula = isinstance(value, str) and (value.startswith(FORMULA) or value.lstrip().startswith(FORMULA))
-    return f"'{value}" if is_formula else value
+    """Return a header and one record for each delivery."""
+    return record(COLUMNS) + "".join(record(value(row) for value in COLUMNS.values()) for row in rows)
 
 
 def export_document(rows: Sequence[ExportedDelivery]) -> Document:

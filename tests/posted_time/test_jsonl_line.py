@@ -12,16 +12,17 @@ import orjson
 import pytest
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.sinks.appended_file import AppendedFile
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
-from syncengine.posted_time.sinks.jsonl import JsonlSink
+from syncengine.posted_time.sinks.jsonl import JsonLines
 from syncengine.state.inbox_entries import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
 BEFORE = b'{"id": "g0"}\n'
 
 
-def sink(folder: Path, **given: float) -> JsonlSink:
-    return JsonlSink("archive", folder / "time.jsonl", None, Words(None, None), **given)
+def sink(folder: Path, **given: float) -> AppendedFile:
+    return AppendedFile("archive", folder / "time.jsonl", JsonLines(None), Words(None, None), **given)
 
 
 KEY = DeliveryKey("g1", 1, "archive")
@@ -37,12 +38,12 @@ class Notebook(dict[DeliveryKey, str | None]):
         return [key for key, noted in self.items() if noted == memo]
 
 
-def deliver(to: JsonlSink, memo: str | None = None, notes: Notebook | None = None) -> Answer:
+def deliver(to: AppendedFile, memo: str | None = None, notes: Notebook | None = None) -> Answer:
     notes = Notebook({KEY: memo}) if notes is None else notes
     return asyncio.run(delivering(to, notes, memo))
 
 
-def delivering(to: JsonlSink, notes: Notebook, memo: str | None = None) -> Coroutine[Any, Any, Answer]:
+def delivering(to: AppendedFile, notes: Notebook, memo: str | None = None) -> Coroutine[Any, Any, Answer]:
     return to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, notes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import random
 import textwrap
 import time
@@ -73,6 +74,20 @@ def test_killed_again_and_again_each_tag_of_a_group_is_delivered_once(seed: int,
         assert receiver.kept.keys() == {f"{id}/pms{suffix}" for id in ids for suffix in ("", second)}
         asked = {got.headers["idempotency-key"]: (got.path, got.body["secs"]) for got in receiver.got}
         assert {asked[f"{id}/pms"] for id in ids} == {("/api/time/ACME-0042", 1800)}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_again_and_again_each_group_is_a_record_of_a_table_once(seed: int, tmp_path: Path) -> None:
+    """Below one header, although each record has line breaks and quotes."""
+    note = "'\"{{ group.groupId }}\"\\n{{ tag.name }}'"
+    table = (
+        f"- {{name: table, csv: {{path: out/time.csv, columns: {{Id: '{{{{ group.groupId }}}}', Note: {note}}}}}}}\n"
+    )
+    _killed_and_finished(tmp_path, table + SQL_SINK, ("ACME-0042",), seed)
+    with (tmp_path / "out/time.csv").open(encoding="utf-8", newline="") as file:
+        header, *found = csv.reader(file)
+    assert header == ["Id", "Note"]
+    assert Counter(id for id, _ in found) == Counter(f"g{number}" for number in range(GROUPS))
 
 
 MANY = 120

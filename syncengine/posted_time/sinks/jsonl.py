@@ -1,241 +1,47 @@
-"""Append a group to a file as one line of JSON, exactly once.
-
-The place of each line is noted in the inbox before the line is written: after a crash the line is either complete in
-that place, or a torn beginning is cut off. A line is on the disk before it is reported as written.
-
-Two groups may render to the same line. If one was noted but not written before a crash, the other may have been written
-to the same place since, so a line belongs to a group only while no other group has the same note.
-"""
+"""Lines of JSON, of which an `AppendedFile` gets one for each group."""
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import fcntl
-import os
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from syncengine.database.trouble import TroubleKind
-from syncengine.document.digest import sha256_of
-from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.appended_file import mend_end
 from syncengine.posted_time.templates import Json, Variables, fields_of
-from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.posted_time.window import to_its_end
-from syncengine.posted_time.wire import document, reference
-from syncengine.state.inbox_entries import DeliveryKey
-
-_PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK, errno.ESTALE}
-"""Errors of opening or locking a file. After any other error, a file that can be opened proves nothing."""
-PATIENCE, BREATH = 10.0, 0.005
-"""How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
-_TAIL = 1 << 20
+from syncengine.posted_time.wire import document
 
 
 @dataclass(frozen=True, slots=True)
-class LinePlace:
-    """The place of a line in the file: its first byte, its length in bytes, and the hash of its content."""
+class JsonLines:
+    """Lines that are one JSON object each: the `body`, or the whole group, with its tag if `each_tag` has a line."""
 
-    offset: int
-    length: int
-    hash: str
+    body: Json | None
+    each_tag: bool = False
 
-    @classmethod
-    def of(cls, memo: str | None) -> LinePlace | None:
-        return cls(**orjson.loads(memo)) if memo else None
+    def render(self, variables: Variables, name: str) -> bytes:
+        whole = self.body(variables) if self.body else self._group(variables)
+        return document(whole, f"the line of {name}") + b"\n"
 
-    def memo(self) -> str:
-        return orjson.dumps(asdict(self)).decode()
-
-
-class JsonlSink:
-    """A sink that appends one JSON object per line to a file. It fails if the file is locked for `patience` seconds."""
-
-    def __init__(
-        self,
-        name: str,
-        path: Path,
-        body: Json | None,
-        words: Words,
-        *,
-        each_tag: bool = False,
-        patience: float = PATIENCE,
-    ) -> None:
-        self.name = name
-        self._path = path
-        self._body = body
-        self._words = words
-        self._each_tag = each_tag
-        self._patience = patience
-        self._turn = asyncio.Lock()
-
-    def render(self, variables: Variables) -> bytes:
-        whole = self._body(variables) if self._body else _whole(variables, self._each_tag)
-        return document(whole, f"the line of {self.name}") + b"\n"
+    def _group(self, variables: Variables) -> dict[str, Any]:
+        tag = {"tag": variables["tag"]} if self.each_tag else {}
+        narrative, seconds = variables["narrative"], variables["duration"].seconds
+        return {**fields_of(variables["group"]), **tag, "narrative": narrative, "seconds": seconds}
 
     def shown(self, content: bytes) -> Any:
-        return {"path": str(self._path), "json": orjson.loads(content)}
+        return {"json": orjson.loads(content)}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        external_id = reference(self._words.external_id, parcel.variables)
-        try:
-            # Or the next attempt would come between a note and its line, or find the file closed under a thread.
-            await to_its_end(self._append(parcel.content, parcel.delivery, memo, notes))
-        except OSError as error:
-            kind, answered = _kind(error), error.errno not in _NOT_OPENED
-            return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=answered)
-        return Took(external_id)
-
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
-        if memo is None:
-            return False
-        try:
-            return await to_its_end(self._recall(key, memo, notes))
-        except OSError as error:
-            return Failed(_kind(error), _sentence(self.name, _kind(error)))
-
-    async def _recall(self, key: DeliveryKey, memo: str, notes: Notes) -> bool:
-        async with self._opened() as file:
-            if await self._stands(file, key, memo, notes):
-                return True
-            await notes.keep(key, None)  # another line may get its place
-            return False
-
-    async def probe(self) -> SinkTrouble | None:
-        try:
-            await to_its_end(self._open_and_close())
-        except OSError as error:
-            return SinkTrouble(self.name, _kind(error), _sentence(self.name, _kind(error)))
-        return None
-
-    async def _open_and_close(self) -> None:
-        async with self._opened():
-            pass
-
-    async def close(self) -> None:
-        """Do nothing: no file is open between two lines."""
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[int]:
-        """Open the file, which then ends in a whole line, and lock it for the block against other processes."""
-        async with self._turn:
-            file = await asyncio.to_thread(_locked, self._path, self._patience)
-            try:
-                yield file
-            finally:
-                os.close(file)
-
-    async def _append(self, content: bytes, key: DeliveryKey, memo: str | None, notes: Notes) -> None:
-        async with self._opened() as file:
-            stands = memo is not None and await self._stands(file, key, memo, notes)
-            place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
-            if not stands:
-                await notes.keep(key, place.memo())
-            await asyncio.to_thread(_written, file, None if stands else (content, place))
-
-    async def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
-        """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
-        if not await asyncio.to_thread(_is_there, file, LinePlace.of(memo)):
-            return False
-        return not {*await notes.with_note(self.name, memo)} - {key}
+    def mend(self, file: int) -> None:
+        mend_end(file, b"\n", _whole)
 
 
-def _written(file: int, line: tuple[bytes, LinePlace] | None) -> None:
-    """Write a line, if there is one to write, and wait until all is on the disk. Raise ESTALE if the file is gone."""
-    if line is not None:
-        _write(file, line[0])
-    os.fsync(file)
-    if os.fstat(file).st_nlink == 0 or (line is not None and not _is_kept(file, line[1])):
-        raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
-
-
-def _write(file: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-
-
-def _locked(path: Path, patience: float) -> int:
-    """Open the file (and create it if missing) and lock it. Raise EWOULDBLOCK when it stays locked."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            _hold(file, patience)
-            # Whoever held it may have replaced it, as a rotation of logs does.
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(file)):
-                _mend(file)
-                return file
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
-
-
-def _hold(file: int, patience: float) -> None:
-    until = time.monotonic() + patience
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(BREATH)
-
-
-def _is_there(file: int, line: LinePlace | None) -> bool:
-    if line is None or line.offset < 0:
-        return False
-    found = os.pread(file, line.length, line.offset)
-    return sha256_of(found) == line.hash
-
-
-def _is_kept(file: int, line: LinePlace) -> bool:
-    """Return whether a line that was just written is in its place, or at the end, if the file was cut before it."""
-    return _is_there(file, line) or _is_there(file, replace(line, offset=os.fstat(file).st_size - line.length))
-
-
-def _mend(file: int) -> None:
-    """Make the file end in a whole line: complete a missing line end, or cut off a torn line.
+def _whole(last: bytes) -> bytes:
+    """Return a last line without its end as a whole one, or nothing if it is torn.
 
     A number counts as torn, since `12` may be the beginning of `123`: if it is whole, its note brings it back.
     """
-    size = os.fstat(file).st_size
-    if size == 0 or os.pread(file, 1, size - 1) == b"\n":
-        return
-    start = size
-    tail = b""
-    while start > 0 and b"\n" not in tail:
-        start = max(0, start - _TAIL)
-        tail = os.pread(file, size - start, start)
-    begin = start + tail.rfind(b"\n") + 1
     try:
-        is_torn = type(orjson.loads(tail[begin - start :])) in (int, float)
+        is_torn = type(orjson.loads(last)) in (int, float)
     except orjson.JSONDecodeError:
         is_torn = True
-    if is_torn:
-        os.ftruncate(file, begin)
-    else:
-        os.write(file, b"\n")
-
-
-def _whole(variables: Variables, each_tag: bool) -> dict[str, Any]:
-    """Return the default line: the group, its narrative and seconds, and its tag if each tag has a line."""
-    tag = {"tag": variables["tag"]} if each_tag else {}
-    narrative, seconds = variables["narrative"], variables["duration"].seconds
-    return {**fields_of(variables["group"]), **tag, "narrative": narrative, "seconds": seconds}
-
-
-def _kind(error: OSError) -> TroubleKind:
-    return TroubleKind.PERMISSIONS if error.errno in _PERMISSIONS else TroubleKind.UNREACHABLE
-
-
-def _sentence(sink: str, kind: TroubleKind) -> str:
-    return f"{sink} does not permit us to write." if kind is TroubleKind.PERMISSIONS else f"{sink} cannot be written."
+    return b"" if is_torn else last + b"\n"
