@@ -43,6 +43,9 @@ from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
 
+GROUP_ID = "groupId"
+"""What a template contains whose value is a group's own; no other field of a group is there once."""
+
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
 """The kinds of trouble that a database may have at start although the project is valid."""
 
@@ -251,33 +254,43 @@ class _Building:
         before = set(self.compiler.names)
         answer: Scope = {"response": None, "status": None}
         entry: Scope = {**answer, "entry": None}
+        parts = {name: value for name, value in (found.query or {}).items() if isinstance(value, Written)}
+        of_group = {name for name, value in parts.items() if GROUP_ID in value.text}
+        query = {n: Text(n, constant=_parameter(value)) for n, value in (found.query or {}).items() if n not in parts}
         self.compiler.names.clear()
         path = self.compiler.path(found.path) if found.path else None
-        is_in_path = "group" in self.compiler.names
-        query, of_group = dict[str, Text](), set[str]()
-        for name, value in (found.query or {}).items():
+        is_of_tag = "tag" in self.compiler.names and not of_group
+        for name, value in parts.items():
             self.compiler.names.clear()
-            text = self.compiler.text(value) if isinstance(value, Written) else Text(name, constant=_parameter(value))
-            query |= {name: text} if text else {}
-            if "group" in self.compiler.names:
-                of_group.add(name)
+            query |= {name: text} if (text := self.compiler.text(value)) else {}
+            is_of_tag = is_of_tag or (name in of_group and "tag" in self.compiler.names)
         entries, reference = self.compiler.text(found.entries, answer), self.compiler.text(found.reference, entry)
         external_id = self.compiler.text(found.external_id, entry) if found.external_id else None
         self.compiler.names = before
+        why = None
         if (http.url is None) == (found.url is not None) or (http.url is not None and found.path is not None):
             pair = "`url`, since the sink has one" if http.url else "`path`, since the sink has a `source`"
-            self._refuse(found.entries, f"`find` needs a {pair}", "bad-value")
-        if len(of_group) > 1 or not (of_group or is_in_path):
+            why = f"needs a {pair}"
+        elif len(of_group) > 1:
+            why = "has several parameters with `group.groupId`, so that an entry cannot be known: write one"
+        elif not of_group and (found.path is None or GROUP_ID not in found.path.text):
             why = (
-                "asks for nothing that is made of `group`" if not of_group else "has several parameters made of `group`"
+                "asks for nothing with `group.groupId`, so that an entry cannot be known: write a parameter such as"
+                ' `external_reference_id: "{{ group.groupId }}"` under `query`'
             )
-            cure = 'write one, such as `external_reference_id: "{{ group.groupId }}"`, under `query`'
-            self._refuse(found.entries, f"`find` {why}, so that an entry cannot be known: {cure}", "bad-value")
+        elif section.each is not None and not is_of_tag:
+            why = (
+                "would take the entry of one tag for that of another: with `each: tag`, send and ask for a reference"
+                ' such as "{{ group.groupId }}/{{ tag.name }}"'
+            )
+        if why is not None:
+            self._refuse(found.entries, f"`find` {why}", "bad-value")
         if entries is None or reference is None:
             return None
         base = address.url
         if found.url is not None:
             base = self.connections.reader(found.url, f"the URL of `find` of {section.name.text}")
+            self._check_address(Address(base), found.entries)
         after = address.timeout + LATE if found.after is None else found.after
         return Find(
             base,

@@ -249,7 +249,7 @@ class FindConfig(Model, frozen=True, kw_only=True):
     ] = None
     query: Annotated[
         Params | None,
-        Meta(description="Query parameters; templates. Those made of `group` are what `reference` must be equal to."),
+        Meta(description="Query parameters; templates. `reference` must be equal to the one with `group.groupId`."),
     ] = None
     entries: Annotated[Template, Meta(description='The list in the answer, such as "{{ response.time_entries }}".')]
     reference: Annotated[

@@ -295,10 +295,11 @@ def test_a_reference_in_the_path_below_a_source(tmp_path: Path) -> None:
 
 
 WRONG = {
+    "another field": (FIND.replace("groupId", "groupName"), "asks for nothing"),
     "two addresses": (FIND.replace("url:", "path: /x, url:"), "needs a `url`"),
     "no address": (FIND.replace("url: 'URL/entries', ", ""), "needs a `url`"),
     "nothing asked": (FIND.replace("{{ group.groupId }}", "all"), "asks for nothing"),
-    "two values": (FIND.replace("kind: time", "other: '{{ group.groupName }}'"), "several parameters"),
+    "two values": (FIND.replace("kind: time", "other: '{{ group.groupId }}'"), "several parameters"),
     "a lookup": (FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'"), "lookup"),
 }
 
@@ -319,3 +320,10 @@ def test_a_sink_that_cannot_be_asked_is_told_once_by_validate_and_preview(tmp_pa
     for command in (["validate"], ["time", "preview", "--sample"]):
         ran = warm.run(["-C", str(tmp_path), *command], folder=tmp_path, environ={})
         assert (ran.out + ran.err).count("sink-at-least-once") == 1
+
+
+def test_parts_for_tags_need_references_of_their_own(tmp_path: Path) -> None:
+    """Or the entry of the first tag would be found for the second, which would then be lost."""
+    deliver = finding_sink("http://127.0.0.1:1", more="  each: tag\n")
+    (found,) = problems(tmp_path, f"deliver:\n{textwrap.indent(deliver, '  ')}")
+    assert "each: tag" in found.message

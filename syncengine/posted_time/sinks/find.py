@@ -48,8 +48,8 @@ MISSING = 404
 class Find:
     """The question for a group's entry. `base` returns the URL, and `path` is below it.
 
-    `of_group` are the names in `query` whose values are made of the group; without one, the parts of the path are asked
-    for. `after` is in seconds since the end of the last attempt.
+    `of_group` are the names in `query` whose values contain the group's id; without one, it is in the path.
+    `after` is in seconds since the end of the last attempt.
     """
 
     base: Callable[[], str]
