@@ -18,12 +18,11 @@ from starlette.routing import Route
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
-from syncengine.sandbox.callbacks import Callbacks
 from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.interface import PREFIX, Interface
+from syncengine.sandbox.interface import CUT, PREFIX, Interface
 from syncengine.sandbox.long_poll import Bell
-from syncengine.sandbox.transfer import WIRE, Wire
+from syncengine.sandbox.webhook import WebhookCaller
 from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 LOOPBACK = "127.0.0.1"
@@ -110,13 +109,13 @@ def _running(bound: socket.socket, api_key: str) -> RunningSandbox:
 
 
 class _Protocol(BoundedProtocol):
-    """HTTP/1.1 that gives requests their raw connection, which ASGI lacks, and limits the time in which they arrive."""
+    """HTTP/1.1 that lets a reply cut its connection, which ASGI lacks, and limits the time in which they arrive."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
         # Head and body are two writes: without this option, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
+        self.app_state = {**self.app_state, CUT: transport.abort}
 
     def cut(self) -> None:
         """Cut the connection without an answer, as a dying service does."""
@@ -139,7 +138,7 @@ class _Server(uvicorn.Server):
         self._on_ready = on_ready
         bell = Bell()
         sandbox.on_change = bell.ring
-        self._callbacks = Callbacks(sandbox, bell)
+        self._webhook = WebhookCaller(sandbox, bell)
         config = uvicorn.Config(
             origin_form(build(sandbox, api_key, self._stopping, bell)),
             http=bounded(_Protocol, Bounds(read_seconds, most_unread=sys.maxsize)),
@@ -156,7 +155,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._calling = asyncio.create_task(self._callbacks.run())
+        self._calling = asyncio.create_task(self._webhook.run())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
-from starlette.requests import Request
+from pydantic import Field
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncengine.sandbox import activity_types, posting, snapshot
-from syncengine.sandbox.faults import HttpReply, faults_from
-from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.local import endpoint
-from syncengine.sandbox.replies import body_of, parse_body, response
-from syncengine.sandbox.request import (
-    COUNT,
-    OBJECT,
-    SECONDS,
-    TEXT,
+from syncengine.sandbox import posting, state
+from syncengine.sandbox.bodies import (
+    DONE,
     ApiError,
-    FieldType,
+    Body,
+    Count,
+    KnownBody,
+    Name,
+    Object,
+    Rule,
     RuleAnswer,
     RuleRequest,
-    attributes,
-    is_number,
-    read_fields,
-    read_known,
-    required,
+    Seconds,
+    Text,
+    read,
 )
-from syncengine.sandbox.request_log import as_json
-from syncengine.sandbox.rules import RULES, Rule
-from syncengine.sandbox.world import SETTINGS, Draft, Json, SandboxSettings
+from syncengine.sandbox.faults import HttpReply, faults_from
+from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.interface import body_of, parse_body, response
+from syncengine.sandbox.rules import RULES, delete_type
+from syncengine.sandbox.store import TEAM, Store
 
 
 class ControlRequest(NamedTuple):
@@ -46,7 +46,7 @@ Handler = Callable[[Sandbox, ControlRequest], RuleAnswer]
 
 
 def _state(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    return RuleAnswer(200, snapshot.state(sandbox.world))
+    return RuleAnswer(200, state.everything(sandbox.store))
 
 
 def _requests(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
@@ -58,90 +58,98 @@ def _requests(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
 
 def _reset(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.reset()
-    return RuleAnswer(200, {})
+    return DONE
 
 
 def _add_faults(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
     sandbox.faults.add(faults_from(request.body))
-    return RuleAnswer(200, {})
+    return DONE
 
 
 def _clear_faults(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.faults.clear()
-    return RuleAnswer(200, {})
+    return DONE
 
 
 def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    return RuleAnswer(200, {"late": list(map(as_json, sandbox.late.pending()))})
+    return RuleAnswer(200, {"late": [entry.as_json() for entry in sandbox.late.pending()]})
+
+
+class _Chosen(Body):
+    seq: Count = None
 
 
 def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
     """Execute the late call of request `seq`, or all waiting calls in order of arrival when `seq` is not given."""
-    chosen = read_fields(request.body, {"seq": COUNT}).get("seq")
+    chosen = read(_Chosen, request.body).seq
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:
         raise ApiError(404, f"there is no waiting call with seq {chosen}")
-    return RuleAnswer(200, {"executed": [as_json(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
+    executed = [entry.as_json() for number in numbers if (entry := sandbox.late.execute(number))]
+    return RuleAnswer(200, {"executed": executed})
 
 
 def _drop_late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.late.clear()
-    return RuleAnswer(200, {})
+    return DONE
 
 
-_SETTINGS = {
-    "teamName": TEXT,
-    "tagLimit": COUNT,
-    "batchLimit": COUNT,
-    "statusForItemErrors": FieldType("200 or 400", lambda value: value in (200, 400)),
-    "holdSeconds": FieldType("a number of seconds, at most 60", lambda value: is_number(value) and value <= 60),
-    "reofferSeconds": SECONDS,
-    "retrySeconds": SECONDS,
-    "webhookTimeoutSeconds": SECONDS,
-    "webhookCalls": COUNT,
-    "connectorConfiguration": OBJECT,
-}
+class _Settings(KnownBody):
+    team_name: Text = None
+    tag_limit: Count = None
+    batch_limit: Count = None
+    status_for_item_errors: Annotated[Literal[200, 400] | None, Field(description="200 or 400")] = None
+    hold_seconds: Annotated[float | None, Field(ge=0, le=60, description="a number of seconds, at most 60")] = None
+    reoffer_seconds: Seconds = None
+    retry_seconds: Seconds = None
+    webhook_timeout_seconds: Seconds = None
+    webhook_calls: Count = None
+    connector_configuration: Object = None
 
 
-def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
+def _choose(store: Store, request: RuleRequest) -> RuleAnswer:
     """Change the settings that the body names. `tagLimit: null` removes the limit."""
-    values = read_known(request.body, _SETTINGS, nullable="tagLimit")
-    chosen = replace(draft.chosen, **attributes(values, SandboxSettings))
-    draft.settings.put(SETTINGS, chosen)
-    return RuleAnswer(200, snapshot.settings(chosen))
+    chosen = read(_Settings, request.body)
+    limit = {"tagLimit": chosen.tag_limit} if "tag_limit" in chosen.model_fields_set else {}
+    store.put(TEAM, "settings", {**store.settings, **chosen.given(), **limit})
+    return RuleAnswer(200, store.settings)
+
+
+class _Deletion(Body):
+    kind: Name
+    name: Text = None
+    tag: Text = None
 
 
 _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
     "tag": (RULES["deleteTag"], {"name": "name"}),
     "category": (RULES["deleteTagCategory"], {"name": "externalId"}),
-    "activity-type": (activity_types.delete, {"name": "code"}),
+    "activity-type": (delete_type, {"name": "code"}),
     "keyword": (RULES["deleteKeyword"], {"tag": "tagName", "name": "keyword"}),
 }
 """The rule that deletes each kind of resource, and the field of the rule's body for each field of the request."""
 
 
 def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    values = read_fields(request.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
-    kind = required(values, "kind")
-    if kind not in _DELETIONS:
+    deletion = read(_Deletion, request.body)
+    if deletion.kind not in _DELETIONS:
         raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
-    rule, names = _DELETIONS[kind]
-    return sandbox.do(rule, {theirs: required(values, ours) for ours, theirs in names.items()})
+    rule, names = _DELETIONS[deletion.kind]
+    given = deletion.given()
+    if missing := [name for name in names if not given.get(name, "").strip()]:
+        raise ApiError(400, f"{missing[0]} is missing")
+    return sandbox.do(rule, {theirs: given[ours] for ours, theirs in names.items()})
 
 
 def _by_rule(rule: Rule) -> Handler:
     """Return a handler that applies `rule` as another connector or a person would: not logged and without faults."""
 
     def handler(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-        return sandbox.do(rule, _object(request.body))
+        if not isinstance(request.body, dict):
+            raise ApiError(400, "the body must be an object")
+        return sandbox.do(rule, request.body)
 
     return handler
-
-
-def _object(body: Any) -> Json:
-    if not isinstance(body, dict):
-        raise ApiError(400, "the body must be an object")
-    return body
 
 
 CONTROLS: dict[tuple[str, str], Handler] = {
@@ -175,4 +183,36 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
         control_request = ControlRequest(parse_body(await body_of(request)), request.query_params)
         return response(HttpReply(*handler(sandbox, control_request)))
 
-    return endpoint(answer, lambda error: response(HttpReply(*error.answer())))
+    return local(answer, lambda error: response(HttpReply(error.status, error.body)))
+
+
+def local(
+    answer: Callable[[Request], Awaitable[Response]], refusal: Callable[[ApiError], Response]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint for this machine and the sandbox's own pages. `refusal` turns an `ApiError` into a response.
+
+    The `Origin` header reveals another site's page. After DNS rebinding, the site's name in the requested URL does.
+    """
+
+    async def answered(request: Request) -> Response:
+        try:
+            if request.client is None or not _is_here(request.client.host):
+                raise ApiError(403, "the console and the control API accept requests from this machine only")
+            origin = request.headers.get("origin")
+            is_foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+            if is_foreign or not _is_here(request.url.hostname or ""):
+                raise ApiError(403, "the console and the control API accept no requests from pages of other sites")
+            return await answer(request)
+        except ApiError as error:
+            return refusal(error)
+        except ClientDisconnect:
+            return Response()
+
+    return answered
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

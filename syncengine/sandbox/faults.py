@@ -1,27 +1,16 @@
-"""Faults that a test asks for: which requests they hit, and how a hit request is answered. No I/O."""
+"""Faults that a test asks for: which requests they hit, how a hit request is answered, and calls executed late."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from syncengine.sandbox.request import (
-    COUNT,
-    FLAG,
-    OBJECT,
-    SECONDS,
-    TEXT,
-    TEXT_MAP,
-    ApiError,
-    FieldType,
-    RuleAnswer,
-    attributes,
-    read_fields,
-    read_known,
-    required,
-)
-from syncengine.sandbox.world import Json
+from pydantic import AfterValidator, Field
+
+from syncengine.sandbox.bodies import ApiError, Count, Flag, KnownBody, RuleAnswer, Seconds, TextMap, read
+from syncengine.sandbox.request_log import Lateness, LoggedRequest
+from syncengine.sandbox.store import Json
 from syncengine.service.operations import OPERATIONS
 
 ANY_OPERATION = "*"
@@ -30,20 +19,27 @@ ANY_OPERATION = "*"
 WEBHOOK_CALL = "webhookCall"
 """The operation of a fault that hits the sandbox's own calls of the registered webhook."""
 
+HOLD: Final = "hold"
 
-CUT, HOLD = "cut", "hold"
+
+def _hittable(operation: str) -> str:
+    if operation not in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}:
+        raise ValueError(operation)
+    return operation
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+_Status = Annotated[int, Field(ge=200, le=599)]
+
+
+class Late(KnownBody):
     """The late execution of a call, which has no effect until then.
 
     `seconds` is the delay, or `None` to wait for the control API. `answer` is a status to answer at once, `cut` to cut
     the connection at once, or `hold` to keep the client waiting until the call is executed and answered.
     """
 
-    seconds: float | None = None
-    answer: int | str = HOLD
+    seconds: Seconds = None
+    answer: Annotated[_Status | Literal["cut", "hold"], Field(description="a status, cut or hold")] = HOLD
 
     @property
     def status(self) -> int | None:
@@ -51,43 +47,38 @@ class Late:
         return self.answer if isinstance(self.answer, int) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """The way an answer is sent. `size` is the number of bytes to pad its body to, before compression.
-
-    `drip` is the pause in seconds between two bytes of the body, and with `drip_head` of the head as well.
-    """
-
-    size: int = 0
-    gzip: bool = False
-    drip: float | None = None
-    drip_head: bool = False
+class ItemError(KnownBody):
+    index: Annotated[int, Field(ge=0, description="a non-negative integer")]
+    error_description: Annotated[str, Field(description="a string")] = "injected"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(KnownBody):
     """A fault that hits requests to `operation`.
 
     It spares the first `after` requests and hits the next `times`, or all when `times` is `None`. `status` and `body`
     replace the answer, and the request changes nothing unless `apply` is set. `drop` cuts the connection before or
     after the request is processed. `item_errors` makes items fail while the others are applied. `delay` is the number
     of seconds between the change and its answer. `late` executes the request later, with `body` and `headers` in the
-    immediate answer. `transfer` is the way in which any answer is sent.
+    immediate answer.
     """
 
-    operation: str
-    times: int | None = 1
-    after: int = 0
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-    delay: float = 0
-    drop: str | None = None
-    apply: bool = False
-    item_errors: Mapping[int, str] = field(default_factory=dict)
-    expire_session: bool = False
-    late: Late | None = None
-    transfer: Transfer = Transfer()
+    operation: Annotated[str, AfterValidator(_hittable), Field(description="the id of an operation or *")]
+    times: Count = 1
+    after: Annotated[int, Field(ge=0, description="a non-negative integer")] = 0
+    status: Annotated[_Status | None, Field(description="a status from 200 to 599")] = None
+    headers: TextMap = None
+    body: Annotated[str | Json | list[Any] | None, Field(description="text, an object or an array")] = None
+    delay: Annotated[float, Field(ge=0, le=10**9, description="a number of seconds")] = 0
+    drop: Annotated[Literal["before", "after"] | None, Field(description="before or after")] = None
+    apply: Flag = None
+    item_errors: Annotated[list[ItemError] | None, Field(description="an array of {index, errorDescription}")] = None
+    expire_session: Flag = None
+    late: Annotated[Late | None, Field(description="an object")] = None
+
+    @property
+    def failing(self) -> dict[int, str]:
+        """The errors of items that fail, by their index."""
+        return {each.index: each.error_description for each in self.item_errors or ()}
 
     @property
     def answers(self) -> bool:
@@ -96,7 +87,7 @@ class Fault:
 
     @property
     def processes(self) -> bool:
-        return self.drop == "after" or (self.drop is None and (self.apply or not self.answers))
+        return self.drop == "after" or (self.drop is None and (bool(self.apply) or not self.answers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +98,24 @@ class HttpReply:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0
-    transfer: Transfer = Transfer()
 
 
 def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], RuleAnswer]) -> HttpReply:
     """Return the reply to a request that `fault` hits. `handle` processes the request, given the items to fail."""
-    answer = handle(fault.item_errors) if fault.processes else RuleAnswer(0, None)
+    answer = handle(fault.failing) if fault.processes else RuleAnswer(0, None)
     if fault.drop:
         return HttpReply(None, delay=fault.delay)
     if fault.answers:
-        return HttpReply(fault.status or 200, fault.body, fault.headers, fault.delay, fault.transfer)
+        return HttpReply(fault.status or 200, fault.body, fault.headers or {}, fault.delay)
     status = fault.status if fault.status and answer.status < 400 else answer.status
-    return HttpReply(status, answer.body, fault.headers, fault.delay, fault.transfer)
+    return HttpReply(status, answer.body, fault.headers or {}, fault.delay)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    fault: Fault
+    requests: int = 0
+    uses: int = 0
 
 
 class Faults:
@@ -128,61 +125,26 @@ class Faults:
         self._waiting: list[_Waiting] = []
 
     def add(self, faults: list[Fault]) -> None:
-        self._waiting += [_Waiting(fault) for fault in faults]
+        self._waiting += map(_Waiting, faults)
 
     def clear(self) -> None:
         self._waiting.clear()
 
     def take(self, operation: str) -> Fault | None:
         """Return the fault that hits a request to `operation`, or `None`. Every matching fault counts the request."""
-        met = [waiting for waiting in self._waiting if waiting.meets(operation)]
-        due = next((waiting for waiting in met if waiting.is_due()), None)
+        names = {operation} if operation == WEBHOOK_CALL else {operation, ANY_OPERATION}
+        due = None
+        for each in self._waiting:
+            if each.fault.operation in names:
+                each.requests += 1
+                is_left = each.fault.times is None or each.uses < each.fault.times
+                due = each if due is None and is_left and each.requests > each.fault.after else due
         if due is None:
             return None
         due.uses += 1
         return due.fault
 
 
-@dataclass(slots=True)
-class _Waiting:
-    fault: Fault
-    requests: int = 0
-    uses: int = 0
-
-    def meets(self, operation: str) -> bool:
-        meets = self.fault.operation == operation
-        meets |= self.fault.operation == ANY_OPERATION and operation != WEBHOOK_CALL
-        self.requests += meets
-        return meets
-
-    def is_due(self) -> bool:
-        return self.requests > self.fault.after and (self.fault.times is None or self.uses < self.fault.times)
-
-
-_STATUS = FieldType("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599)
-_LATE = {
-    "seconds": SECONDS,
-    "answer": FieldType("a status, cut or hold", lambda value: value in (CUT, HOLD) or _STATUS.fits(value)),
-}
-_TRANSFER = {"size": COUNT, "gzip": FLAG, "drip": SECONDS, "dripHead": FLAG}
-_SHAPES = {
-    **_TRANSFER,
-    "operation": FieldType(
-        "the id of an operation or *", lambda value: value in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}
-    ),
-    "times": COUNT,
-    "after": COUNT,
-    "status": _STATUS,
-    "headers": TEXT_MAP,
-    "body": FieldType("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
-    "delay": SECONDS,
-    "drop": FieldType("before or after", lambda value: value in ("before", "after")),
-    "apply": FLAG,
-    "itemErrors": FieldType("an array of {index, errorDescription}", lambda value: isinstance(value, list)),
-    "expireSession": FLAG,
-    "late": OBJECT,
-}
-_ITEM_ERROR = {"index": COUNT, "errorDescription": TEXT}
 _WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
 _WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
 
@@ -191,29 +153,57 @@ def faults_from(body: Any) -> list[Fault]:
     """Read faults from JSON. Raise `ApiError` for an invalid fault, since a fault that never happens tests nothing."""
     if not isinstance(body, list):
         raise ApiError(400, "the body must be an array of faults")
-    return [_fault(item) for item in body]
-
-
-def _fault(item: Any) -> Fault:
-    values = read_known(item, _SHAPES, nullable="times")
-    operation = required(values, "operation")
-    if "itemErrors" in values:
-        if operation not in _WITH_ITEM_ERRORS:
+    faults = [read(Fault, item) for item in body]
+    for fault in faults:
+        given = fault.model_fields_set
+        if fault.item_errors is not None and fault.operation not in _WITH_ITEM_ERRORS:
             raise ApiError(400, f"only {' and '.join(_WITH_ITEM_ERRORS)} can have itemErrors")
-        values["itemErrors"] = dict(map(_item_error, values["itemErrors"]))
-    if "late" in values:
-        values["late"] = _late(values)
-    return Fault(transfer=Transfer(**attributes(values, Transfer)), **attributes(values, Fault))
+        if fault.late and fault.operation == WEBHOOK_CALL:
+            raise ApiError(400, f"{WEBHOOK_CALL} cannot be late, since the sandbox itself makes this call")
+        if fault.late and (others := sorted(str(Fault.model_fields[name].alias) for name in given - _WITH_LATE)):
+            raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
+    return faults
 
 
-def _late(values: Json) -> Late:
-    if values["operation"] == WEBHOOK_CALL:
-        raise ApiError(400, f"{WEBHOOK_CALL} cannot be late, since the sandbox itself makes this call")
-    if others := sorted(values.keys() - _WITH_LATE):
-        raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
-    return Late(**read_known(values["late"], _LATE, nullable="seconds"))
+class LateCall(NamedTuple):
+    """A call to execute late. `tell` passes the answer to a client that still waits, or `None` for a dropped call."""
+
+    entry: LoggedRequest
+    execute: Callable[[], RuleAnswer]
+    tell: Callable[[RuleAnswer | None], None]
 
 
-def _item_error(item: Any) -> tuple[int, str]:
-    values = read_fields(item, _ITEM_ERROR)
-    return required(values, "index"), values.get("errorDescription", "injected")
+class LateCalls:
+    """The waiting calls by the number of their request, in order of arrival. `now` returns milliseconds.
+
+    A call acts on the data at the time of its execution, after all requests that came in between.
+    """
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._calls: dict[int, LateCall] = {}
+
+    def hold(self, call: LateCall, seconds: float | None) -> None:
+        """Keep a call that is due after `seconds`, or that is executed only on request when `seconds` is `None`."""
+        call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
+        self._calls[call.entry.seq] = call
+
+    def pending(self) -> Iterator[LoggedRequest]:
+        return (call.entry for call in self._calls.values())
+
+    def execute(self, number: int) -> LoggedRequest | None:
+        """Execute the call of request `number` now and return its log entry, or `None` when it is not waiting."""
+        call = self._calls.pop(number, None)
+        if call is None:
+            return None
+        answer = call.execute()
+        call.entry.late = Lateness(None, self._now(), answer.status)
+        call.tell(answer)
+        return call.entry
+
+    def clear(self) -> None:
+        """Drop the waiting calls. They are never executed, and clients that are held get no answer."""
+        while self._calls:
+            call = self._calls.pop(next(iter(self._calls)))
+            call.entry.late = None
+            call.tell(None)

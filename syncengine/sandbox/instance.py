@@ -1,4 +1,4 @@
-"""One sandbox: its data and their storage, active faults, late calls and the log of requests."""
+"""One sandbox: its data, active faults, late calls and the log of requests."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
 from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 
-from syncengine.sandbox import activity_types
-from syncengine.sandbox.faults import Faults
-from syncengine.sandbox.late_calls import LateCalls
-from syncengine.sandbox.request import RuleAnswer, RuleRequest
+from syncengine.sandbox.bodies import Rule, RuleAnswer, RuleRequest
+from syncengine.sandbox.faults import Faults, LateCalls
 from syncengine.sandbox.request_log import RequestLog
-from syncengine.sandbox.rules import Rule, decide
-from syncengine.sandbox.storage import Storage
-from syncengine.sandbox.world import Draft, Json, World
+from syncengine.sandbox.rules import decide
+from syncengine.sandbox.store import Json, Store
 
-_NONE: Mapping[int, str] = MappingProxyType({})
-_NO_QUERY: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[Any, str] = MappingProxyType({})
 
 
 class Sandbox:
@@ -31,10 +28,9 @@ class Sandbox:
         clock: Callable[[], int] = lambda: int(time() * 1000),
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
-        self._storage = Storage(data)
+        self.store = Store(data)
         self._clock, self._new_id = clock, new_id
         self._last = 0
-        self.world = self._storage.load()
         self.faults = Faults()
         self.log = RequestLog()
         self.late = LateCalls(self.now)
@@ -45,35 +41,24 @@ class Sandbox:
         return max(self._clock(), self._last)
 
     def do(
-        self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
+        self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NONE
     ) -> RuleAnswer:
         """Apply a rule, store its changes and return its answer."""
         # Each request has an instant of its own: uploads before and after the start of a session can be told apart.
         self._last = max(self._clock(), self._last + 1)
-        answer, changes = decide(self.world, rule, RuleRequest(body, self._last, self._new_id, failing, query))
-        self._storage.write(changes)
-        self.world.apply(changes)
-        if changes:
+        before = self.store.changes
+        answer = decide(self.store, rule, RuleRequest(body, self._last, self._new_id, failing, query))
+        if answer.status < 400 and self.store.changes != before:
             self.on_change()
         return answer
-
-    def expire(self, session_id: str | None) -> None:
-        """Expire a sync session, or every open session when `session_id` is `None`, as the service does in time."""
-
-        def rule(draft: Draft, _request: RuleRequest) -> RuleAnswer:
-            activity_types.expire(draft, session_id)
-            return RuleAnswer(200, {})
-
-        self.do(rule, {})
 
     def reset(self) -> None:
         """Reset the sandbox: no data, default settings, no faults, no late calls and an empty log."""
         self.late.clear()
-        self._storage.clear()
-        self.world = World()
+        self.store.clear()
         self.faults.clear()
         self.log.clear()
         self.on_change()
 
     def close(self) -> None:
-        self._storage.close()
+        self.store.close()

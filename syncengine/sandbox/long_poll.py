@@ -7,11 +7,9 @@ from typing import Any
 
 from starlette.types import Receive
 
+from syncengine.sandbox.bodies import RuleAnswer
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.mechanisms import FETCH
-from syncengine.sandbox.posted_time import next_due
-from syncengine.sandbox.request import RuleAnswer
-from syncengine.sandbox.world import CONNECTION
+from syncengine.sandbox.posted_time import FETCH, first_due
 
 
 class Bell:
@@ -34,7 +32,7 @@ class Bell:
 
 def seconds_until_due(sandbox: Sandbox) -> float | None:
     """Return the seconds until a group is due, or `None` when no group will be due unless the data change."""
-    due = next_due(sandbox.world)
+    due = first_due(sandbox.store)
     return None if due is None else max(0.0, (due - sandbox.now()) / 1000)
 
 
@@ -46,7 +44,16 @@ class Hold:
 
     async def until_posted_time(self, receive: Receive, seconds: float) -> bool:
         """Wait up to `seconds` for posted time. Return whether the client is still connected and may get groups."""
-        return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
+
+        async def posted_time() -> None:
+            """Return when a group is due, or when no fetch client is registered any more."""
+            while self._sandbox.store.connection["mechanism"] == FETCH:
+                until = seconds_until_due(self._sandbox)
+                if until == 0:
+                    return
+                await self._bell.wait(until)
+
+        return await self._until(asyncio.ensure_future(posted_time()), receive, seconds)
 
     async def until_answered(self, answers: asyncio.Queue[RuleAnswer | None], receive: Receive) -> RuleAnswer | None:
         """Return a late call's answer, or `None` when the client leaves, the sandbox stops or the call is dropped."""
@@ -63,14 +70,6 @@ class Hold:
         finally:
             for task in tasks:
                 task.cancel()
-
-    async def _posted_time(self) -> None:
-        """Return when a group is due, or when no fetch client is registered any more."""
-        while self._sandbox.world.connection[CONNECTION].mechanism == FETCH:
-            seconds = seconds_until_due(self._sandbox)
-            if seconds == 0:
-                return
-            await self._bell.wait(seconds)
 
 
 async def disconnected(receive: Receive) -> None:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from unicodedata import normalize
 
-from syncengine.sandbox import connector
-from syncengine.sandbox.request import (
-    ARRAY,
-    FLAG,
-    INTEGER,
-    OBJECT,
-    TEXT,
+from pydantic import Field
+
+from syncengine.sandbox.bodies import (
+    DONE,
     ApiError,
-    FieldType,
+    Array,
+    Body,
+    Flag,
+    Int64,
+    Name,
+    Object,
     RuleAnswer,
     RuleRequest,
-    read_fields,
-    required,
+    Text,
+    read,
 )
-from syncengine.sandbox.world import Draft, Json, PostedTime, Tag
+from syncengine.sandbox.rules import health_message
+from syncengine.sandbox.store import POSTED_TIME, TAGS, TYPES, Json, Store
 
 USER: Json = {
     "userId": "user-1",
@@ -33,22 +36,28 @@ USER: Json = {
 }
 """The user who posts by default."""
 
-_SHAPES = {
-    "groupId": TEXT,
-    "tag": TEXT,
-    "tags": ARRAY,
-    "matchKeywords": FLAG,
-    "timeRows": ARRAY,
-    "totalDurationSecs": INTEGER,
-    "tzOffsetMins": FieldType("from -1439 to 1439", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
-    "submissionTime": INTEGER,
-    "user": OBJECT,
-    "activityType": FieldType("a code or an object", lambda value: isinstance(value, (str, dict))),
-}
-"""The fields of a partial group that the sandbox interprets. All other fields are sent as posted.
 
-A group without a tag gets all tags whose keywords occur in its rows, unless `matchKeywords` is false.
-"""
+class _PartialGroup(Body):
+    """The fields of a partial group that the sandbox interprets. All other fields are sent as posted.
+
+    A group without a tag gets all tags whose keywords occur in its rows, unless `match_keywords` is false.
+    """
+
+    group_id: Text = None
+    tag: Text = None
+    tags: Array = None
+    match_keywords: Flag = None
+    time_rows: Array = None
+    total_duration_secs: Annotated[int | None, Field(description="an integer")] = None
+    tz_offset_mins: Annotated[int | None, Field(gt=-1440, lt=1440, description="from -1439 to 1439")] = None
+    submission_time: Int64 = None
+    user: Object = None
+    activity_type: Annotated[str | Json | None, Field(description="a code or an object")] = None
+
+
+class _GroupId(Body):
+    group_id: Name
+
 
 LONG_AGO = 10**9
 """The most seconds before now at which a row starts. Rows of tests may be longer than the calendar reaches back."""
@@ -57,7 +66,7 @@ DURATION = 3600
 """The duration of a row that is posted without one, in seconds."""
 
 
-def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
+def post(store: Store, request: RuleRequest) -> RuleAnswer:
     """Post a group, or several as `groups`, which share a submission time as if posted in one operation.
 
     A group that exists is posted again, which offers it to the connector anew, whatever its status.
@@ -65,58 +74,50 @@ def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
     groups = request.body.get("groups", [request.body])
     if not isinstance(groups, list):
         raise ApiError(400, "groups must be an array")
-    first = 1 + max((posted.number for posted in draft.world.posted_time.values()), default=0)
-    posted = [_posted(draft, item, number, request) for number, item in enumerate(groups, first)]
-    return RuleAnswer(
-        200,
-        {
-            "groups": [{"groupId": each.id, "recorded": each.recorded} for each in posted],
-            "healthMessage": connector.message(draft.connection.health),
-        },
-    )
+    connection = store.connection
+    recorded = connection["mechanism"] is not None
+    posted = []
+    for item in groups:
+        group = composed(store, item, request)
+        before = store.get(POSTED_TIME, group["groupId"]) or {"offers": [], "told": []}
+        _put(store, {**before, "group": group, "recorded": recorded}, request.now if recorded else None)
+        posted.append({"groupId": group["groupId"], "recorded": recorded})
+    return RuleAnswer(200, {"groups": posted, "healthMessage": health_message(connection)})
 
 
-def offer(draft: Draft, request: RuleRequest) -> RuleAnswer:
+def offer(store: Store, request: RuleRequest) -> RuleAnswer:
     """Offer a group now: before it is due, a second time, or although it was posted before a connector registered."""
-    id_ = required(read_fields(request.body, {"groupId": TEXT}), "groupId")
-    posted = draft.posted_time.get(id_)
+    id_ = read(_GroupId, request.body).group_id
+    posted = store.get(POSTED_TIME, id_)
     if posted is None:
         raise ApiError(404, f"there is no time group {id_}")
-    draft.posted_time.put(id_, _anew(posted, request.now))
-    return RuleAnswer(200, {})
+    _put(store, {**posted, "recorded": True}, request.now)
+    return DONE
 
 
-def _anew(posted: PostedTime, now: int) -> PostedTime:
-    return PostedTime(posted.id, posted.number, posted.group, True, due=now, offers=posted.offers, told=posted.told)
+def _put(store: Store, posted: Json, due: int | None) -> None:
+    """Store a group as posted and not offered since."""
+    group = posted["group"]
+    anew = {
+        "groupId": group["groupId"],
+        "submitted": group["submissionTime"],
+        "state": "posted",
+        "due": due,
+        "calls": 0,
+    }
+    store.put(POSTED_TIME, group["groupId"], {**posted, **anew})
 
 
-def _posted(draft: Draft, item: Any, number: int, request: RuleRequest) -> PostedTime:
-    group = composed(draft, item, request)
-    before = draft.posted_time.get(group["groupId"])
-    recorded = draft.connection.mechanism is not None
-    posted = PostedTime(
-        group["groupId"],
-        before.number if before else number,
-        group,
-        recorded,
-        due=request.now if recorded else None,
-        offers=before.offers if before else (),
-        told=before.told if before else (),
-    )
-    draft.posted_time.put(posted.id, posted)
-    return posted
-
-
-def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
+def composed(store: Store, item: Any, request: RuleRequest) -> Json:
     """Return a whole group: missing fields are filled in, and null fields are left out.
 
     A null inside tags, rows and users stays, since the service sends null for an empty title (docs/service.md §2).
     """
-    values = read_fields(item, _SHAPES)
+    values = read(_PartialGroup, item).given()
     offset = values.get("tzOffsetMins", 0)
     rows = [_row(row, offset, request.now) for row in values.get("timeRows", [{"durationSecs": _total(values)}])]
     total = values.get("totalDurationSecs", sum(_seconds(row) for row in rows))
-    tags = [_tag(draft, tag) for tag in values.get("tags", [{"name": name} for name in _names(draft, values, rows)])]
+    tags = [_tag(store, tag) for tag in values.get("tags", [{"name": name} for name in _names(store, values, rows)])]
     filled = {
         "groupId": request.new_id(),
         "description": "",
@@ -133,7 +134,7 @@ def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
         **item,
         "tags": tags,
         "timeRows": rows,
-        "activityType": _activity_type(draft, values, tags),
+        "activityType": _activity_type(store, values, tags),
         "user": {**USER, **values.get("user", {})},
     }
     left_out = {name for name, value in item.items() if value is None} | _NOT_SENT
@@ -144,10 +145,10 @@ _NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
 """Fields that are not part of the posted content: the sandbox's own, and those set when the group is sent."""
 
 
-def _names(draft: Draft, values: Json, rows: list[Json]) -> list[str]:
+def _names(store: Store, values: Json, rows: list[Json]) -> list[str]:
     if values.get("tag"):
         return [values["tag"]]
-    return matching(draft.world.tags.values(), rows) if values.get("matchKeywords", True) else []
+    return matching(store.rows(TAGS), rows) if values.get("matchKeywords", True) else []
 
 
 def _total(values: Json) -> int:
@@ -179,41 +180,39 @@ def _seconds(row: Mapping[str, Any]) -> int:
     return seconds if isinstance(seconds, int) else 0
 
 
-def _tag(draft: Draft, item: Any) -> Json:
+def _tag(store: Store, item: Any) -> Json:
     """Return a posted tag with the stored path, description and external id added (docs/interface.md 2.1)."""
     if not isinstance(item, dict):
         raise ApiError(400, "tags must be an array of objects")
-    tag = draft.tags.get(str(item.get("name")))
-    fields = (
-        {name: tag.fields[name] for name in ("path", "description", "externalId") if name in tag.fields} if tag else {}
-    )
+    tag = store.get(TAGS, str(item.get("name")))
+    fields = {name: tag[name] for name in ("path", "description", "externalId") if name in tag} if tag else {}
     return {**fields, **item}
 
 
-def _activity_type(draft: Draft, values: Json, tags: list[Json]) -> Json | None:
+def _activity_type(store: Store, values: Json, tags: list[Json]) -> Json | None:
     """Return the chosen activity type, otherwise the default of the first tag (docs/interface.md 2.1)."""
     chosen = values.get("activityType")
     if chosen is None:
-        tag = draft.tags.get(str(tags[0].get("name"))) if tags else None
-        chosen = tag.fields.get("defaultActivityTypeCode") if tag else None
+        tag = store.get(TAGS, str(tags[0].get("name"))) if tags else None
+        chosen = tag.get("defaultActivityTypeCode") if tag else None
     if not isinstance(chosen, str):
         return chosen
-    activity_type = draft.activity_types.get(chosen)
-    return {"code": chosen, "label": activity_type.label} if activity_type else {"code": chosen}
+    activity_type = store.get(TYPES, chosen)
+    return {"code": chosen, "label": activity_type["label"]} if activity_type else {"code": chosen}
 
 
 def _instant(now: int) -> datetime:
     return datetime.fromtimestamp(now / 1000, UTC)
 
 
-def matching(tags: Iterable[Tag], rows: Iterable[Json]) -> list[str]:
+def matching(tags: Iterable[Json], rows: Iterable[Json]) -> list[str]:
     """Return the sorted names of tags with a keyword in a row's activity or description (docs/interface.md 2.1).
 
     Where the interface leaves matching open, more is matched rather than less: case is ignored, and a keyword may be
     part of a word, as the lints of manifests assume.
     """
     texts = [_folded(row[name]) for row in rows for name in ("activity", "description") if isinstance(row[name], str)]
-    return sorted(tag.name for tag in tags if any(_is_in(word, texts) for word in tag.keywords))
+    return sorted(tag["name"] for tag in tags if any(_is_in(word, texts) for word in tag["keywords"]))
 
 
 def _is_in(keyword: str, texts: list[str]) -> bool:

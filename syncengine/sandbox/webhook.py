@@ -1,55 +1,70 @@
-"""The service's rules for webhook calls: the next call, and the meaning of its answer (docs/service.md §2). Pure."""
+"""Call the registered webhook with each posted time group as it becomes due, a few at once."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
 
-from syncengine.sandbox.mechanisms import WEBHOOK
-from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, as_json, due, offered
-from syncengine.sandbox.request import RuleAnswer, RuleRequest
-from syncengine.sandbox.world import Draft, Json, SandboxSettings, StatusUpdate
+import httpx
 
-SHOWN_CHARACTERS = 500
-"""The maximum number of characters of a webhook's answer that are shown to the user."""
+from syncengine.sandbox.faults import WEBHOOK_CALL, Fault
+from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.long_poll import Bell, seconds_until_due
+from syncengine.sandbox.posted_time import WEBHOOK, answered, next_call
+from syncengine.sandbox.store import Json
+from syncengine.service.causes import Unfinished, cause_of
+from syncengine.service.exchange import HEADERS, exchange
 
+AT_ONCE = 4
+"""The maximum number of webhook calls at the same time."""
 
-def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Return the URL, the payload and the offer of the next webhook call, or a null body when no call is due.
+LARGEST = 1024 * 1024
+"""The maximum number of bytes of a webhook's answer, whose text is shown to a user."""
 
-    The group counts as offered for longer than a call may last, so that a sandbox that dies during the call repeats it.
-    """
-    connection, chosen = draft.connection, draft.chosen
-    posted = min(due(draft.world, request.now), key=lambda posted: (posted.due, posted.number), default=None)
-    if connection.mechanism != WEBHOOK or connection.key_is_lost or posted is None:
-        return RuleAnswer(200, None)
-    lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
-    called = replace(offered(posted, request.now, lease), calls=posted.calls + 1)
-    draft.posted_time.put(posted.id, called)
-    key: Json = {} if connection.caller_key is None else {"callerKey": connection.caller_key}
-    return RuleAnswer(
-        200, {"url": connection.callback_url, "payload": {**key, **as_json(posted)}, "offer": len(called.offers)}
-    )
+_NO_FAULT = Fault(operation=WEBHOOK_CALL)
 
 
-def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Record the outcome of a webhook call; a null `status` means no answer. Ignore a group posted again meanwhile.
+class WebhookCaller:
+    def __init__(self, sandbox: Sandbox, bell: Bell) -> None:
+        self._sandbox, self._bell = sandbox, bell
 
-    It may have been offered again meanwhile, too: the answer counts if no offer came after the one that it is for.
-    """
-    id_, status, text = request.body["groupId"], request.body["status"], request.body["text"]
-    posted = draft.posted_time.get(id_)
-    if posted is not None and posted.state == "offered" and len(posted.offers) == request.body["offer"]:
-        update = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
-        draft.posted_time.put(id_, acknowledged(posted, replace(update, at=request.now, http=status), draft.chosen))
-    return RuleAnswer(200, {})
+    async def run(self) -> None:
+        """Call the registered webhook until cancelled."""
+        while self._sandbox.store.connection["mechanism"] != WEBHOOK:
+            await self._bell.wait(None)
+        # Created only now: a client loads certificates, which most sandboxes never need.
+        # The receiver is the developer's own, so proxies in the environment are ignored.
+        async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
+            await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
 
+    async def _call_in_turn(self, http: httpx.AsyncClient) -> None:
+        while True:
+            call = self._sandbox.do(next_call, {}).body
+            if call is None:
+                store = self._sandbox.store
+                calls = store.connection["mechanism"] == WEBHOOK and not store.key_is_lost
+                await self._bell.wait(seconds_until_due(self._sandbox) if calls else None)
+                continue
+            status, text = await self._called(http, call)
+            record = {"groupId": call["payload"]["groupId"], "offer": call["offer"], "status": status, "text": text}
+            self._sandbox.do(answered, record)
 
-def _meaning(status: int | None, text: str, calls: int, chosen: SandboxSettings) -> StatusUpdate:
-    """Return the status update for an answer: 2xx is success, 4xx except 408 a failure, anything else a retry."""
-    if status is not None and 200 <= status < 300:
-        return StatusUpdate(0, SUCCESS)
-    if status is not None and 400 <= status < 500 and status != 408:
-        return StatusUpdate(0, FAILURE, text)
-    if calls >= chosen.webhook_calls:
-        return StatusUpdate(0, FAILURE, f"gave up after call {calls}: {text}")
-    return StatusUpdate(0, RETRIABLE_FAILURE, text)
+    async def _called(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
+        """Make a call and return the status and text of its answer or fault. The status is `None` without an answer."""
+        fault = self._sandbox.faults.take(WEBHOOK_CALL) or _NO_FAULT
+        await asyncio.sleep(fault.delay)
+        answer = await self._sent(http, call) if fault.processes else (None, "the call was dropped")
+        if fault.drop:
+            return None, "the call was dropped"
+        return (fault.status or 200, "") if fault.answers else answer
+
+    async def _sent(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
+        seconds = self._sandbox.store.settings["webhookTimeoutSeconds"]
+        try:
+            request = http.build_request("POST", call["url"], json=call["payload"], timeout=seconds)
+            reply = await exchange(http, request, seconds=seconds, most=LARGEST)
+        except (httpx.TimeoutException, Unfinished):
+            return None, f"no answer within {seconds:g} s"
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return None, f"no answer: {cause_of(error)}"
+        kind = {"content-type": reply.headers.get("content-type", "")}
+        return reply.status, httpx.Response(reply.status, headers=kind, content=reply.content or b"").text

@@ -48,15 +48,15 @@ from syncengine.plan.uses import approved_of
 from syncengine.project.quarantine import DAY
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
-from syncengine.sandbox import activity_types
-from syncengine.sandbox.request import RuleRequest
-from syncengine.sandbox.rules import RULES, decide
-from syncengine.sandbox.world import Draft, World
+from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
+from syncengine.sandbox.rules import RULES, decide, expire
+from syncengine.sandbox.store import Store
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
 from syncengine.state.refusals import BY_HAND, QuarantineRecord
 from syncengine.state.store import State
+from tests.support.world import World, copy, world
 
 LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
 URL = "http://memory"
@@ -313,7 +313,8 @@ class House:
     """One team on the service, and the state of the project that keeps it."""
 
     def __init__(self, state: State, time: Time, numbers: int = 1) -> None:
-        self.world = World()
+        self.store = Store()
+        self._seen: tuple[int, World] | None = None
         self.state = state
         self.others = Others()
         self.violations: list[str] = []
@@ -333,7 +334,8 @@ class House:
     def twin(self, state: State, time: Time) -> House:
         """A house where all is as here, with a copy of this one's state."""
         twin = House(state, time, self._numbers + 10_000)
-        twin.world, twin.others = deepcopy(self.world), deepcopy(self.others)
+        copy(self.store, into=twin.store)
+        twin.others = deepcopy(self.others)
         twin.violations, twin.in_flight, twin.let_go = [*self.violations], [*self.in_flight], {*self.let_go}
         twin._plan, twin._manifest, twin.approvals = self._plan, self._manifest, deepcopy(self.approvals)
         return twin
@@ -355,12 +357,22 @@ class House:
         manifest: Manifest,
         failing: Mapping[int, str] | None = None,
     ) -> Answer:
-        asked = RuleRequest(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
-        answer, changes = decide(self.world, RULES[operation.id], asked)
+        before = self.world
+        answer = self._decided(operation.id, body, failing)
         if answer.status == 200 and operation in (DELETE_TAG_CATEGORY, COMPLETE_SYNC_SESSION):
-            self._watch(operation, changes, plan, manifest)
-        self.world.apply(changes)
+            self._watch(operation, before, plan, manifest)
         return Answer(answer.status, data=answer.body, text=str(answer.body))
+
+    def _decided(self, operation: str, body: Any, failing: Mapping[int, str] | None = None) -> RuleAnswer:
+        asked = RuleRequest(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
+        return decide(self.store, RULES[operation], asked)
+
+    @property
+    def world(self) -> World:
+        """What the service holds."""
+        if self._seen is None or self._seen[0] != self.store.changes:
+            self._seen = self.store.changes, world(self.store)
+        return self._seen[1]
 
     def send_off(self, operation: Operation, body: Any) -> None:
         """Have a call executed later, whatever becomes of its sender."""
@@ -403,20 +415,20 @@ class House:
         self.violations += [f"{operation.id} was sent for {key}, which is set aside" for key in named]
 
     def expire_sessions(self) -> None:
-        draft = Draft(self.world)
-        activity_types.expire(draft, None)
-        self.world.apply(draft.changes())
+        decide(self.store, expire, RuleRequest({}, next(self._times), str))
 
-    def _watch(self, operation: Operation, changes: Any, plan: Plan | None, manifest: Manifest) -> None:
+    def _watch(self, operation: Operation, before: World, plan: Plan | None, manifest: Manifest) -> None:
         """Nothing is deleted that the manifests did not ask for when the call was sent."""
         assert plan is not None
         if operation is DELETE_TAG_CATEGORY:
-            kind, lost = Kind.TAG, {name for name, row in changes.get("tags", {}).items() if row is None}
-            lost -= self.others.tags - {key.name for key in manifest.resources}
-            self.others.tags -= {name for name, row in changes.get("tags", {}).items() if row is None}
+            kind, gone = Kind.TAG, before.tags.keys() - self.world.tags.keys()
+            lost = gone - (self.others.tags - {key.name for key in manifest.resources})
+            self.others.tags -= gone
         else:
             kind = Kind.ACTIVITY_TYPE
-            lost = {code for code, row in changes.get("activity_types", {}).items() if row.deleted} - self.others.types
+            gone = {code for code, known in before.activity_types.items() if not known.deleted}
+            gone -= {code for code, known in self.world.activity_types.items() if not known.deleted}
+            lost = gone - self.others.types
             self.others.types.clear()
         waits = {key.name for key in plan.set_aside if key.kind is kind}
         self.violations += [f"{operation.id} took {kind} {name}, which is set aside" for name in lost & waits]
@@ -429,25 +441,24 @@ class House:
 
     def others_act(self, act: str, name: str) -> None:
         """Put a keyword on a tag, make a tag in a category, a category of that name, or an activity type."""
-        asked = RuleRequest({}, next(self._times), lambda: f"id-{next(self._ids)}")
         if act == "keyword" and name in self.world.tags and name not in self.others.tags:
             self.others.keywords[name].add(THEIR_KEYWORD)
             body = {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]}
-            self.world.apply(decide(self.world, RULES["addKeywords"], replace(asked, body=body))[1])
+            self._decided("addKeywords", body)
         elif act == "tag":
             self.others.tags.add(f"X-{name}")
             category = self.world.category_ids.get(name, "")
             body = {"name": f"X-{name}", "tagCategoryId": category}
-            self.world.apply(decide(self.world, RULES["upsertTag"], replace(asked, body=body))[1])
+            self._decided("upsertTag", body)
         elif act == "category":
             theirs = {"tagCategories": [{"externalId": name, "label": "Theirs"}]}
-            self.world.apply(decide(self.world, RULES["upsertTagCategories"], replace(asked, body=theirs))[1])
+            self._decided("upsertTagCategories", theirs)
         elif act == "type":
             self.others.types.add(THEIR_TYPE)
             upload = {
                 "activityTypes": [{"code": THEIR_TYPE, "label": "Theirs", "reenableIfArchived": True}],
             }
-            self.world.apply(decide(self.world, RULES[UPLOAD_ACTIVITY_TYPES.id], replace(asked, body=upload))[1])
+            self._decided(UPLOAD_ACTIVITY_TYPES.id, upload)
 
     # The project.
 

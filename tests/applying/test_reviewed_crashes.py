@@ -22,6 +22,7 @@ from syncengine.project.schema import Ownership
 from syncengine.render.json import plan_json
 from syncengine.render.reviewed import reviewed_in
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
+from syncengine.sandbox.store import CATEGORIES
 from tests.support.profiles import tried
 
 from .crash_model import House, Manifest, Trouble
@@ -82,7 +83,7 @@ def test_a_category_that_was_not_renamed_is_let_go_by_all_its_names() -> None:
     history = [step(renamed("C3", "C1")), step(renamed("C1", "C3"), Trouble(5, "dies after"))]
     with house() as home:
         before(home, history)
-        home.world.categories.clear()
+        home.store.drop(CATEGORIES, "")
         assert home.apply(renamed("C2", "C1")).status is RunStatus.COMPLETE
         assert home.planned(renamed("C2", "C1")).changes == ()
 

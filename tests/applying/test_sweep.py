@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from syncengine.plan.scope import Scope
+from syncengine.sandbox.store import SESSIONS
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support import loopback
+from tests.support.world import world
 
 from .bench import AT_ONCE, Bench, activity_type, tag
 from .picky import Picky, Refusal
@@ -283,11 +285,11 @@ def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Pick
     assert (ended.exit_code, ended.session) == (3, "cancelled")
     assert ended.not_applied()["activity-type/A3"] == "failed"
     assert "activity-type/A3 was rejected: too bad" in (ended.applied.report.session.reason or "")
-    assert all(session.state != "open" for session in picky.rules.world.sessions.values())
-    assert not picky.rules.world.activity_types["A900"].deleted
+    assert all(session["state"] != "open" for session in picky.rules.store.rows(SESSIONS))
+    assert not world(picky.rules.store).activity_types["A900"].deleted
     picky.refuses = lambda operation, body: None
     assert bench.apply().exit_code == 0
-    assert picky.rules.world.activity_types["A900"].deleted
+    assert world(picky.rules.store).activity_types["A900"].deleted
 
 
 def test_uploads_that_are_too_large_for_the_service_are_halved_and_completed(swept: Bench) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,10 +20,10 @@ from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
 from syncengine.plan.model import Plan
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
-from syncengine.sandbox.world import Tag, World
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
 from syncengine.state.undone import UndoneChange
 from tests.support.profiles import tried
+from tests.support.world import Tag, World
 
 from .crash_model import House, Manifest, Trouble
 from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, _end, _possible, house, manifests, renames
@@ -44,7 +43,7 @@ class Moment(NamedTuple):
 
     @classmethod
     def of(cls, home: House) -> Moment:
-        return cls(deepcopy(home.world), {row.key: row for row in home.state.rows()})
+        return cls(home.world, {row.key: row for row in home.state.rows()})
 
 
 def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[str, set[str]]) -> Iterator[str]:

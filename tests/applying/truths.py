@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
-from syncengine.sandbox.world import Tag, World
+from tests.support.world import Tag, World
 
 from .crash_model import THEIR_TYPE, House, Manifest
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from syncengine.sandbox.instance import Sandbox as Rules
+from syncengine.sandbox.store import CATEGORIES, TAGS, TYPES
 from tests.applying.picky import Picky, Refusal, picky
 
 WORDS = "the code is reserved"
@@ -57,13 +58,13 @@ class Refusing:
         return self._service.rules
 
     def tags(self) -> set[str]:
-        return set(self._service.rules.world.tags)
+        return set(self._service.rules.store.keys(TAGS))
 
     def categories(self) -> set[str]:
-        return set(self._service.rules.world.category_ids)
+        return {row["externalId"] for row in self._service.rules.store.rows(CATEGORIES)}
 
     def types(self) -> set[str]:
-        return {code for code, row in self._service.rules.world.activity_types.items() if not row.deleted}
+        return {row["code"] for row in self._service.rules.store.rows(TYPES) if not row["deleted"]}
 
 
 @contextmanager

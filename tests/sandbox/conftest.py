@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.sandbox import posting, snapshot
+from syncengine.sandbox import posting, state
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
@@ -67,7 +67,7 @@ class Asking:
         return answer
 
     def state(self) -> dict[str, Any]:
-        return snapshot.state(self.sandbox.world)
+        return state.everything(self.sandbox.store)
 
     def tag(self, name: str) -> dict[str, Any]:
         return next(tag for tag in self.state()["tags"] if tag["name"] == name)

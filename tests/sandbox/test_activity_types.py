@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from syncengine.sandbox.rules import expire
+
 from .conftest import Asking
 
 
@@ -181,10 +183,10 @@ def test_an_unknown_session_is_refused(service: Asking, operation: str, session:
 def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
     """docs/service.md §2: the lifetime of a session is unknown; one or all can be made to end."""
     first, second, third = start(service), start(service), start(service)
-    service.sandbox.expire(first)
+    service.sandbox.do(expire, {"syncSessionId": first})
     assert service.ask("completeSyncSession", syncSessionId=first)[0] == 404
     service.told("cancelSyncSession", syncSessionId=second)
-    service.sandbox.expire(None)
+    service.sandbox.do(expire, {})
     assert service.ask("completeSyncSession", syncSessionId=third)[0] == 404
     states = [session["state"] for session in service.state()["sessions"]]
     assert states == ["expired", "cancelled", "expired"]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from syncengine.sandbox.app import RunningSandbox, running_sandbox
-from syncengine.sandbox.replies import BODY_BYTES
+from syncengine.sandbox.interface import BODY_BYTES
 from tests.cli.program import Project, ended
 from tests.support import loopback
 

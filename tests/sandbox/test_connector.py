@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from syncengine.sandbox import posting
-from syncengine.sandbox.connector import MESSAGES
-from syncengine.sandbox.world import SETTINGS, SandboxSettings
+from syncengine.sandbox.rules import MESSAGES
+from syncengine.sandbox.store import TEAM
 
 from .conftest import Asking
 
@@ -46,15 +46,15 @@ def test_what_was_registered_is_kept_without_the_credentials(service: Asking) ->
     answer = service.told("registerConnector", **REGISTRATION)
     connector = service.state()["connection"]["connector"]
     assert REGISTRATION.items() <= connector.items()
-    held = str(service.sandbox.world.connection)
+    held = str(service.sandbox.store.connection)
     assert answer["serviceKey"] not in held
     assert answer["serviceSessionToken"] not in held
 
 
 def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> None:
     """docs/interface.md 2.6: an object of named settings."""
-    chosen = SandboxSettings(connector_configuration={"ADD_SUMMARY_TO_NARRATIVE": True})
-    service.sandbox.world.apply({"settings": {SETTINGS: chosen}})
+    chosen = {"connectorConfiguration": {"ADD_SUMMARY_TO_NARRATIVE": True}}
+    service.sandbox.store.put(TEAM, "settings", chosen)
     assert service.told("registerConnector")["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
 
 

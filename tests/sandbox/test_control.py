@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
-from syncengine.sandbox.request_log import RequestLog
+from syncengine.sandbox.request_log import LoggedRequest, RequestLog
 from tests.support import loopback
 
 from .conftest import Talking
@@ -73,19 +73,22 @@ def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
     assert "wrong" not in str(log)
 
 
-REST: dict[str, Any] = {"items": None, "session": None, "query": {}, "user_agent": "", "at": 0}
+def arrived(log: RequestLog, body: bytes) -> LoggedRequest:
+    entry = LoggedRequest("upsertTag", "POST", "/tag", {}, "", 0, items=None, session=None, body=body)
+    log.add(entry)
+    return entry
 
 
 def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
     """The newest; an older request stays without its body, and numbers go on."""
     log = RequestLog(entries=3, body_bytes=5)
     for number in range(1, 6):
-        log.arrived("upsertTag", "POST", "/tag", body=b"%d%d%d" % (number, number, number), **REST)
+        arrived(log, b"%d%d%d" % (number, number, number))
     assert [(entry["seq"], entry["body"]) for entry in log.since(0)] == [(3, None), (4, None), (5, 555)]
     assert [entry["seq"] for entry in log.since(4)] == [5]
     assert list(log.since(9)) == []
     log.clear()
-    assert log.arrived("upsertTag", "POST", "/tag", body=b"", **REST).seq == 6
+    assert arrived(log, b"").seq == 6
 
 
 def test_a_reset_makes_it_as_new(running: Talking) -> None:

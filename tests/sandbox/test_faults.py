@@ -53,7 +53,7 @@ def test_a_fault_meets_its_operation_only(running: Talking) -> None:
 def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
     """The first that is due is met; each counts every request that it could have met."""
     faults = Faults()
-    first, second = Fault("upsertTag", status=500), Fault("*", status=503, after=1, times=None)
+    first, second = Fault(operation="upsertTag", status=500), Fault(operation="*", status=503, after=1, times=None)
     faults.add([first, second])
     assert [faults.take("upsertTag") for _ in range(3)] == [first, second, second]
     faults.clear()

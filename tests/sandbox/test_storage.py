@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import posting, snapshot, webhook
+from syncengine.sandbox import posting, state
 from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
 from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.posted_time import next_call
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.storage import VERSION
+from syncengine.sandbox.store import TAGS, Store
 from tests.support import loopback
 from tests.support.profiles import tried
 
@@ -86,12 +87,12 @@ def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path
         sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k"})
         sandbox.do(RULES["registerConnector"], {"connectorType": "t"})
         sandbox.do(RULES["reportHealthFailure"], {"errorType": "UNKNOWN"})
-        before = sandbox.world
+        before = state.everything(sandbox.store)
     with closing(Sandbox(data)) as again:
-        assert again.world.posted_time == before.posted_time
-        connection, remembered = before.connection["connection"], again.world.connection["connection"]
-        assert remembered == replace(connection, caller_key=None)
-        assert (connection.key_is_lost, remembered.key_is_lost) == (False, True)
+        after = state.everything(again.store)
+        assert after["postedTime"] == before["postedTime"]
+        assert (before["connection"]["callerKeyLost"], after["connection"]["callerKeyLost"]) == (False, True)
+        assert after["connection"] == {**before["connection"], "callerKeyLost": True}
 
 
 def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
@@ -102,43 +103,40 @@ def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
         sandbox.do(posting.post, {"groupId": "g"})
     assert not [file for file in tmp_path.iterdir() if b"k-5e1f" in file.read_bytes()]
     with closing(Sandbox(data)) as again:
-        assert again.do(webhook.next_call, {}).body is None
+        assert again.do(next_call, {}).body is None
         assert again.do(RULES["registerWebhook"], {**hook, "callbackUrl": "https://elsewhere.example"}).status == 409
         assert again.do(RULES["registerWebhook"], hook).status == 200
         assert again.do(RULES["registerWebhook"], hook).status == 409
-        assert again.do(webhook.next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
+        assert again.do(next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
 
 
-def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
-    """What it holds is still true; it is of the newer version then."""
+def test_a_file_of_an_older_layout_is_refused_with_the_cure(tmp_path: Path) -> None:
+    """Nothing in it is changed, and nothing is guessed."""
     data = tmp_path / "sandbox.db"
     with closing(sqlite3.connect(data)) as old:
         old.execute('CREATE TABLE held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key))')
-        row = '{"team_name":"T","tag_limit":3,"batch_limit":9,"status_for_item_errors":200}'
-        old.execute("INSERT INTO held VALUES ('settings', 'settings', ?)", (row,))
-        old.execute("PRAGMA user_version = 1")
-        old.commit()
-    with closing(Sandbox(data)) as sandbox:
-        settings = snapshot.state(sandbox.world)["settings"]
-        assert (settings["teamName"], settings["tagLimit"], settings["holdSeconds"]) == ("T", 3, 60)
-    with closing(sqlite3.connect(data)) as now:
-        assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        old.execute("PRAGMA user_version = 3")
+    with pytest.raises(SyncengineError, match=r"sandbox.db: .* version 3, .* delete the file"):
+        Sandbox(data)
+    data.unlink()
+    Sandbox(data).close()
 
 
-def test_a_file_of_the_time_when_sessions_were_kept_with_activity_types_is_read(tmp_path: Path) -> None:
-    """When each was last uploaded is what counts now; it was kept then, too."""
-    data = tmp_path / "sandbox.db"
-    with closing(Sandbox(data)) as sandbox:
-        session = sandbox.do(RULES["startSyncSession"], {}).body
-    row = '{"code":"A","label":"L","description":"","enabled":true,"deleted":false,"touched":7,"sessions":["s"]}'
-    with closing(sqlite3.connect(data)) as old:
-        old.execute("INSERT INTO held VALUES ('activity_types', 'A', ?)", (row,))
-        old.execute("PRAGMA user_version = 2")
-        old.commit()
-    with closing(Sandbox(data)) as sandbox:
-        assert [known["touched"] for known in snapshot.state(sandbox.world)["activityTypes"]] == [7]
-        assert sandbox.do(RULES["completeSyncSession"], session).status == 200
-        assert [known["deleted"] for known in snapshot.state(sandbox.world)["activityTypes"]] == [True]
+def test_a_rule_that_fails_half_way_has_changed_nothing(tmp_path: Path) -> None:
+    """Refused or broken: the draft is rolled back, and the next request is heard."""
+
+    def broken(store: Store, _request: RuleRequest) -> RuleAnswer:
+        store.put(TAGS, "HALF", {"name": "HALF"})
+        raise RuntimeError("broken")
+
+    with closing(Sandbox(tmp_path / "sandbox.db")) as sandbox:
+        with pytest.raises(RuntimeError):
+            sandbox.do(broken, {})
+        batch = {"tagCategories": [{"externalId": "c"}, {}]}
+        assert sandbox.do(RULES["upsertTagCategories"], batch).status == 400
+        assert sandbox.do(RULES["upsertTag"], {"name": "T"}).status == 200
+        held = state.everything(sandbox.store)
+        assert ([tag["name"] for tag in held["tags"]], held["categories"]) == (["T"], [])
 
 
 def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
@@ -147,11 +145,11 @@ def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -
     with closing(Sandbox(data, clock=lambda: clock[0])) as sandbox:
         sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/"})
         sandbox.do(posting.post, {"groupId": "g"})
-        assert sandbox.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
+        assert sandbox.do(next_call, {}).body["payload"]["groupId"] == "g"
     with closing(Sandbox(data, clock=lambda: clock[0])) as again:
-        assert again.do(webhook.next_call, {}).body is None
+        assert again.do(next_call, {}).body is None
         clock[0] += 120_000
-        assert again.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
+        assert again.do(next_call, {}).body["payload"]["groupId"] == "g"
 
 
 def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
@@ -164,8 +162,8 @@ def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
         process.kill()
         process.wait()
     with closing(Sandbox(data)) as again:
-        assert sorted(again.world.tags) == names
-        assert again.world.tags["T0000"].keywords == frozenset()
+        assert again.store.keys(TAGS) == names
+        assert next(state.tags(again.store))["keywords"] == []
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
@@ -238,17 +236,13 @@ ASKABLE = {**RULES, "post": posting.post}
 @given(st.lists(ASKED, max_size=20))
 @settings(max_examples=tried(60), deadline=None)
 def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]]]) -> None:
-    """After any history: the same resources, and indexes that agree with them."""
+    """After any history."""
     ids = count(1)
     with TemporaryDirectory() as folder:
         data = Path(folder) / "sandbox.db"
         with closing(Sandbox(data, new_id=lambda: f"id-{next(ids)}")) as sandbox:
             for operation, body in history:
                 sandbox.do(ASKABLE[operation], body)
-            held = sandbox.world
+            held = state.everything(sandbox.store)
         with closing(Sandbox(data)) as again:
-            loaded = again.world
-    assert snapshot.state(loaded) == snapshot.state(held)
-    assert (loaded.posted_time, loaded.connection) == (held.posted_time, held.connection)
-    assert loaded.category_ids == held.category_ids
-    assert loaded.members == {id_: names for id_, names in held.members.items() if names}
+            assert state.everything(again.store) == held

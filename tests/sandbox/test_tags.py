@@ -125,8 +125,9 @@ WRONG = [
     ({"name": "T", "additionalKeywords": [1]}, "additionalKeywords must be an array of strings"),
     ({"name": "T", "metadata": {"a": 1}}, "metadata must be an object of strings"),
     ({"name": "T", "excludeTagNameKeyword": "yes"}, "excludeTagNameKeyword must be true or false"),
-    ({"name": "T", "createdTimestamp": "now"}, "createdTimestamp must be an integer"),
-    ({"name": "T", "createdTimestamp": True}, "createdTimestamp must be an integer"),
+    ({"name": "T", "createdTimestamp": "now"}, "createdTimestamp must be an integer of 64 bits"),
+    ({"name": "T", "createdTimestamp": True}, "createdTimestamp must be an integer of 64 bits"),
+    ({"name": "T", "createdTimestamp": 2**63}, "createdTimestamp must be an integer of 64 bits"),
     ("T", "expected an object"),
 ]
 

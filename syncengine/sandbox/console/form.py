@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from syncengine.sandbox.world import Json
+from syncengine.sandbox.store import Json
 
 LONGEST = 24 * 3600
 """The maximum number of seconds of one group, which are those of a day."""

@@ -1,22 +1,17 @@
-"""Prepare the console's content: the data and the newest requests → plain values for the templates. Pure."""
+"""Prepare the console's content: the data and the newest requests → plain values for the templates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import partial
-from heapq import nlargest, nsmallest
-from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-import orjson
+from pydantic_core import to_json
 
-from syncengine.sandbox import snapshot
-from syncengine.sandbox.categories import as_json as category_as_json
-from syncengine.sandbox.world import CONNECTION, SETTINGS, Category, Json, PostedTime, World
+from syncengine.sandbox import state
+from syncengine.sandbox.store import CATEGORIES, POSTED_TIME, TAGS, TYPES, Json, Store
 
 ROWS = 50
 """The number of rows of a page of each table."""
@@ -28,24 +23,21 @@ BODY_CHARACTERS = 4_000
 """The maximum number of characters of a request's body that are shown."""
 
 
-T = TypeVar("T")
-
-
 class View(NamedTuple):
     """What a person asks to see: tags by a part of their name, and the number of a page, from 1, for each table."""
 
     find: str = ""
     pages: Mapping[str, int] = MappingProxyType({})
 
-    def table(self, name: str, total: int, keys: Callable[[int], Sequence[T]], row: Callable[[T], Json]) -> Json:
+    def table(self, name: str, total: int, rows: Callable[[int], Iterable[Json]]) -> Json:
         """Return a page of a table: its rows, its number, and the addresses of the pages before and after it.
 
-        `keys` returns the first keys of the table, up to a number. A page beyond the last one is the last one.
+        `rows` returns the rows of the page that begins behind a number of rows. A page beyond the last is the last one.
         """
         last = max(1, -(-total // ROWS))
         page = min(self.pages.get(name, 1), last)
         return {
-            "rows": [row(key) for key in keys(page * ROWS)[(page - 1) * ROWS :]],
+            "rows": list(rows((page - 1) * ROWS)),
             "total": total,
             "page": page,
             "last": last,
@@ -70,63 +62,58 @@ def view(query: Mapping[str, str]) -> View:
     return View(query.get("find", ""), {name: page for name, page in pages.items() if page > 1})
 
 
-def live(world: World, requests: Iterable[Json], view: View) -> Json:
+def live(store: Store, requests: Iterable[Json], view: View) -> Json:
     """Return the values for the parts of the page that update themselves."""
-    names = [name for name in world.tags if view.find.casefold() in name.casefold()]
-    posted, types = world.posted_time.values(), world.activity_types
-    categories = sorted(world.categories.values(), key=attrgetter("external_id"))
+    names = [name for name in store.keys(TAGS) if view.find.casefold() in name.casefold()]
+
+    def posted(skipped: int) -> Iterable[Json]:
+        return map(posted_row, store.rows(POSTED_TIME, "ORDER BY at DESC, rowid DESC LIMIT ? OFFSET ?", ROWS, skipped))
+
+    def categories(skipped: int) -> Iterable[Json]:
+        for category in store.rows(CATEGORIES, "ORDER BY link LIMIT ? OFFSET ?", ROWS, skipped):
+            yield {**category, "members": store.count(TAGS, "AND link = ?", category["id"])}
+
+    def types(skipped: int) -> Iterable[Json]:
+        return store.rows(TYPES, "ORDER BY key LIMIT ? OFFSET ?", ROWS, skipped)
+
+    def tags(skipped: int) -> Iterable[Json]:
+        chosen = names[skipped : skipped + ROWS]
+        for tag in state.tags(store, f"AND key IN ({', '.join('?' * len(chosen))}) ORDER BY key", *chosen):
+            yield {**tag, "link": tag.get("url") if _leads_to_a_page(tag.get("url", "")) else None}
+
     return {
-        "team": world.settings[SETTINGS].team_name,
-        "connection": snapshot.connection(world.connection[CONNECTION]),
-        "posted": view.table("posted", len(posted), lambda most: nlargest(most, posted, key=_NEWEST), posted_row),
-        "categories": view.table(
-            "categories", len(categories), lambda most: categories[:most], partial(_category_row, world)
-        ),
-        "activity_types": view.table(
-            "types", len(types), lambda most: nsmallest(most, types), lambda code: asdict(types[code])
-        ),
-        "tags": view.table("tags", len(names), lambda most: nsmallest(most, names), partial(_tag_row, world)),
+        "team": store.settings["teamName"],
+        "connection": state.connection(store),
+        "posted": view.table("posted", store.count(POSTED_TIME), posted),
+        "categories": view.table("categories", store.count(CATEGORIES), categories),
+        "activity_types": view.table("types", store.count(TYPES), types),
+        "tags": view.table("tags", len(names), tags),
         "requests": [_request_row(request) for request in requests],
         "find": view.find,
     }
 
 
-def choices(world: World) -> Json:
+def choices(store: Store) -> Json:
     """Return the form's choices: tag names, and the activity types that users may choose (docs/interface.md 2.3)."""
-    types = (activity_type for _, activity_type in sorted(world.activity_types.items()))
     return {
-        "tag_names": nsmallest(CHOICES, world.tags),
-        "activity_type_choices": [
-            activity_type for activity_type in types if activity_type.enabled and not activity_type.deleted
-        ],
+        "tag_names": store.keys(TAGS)[:CHOICES],
+        "activity_type_choices": [known for known in store.rows(TYPES) if known["enabled"] and not known["deleted"]],
     }
 
 
-_NEWEST = attrgetter("submitted", "number")
-
-
-def _category_row(world: World, category: Category) -> Json:
-    return {**category_as_json(category), "members": len(world.members.get(category.id, ()))}
-
-
-def posted_row(posted: PostedTime) -> Json:
+def posted_row(posted: Json) -> Json:
     """Return a group's row for the page. Groups may lack any field and contain any value (docs/service.md §2)."""
-    group, last = posted.group, posted.told[-1] if posted.told else None
+    group, last = posted["group"], posted["told"][-1] if posted["told"] else None
     return {
-        **snapshot.posted_time(posted),
-        "submitted": instant(posted.submitted),
+        **state.posted_time(posted),
+        "submitted": instant(posted["submitted"]),
         "user": (group.get("user") or {}).get("name"),
         "tags": [tag.get("name") for tag in group.get("tags") or ()],
         "activity_type": (group.get("activityType") or {}).get("code"),
         "duration": duration(group.get("totalDurationSecs")),
         "description": group.get("description"),
-        "told_at": instant(last.at) if last else None,
+        "told_at": instant(last["at"]) if last else None,
     }
-
-
-def _tag_row(world: World, name: str) -> Json:
-    row = snapshot.tag(world, world.tags[name])
-    return {**row, "link": row.get("url") if _leads_to_a_page(row.get("url", "")) else None}
 
 
 def _leads_to_a_page(url: str) -> bool:
@@ -158,7 +145,7 @@ def _lateness(late: Json | None) -> str | None:
 def _body(body: Any) -> str | None:
     if body is None:
         return None
-    text = body if isinstance(body, str) else orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()
+    text = body if isinstance(body, str) else to_json(body, indent=2).decode()
     return text if len(text) <= BODY_CHARACTERS else text[:BODY_CHARACTERS] + "…"
 
 

@@ -14,10 +14,10 @@ from starlette.routing import Route
 
 from syncengine.render.page_files import page_file
 from syncengine.sandbox import posting
+from syncengine.sandbox.bodies import ApiError
 from syncengine.sandbox.console import form, page
+from syncengine.sandbox.control import local
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.local import endpoint
-from syncengine.sandbox.request import ApiError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,7 +63,7 @@ def _rendered(
 ) -> Response:
     variables = {
         **_live_values(sandbox, request),
-        **page.choices(sandbox.world),
+        **page.choices(sandbox.store),
         "fields": {**form.EMPTY, **fields},
         "problems": problems or {},
         "interface": str(request.base_url.replace(path="/connect/api")),
@@ -76,7 +76,7 @@ async def _live(sandbox: Sandbox, request: Request) -> Response:
 
 
 def _live_values(sandbox: Sandbox, request: Request) -> dict[str, object]:
-    return page.live(sandbox.world, sandbox.log.latest(REQUESTS), page.view(request.query_params))
+    return page.live(sandbox.store, sandbox.log.latest(REQUESTS), page.view(request.query_params))
 
 
 def _html(template: str, variables: Mapping[str, object], status: int = 200) -> Response:
@@ -131,7 +131,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Sandbox, Request], Awaitable[Response]]
 
 def routes(sandbox: Sandbox) -> list[Route]:
     return [
-        Route(path, endpoint(partial(handler, sandbox), _refusal), methods=[method])
+        Route(path, local(partial(handler, sandbox), _refusal), methods=[method])
         for (method, path), handler in _ROUTES.items()
     ]
 
