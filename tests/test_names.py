@@ -24,7 +24,6 @@ STORED = {
     ("render/formats.py", "known"),
     ("render/schemas/posted_time.py", "asked"),
     ("render/schemas/posted_time.py", "taken"),
-    ("sandbox/world.py", "told"),
     ("state/inbox_entries.py", "asked"),
 }
 """Names of columns, and of keys of JSON."""

@@ -42,14 +42,14 @@ Rule = Callable[[Store, RuleRequest], RuleAnswer]
 DONE = RuleAnswer(200, {})
 
 
-def _given(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("missing", "blank")
     return text
 
 
 # The description of a type is what a message calls it. Null means "not given" wherever a field may be left out.
-Name = Annotated[str, AfterValidator(_given), Field(description="a string")]
+Name = Annotated[str, AfterValidator(_not_blank), Field(description="a string")]
 Text = Annotated[str | None, Field(description="a string")]
 Texts = Annotated[list[str] | None, Field(description="an array of strings")]
 TextMap = Annotated[dict[str, str] | None, Field(description="an object of strings")]
@@ -62,25 +62,25 @@ Object = Annotated[Json | None, Field(description="an object")]
 Array = Annotated[list[Any] | None, Field(description="an array")]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """A JSON object by the interface's names. Unknown fields are ignored (docs/interface.md)."""
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel, validate_by_name=True)
 
-    def given(self, *left_out: str) -> Json:
+    def values(self, *left_out: str) -> Json:
         """Return the values that were given, by the interface's names. Nulls inside them stay."""
         fields = type(self).model_fields
-        given = ((name, value) for name, value in self if value is not None and name not in left_out)
-        return {str(fields[name].alias): value for name, value in given}
+        pairs = ((name, value) for name, value in self if value is not None and name not in left_out)
+        return {str(fields[name].alias): value for name, value in pairs}
 
 
-class KnownBody(Body):
+class KnownBody(RequestBody):
     """An object whose unknown fields are refused: they are misspelt, and the request would prove nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Tag(Body):
+class Tag(RequestBody):
     name: Name
     description: Text = None
     tag_category_id: Text = None
@@ -99,27 +99,27 @@ class Tag(Body):
     metadata: TextMap = None
 
 
-class NewKeywords(Body):
+class NewKeywords(RequestBody):
     tag_name: Name
     external_id: Text = None
     additional_keywords: Annotated[list[str], Field(description="an array of strings")]
 
 
-class Keyword(Body):
+class Keyword(RequestBody):
     tag_name: Name
     keyword: Name
 
 
-class MetadataNames(Body):
+class MetadataNames(RequestBody):
     tag_name: Name
     metadata_names: Annotated[list[str], Field(description="an array of strings")]
 
 
-class TagName(Body):
+class TagName(RequestBody):
     name: Name
 
 
-class Category(Body):
+class Category(RequestBody):
     id: Text = None
     external_id: Text = None
     label: Text = None
@@ -127,11 +127,11 @@ class Category(Body):
     keywords: Texts = None
 
 
-class CategoryName(Body):
+class CategoryName(RequestBody):
     external_id: Name
 
 
-class ActivityType(Body):
+class ActivityType(RequestBody):
     code: Name
     label: Name
     description: Text = None
@@ -139,26 +139,26 @@ class ActivityType(Body):
     reenable_if_archived: Flag = None
 
 
-class Session(Body):
+class SessionId(RequestBody):
     sync_session_id: Text = None
 
 
 Status = Literal["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"]
 
 
-class StatusUpdate(Body):
+class StatusUpdate(RequestBody):
     time_group_id: Name
     status: Annotated[Status, Field(description=f"one of {', '.join(get_args(Status))}")]
     message: Text = None
     external_id: Text = None
 
 
-class Webhook(Body):
+class Webhook(RequestBody):
     callback_url: Name
     caller_key: Text = None
 
 
-class Registration(Body):
+class Registration(RequestBody):
     environment: Object = None
     connector_type: Text = None
     connector_version: Text = None
@@ -176,12 +176,12 @@ ErrorType = Literal[
 ]
 
 
-class HealthFailure(Body):
+class HealthReport(RequestBody):
     error_type: Annotated[ErrorType | None, Field(description=f"one of {', '.join(get_args(ErrorType))}")] = None
     user_error_message: Text = None
 
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
 
 def read(model: type[B], item: Any) -> B:

@@ -16,11 +16,11 @@ from syncengine.sandbox import posting, state
 from syncengine.sandbox.bodies import (
     DONE,
     ApiError,
-    Body,
     Count,
     KnownBody,
     Name,
     Object,
+    RequestBody,
     Rule,
     RuleAnswer,
     RuleRequest,
@@ -75,7 +75,7 @@ def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     return RuleAnswer(200, {"late": [entry.as_json() for entry in sandbox.late.pending()]})
 
 
-class _Chosen(Body):
+class _Chosen(RequestBody):
     seq: Count = None
 
 
@@ -111,11 +111,11 @@ def _choose(store: Store, request: RuleRequest) -> RuleAnswer:
     """Change the settings that the body names. `tagLimit: null` removes the limit."""
     chosen = read(_Settings, request.body)
     limit = {"tagLimit": chosen.tag_limit} if "tag_limit" in chosen.model_fields_set else {}
-    store.put(TEAM, "settings", {**store.settings, **chosen.given(), **limit})
+    store.put(TEAM, "settings", {**store.settings, **chosen.values(), **limit})
     return RuleAnswer(200, store.settings)
 
 
-class _Deletion(Body):
+class _Deletion(RequestBody):
     kind: Name
     name: Text = None
     tag: Text = None
@@ -135,10 +135,10 @@ def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
     if deletion.kind not in _DELETIONS:
         raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
     rule, names = _DELETIONS[deletion.kind]
-    given = deletion.given()
-    if missing := [name for name in names if not given.get(name, "").strip()]:
+    fields = deletion.values()
+    if missing := [name for name in names if not fields.get(name, "").strip()]:
         raise ApiError(400, f"{missing[0]} is missing")
-    return sandbox.do(rule, {theirs: given[ours] for ours, theirs in names.items()})
+    return sandbox.do(rule, {theirs: fields[ours] for ours, theirs in names.items()})
 
 
 def _by_rule(rule: Rule) -> Handler:

@@ -155,13 +155,13 @@ def faults_from(body: Any) -> list[Fault]:
         raise ApiError(400, "the body must be an array of faults")
     faults = [read(Fault, item) for item in body]
     for fault in faults:
-        given = fault.model_fields_set
         if fault.item_errors is not None and fault.operation not in _WITH_ITEM_ERRORS:
             raise ApiError(400, f"only {' and '.join(_WITH_ITEM_ERRORS)} can have itemErrors")
         if fault.late and fault.operation == WEBHOOK_CALL:
             raise ApiError(400, f"{WEBHOOK_CALL} cannot be late, since the sandbox itself makes this call")
-        if fault.late and (others := sorted(str(Fault.model_fields[name].alias) for name in given - _WITH_LATE)):
-            raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
+        others = {str(Fault.model_fields[name].alias) for name in fault.model_fields_set - _WITH_LATE}
+        if fault.late and others:
+            raise ApiError(400, f"late cannot be combined with {', '.join(sorted(others))}")
     return faults
 
 

@@ -13,11 +13,11 @@ from syncengine.sandbox.bodies import (
     DONE,
     ApiError,
     Array,
-    Body,
     Flag,
     Int64,
     Name,
     Object,
+    RequestBody,
     RuleAnswer,
     RuleRequest,
     Text,
@@ -37,7 +37,7 @@ USER: Json = {
 """The user who posts by default."""
 
 
-class _PartialGroup(Body):
+class _PartialGroup(RequestBody):
     """The fields of a partial group that the sandbox interprets. All other fields are sent as posted.
 
     A group without a tag gets all tags whose keywords occur in its rows, unless `match_keywords` is false.
@@ -55,7 +55,7 @@ class _PartialGroup(Body):
     activity_type: Annotated[str | Json | None, Field(description="a code or an object")] = None
 
 
-class _GroupId(Body):
+class _GroupId(RequestBody):
     group_id: Name
 
 
@@ -113,7 +113,7 @@ def composed(store: Store, item: Any, request: RuleRequest) -> Json:
 
     A null inside tags, rows and users stays, since the service sends null for an empty title (docs/service.md §2).
     """
-    values = read(_PartialGroup, item).given()
+    values = read(_PartialGroup, item).values()
     offset = values.get("tzOffsetMins", 0)
     rows = [_row(row, offset, request.now) for row in values.get("timeRows", [{"durationSecs": _total(values)}])]
     total = values.get("totalDurationSecs", sum(_seconds(row) for row in rows))

@@ -85,7 +85,7 @@ def _put_tag(store: Store, item: Any, _request: RuleRequest) -> None:
     if body.tag_category_id and store.get(CATEGORIES, body.tag_category_id) is None:
         raise ApiError(400, f"tagCategoryId: there is no category {body.tag_category_id}")
     before = store.get(TAGS, body.name) or {"keywords": [], "metadata": {}}
-    changes = body.given("exclude_tag_name_keyword", "additional_keywords", "metadata")
+    changes = body.values("exclude_tag_name_keyword", "additional_keywords", "metadata")
     if changes.get("description") == "":
         del changes["description"]
     kept = {name: value for name, value in {**before, **changes}.items() if value not in ("", [])}
@@ -165,7 +165,7 @@ def _put_category(store: Store, item: Any, request: RuleRequest) -> str:
         before = next(store.rows(CATEGORIES, "AND link = ?", body.external_id), None) or {"id": request.new_id()}
     else:
         raise ApiError(400, "externalId is missing")
-    changes = body.given("id")
+    changes = body.values("id")
     if not body.external_id:
         changes.pop("externalId", None)
     category = {name: value for name, value in {**before, **changes}.items() if value not in ("", [])}
@@ -195,7 +195,7 @@ def _start_session(store: Store, request: RuleRequest) -> RuleAnswer:
 
 
 def _open_session(store: Store, request: RuleRequest) -> Json | None:
-    session = store.get(SESSIONS, read(bodies.Session, request.body).sync_session_id or "")
+    session = store.get(SESSIONS, read(bodies.SessionId, request.body).sync_session_id or "")
     return session if session and session["state"] == "open" else None
 
 
@@ -211,19 +211,19 @@ def _put_type(store: Store, item: Any, request: RuleRequest) -> None:
     A deleted type stays deleted unless `reenableIfArchived` is set.
     """
     body = read(bodies.ActivityType, item)
-    known = store.get(TYPES, body.code) or {
+    activity_type = store.get(TYPES, body.code) or {
         "code": body.code,
         "label": body.label,
         "description": "",
         "enabled": bool(body.enable_if_new),
         "deleted": False,
     }
-    known["touched"] = request.now
+    activity_type["touched"] = request.now
     if body.description is not None:
-        known["description"] = body.description
-    if known["deleted"] and body.reenable_if_archived:
-        known |= {"deleted": False, "enabled": True}
-    store.put(TYPES, body.code, known)
+        activity_type["description"] = body.description
+    if activity_type["deleted"] and body.reenable_if_archived:
+        activity_type |= {"deleted": False, "enabled": True}
+    store.put(TYPES, body.code, activity_type)
 
 
 def _complete(store: Store, request: RuleRequest) -> RuleAnswer:
@@ -232,8 +232,8 @@ def _complete(store: Store, request: RuleRequest) -> RuleAnswer:
     Types that were uploaded since then stay, even if the upload did not name the session.
     """
     session = _closed(store, request, "completed")
-    for known in list(store.rows(TYPES, "AND at < ?", session["started"])):
-        store.put(TYPES, known["code"], {**known, "deleted": True, "enabled": False})
+    for activity_type in list(store.rows(TYPES, "AND at < ?", session["started"])):
+        store.put(TYPES, activity_type["code"], {**activity_type, "deleted": True, "enabled": False})
     return RuleAnswer(200, {"syncSessionId": session["syncSessionId"]})
 
 
@@ -261,10 +261,10 @@ def expire(store: Store, request: RuleRequest) -> RuleAnswer:
 def delete_type(store: Store, request: RuleRequest) -> RuleAnswer:
     """Delete an activity type as a person does in the console. A connector needs a sync session to delete it."""
     code = request.body["code"]
-    known = store.get(TYPES, code)
-    if known is None or known["deleted"]:
+    activity_type = store.get(TYPES, code)
+    if activity_type is None or activity_type["deleted"]:
         raise ApiError(404, f"there is no activity type {code}")
-    store.put(TYPES, code, {**known, "deleted": True, "enabled": False})
+    store.put(TYPES, code, {**activity_type, "deleted": True, "enabled": False})
     return DONE
 
 
@@ -290,7 +290,7 @@ def health_message(connection: Json) -> str | None:
 
 def _report(store: Store, request: RuleRequest) -> RuleAnswer:
     """Report a health failure, which stays in effect until it is rescinded or another report replaces it."""
-    failure = read(bodies.HealthFailure, request.body).given()
+    failure = read(bodies.HealthReport, request.body).values()
     store.connect(health={"errorType": "UNKNOWN", **failure, "reported": request.now})
     return RuleAnswer(204, None)
 
@@ -303,7 +303,7 @@ def _rescind(store: Store, _request: RuleRequest) -> RuleAnswer:
 def _register(store: Store, request: RuleRequest) -> RuleAnswer:
     """Register a connector. Its new credentials are not kept, since nothing uses them (docs/interface.md 5.4)."""
     service_id = (store.connection["connector"] or {}).get("serviceId") or request.new_id()
-    registration = read(bodies.Registration, request.body).given()
+    registration = read(bodies.Registration, request.body).values()
     store.connect(connector={"serviceId": service_id, **registration, "registered": request.now})
     expiry = datetime.fromtimestamp(request.now / 1000, UTC) + _CREDENTIALS_LAST
     answer = {

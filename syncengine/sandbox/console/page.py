@@ -97,7 +97,7 @@ def choices(store: Store) -> Json:
     """Return the form's choices: tag names, and the activity types that users may choose (docs/interface.md 2.3)."""
     return {
         "tag_names": store.keys(TAGS)[:CHOICES],
-        "activity_type_choices": [known for known in store.rows(TYPES) if known["enabled"] and not known["deleted"]],
+        "activity_type_choices": [each for each in store.rows(TYPES) if each["enabled"] and not each["deleted"]],
     }
 
 
