@@ -14,7 +14,6 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
-from syncengine.render.change_details import BRIEF, value_spans
 from syncengine.render.escape import cut, quoted, visible
 from syncengine.render.gate import to_approve
 from syncengine.render.github import command
@@ -22,6 +21,7 @@ from syncengine.render.gitlab import fingerprints, issue
 from syncengine.render.json import dumped
 from syncengine.render.sarif import log_of
 from syncengine.render.style import PLAIN, Look
+from syncengine.render.values import BRIEF, value_spans
 from syncengine.render.words import comma_list, count_of, number
 from syncengine.resource import Source, Value
 

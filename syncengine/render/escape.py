@@ -158,3 +158,25 @@ def _windows(text: str, places: Sequence[_Place]) -> str:
         windows = [(start, min(end, start + share)) for start, end in windows]
     parts = "…".join(text[start:end] for start, end in windows)
     return ("…" if windows[0][0] else "") + parts + ("…" if windows[-1][1] < len(text) else "")
+
+
+# --- letters that look like others ------------------------------------------------------------------------------------
+
+_WHOLE_WORDS = re.compile(r"\w+")
+_INVISIBLE = frozenset({"Cf", "Zs", "Mn", "Me", "Cc", "Zl", "Zp"})
+
+
+def unusual_letters(text: str) -> tuple[str, ...]:
+    """Return invisible letters and those of another script in Latin words: `U+0435 CYRILLIC SMALL LETTER IE`."""
+    if text.isascii():
+        return ()
+    letters = [letter for letter in text if letter != " " and unicodedata.category(letter) in _INVISIBLE]
+    for word in _WHOLE_WORDS.findall(text):
+        foreign = [letter for letter in word if letter.isalpha() and not _is_latin(letter)]
+        if any(letter.isalpha() and _is_latin(letter) for letter in word):
+            letters += foreign
+    return tuple(f"U+{ord(letter):04X} {unicodedata.name(letter, '')}".rstrip() for letter in dict.fromkeys(letters))
+
+
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN ")

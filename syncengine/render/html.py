@@ -16,7 +16,6 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Basis, ChangeOrigin, Plan
-from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import merged, message, tally, where
@@ -37,6 +36,7 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
+from syncengine.render.values import ChangeDetail, Span, SpanMark
 from syncengine.render.view import NOTE_SYMBOL, head_lines, headline, made_public, sections_of
 from syncengine.render.words import FEW, TO_DO, minute, number, plural
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
-from syncengine.render.arrangement import SAME
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
+from syncengine.render.fold import SAME
 from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow

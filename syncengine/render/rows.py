@@ -9,12 +9,10 @@ from typing import NamedTuple, overload
 
 from msgspec import Struct
 
-from syncengine.render.arrangement import MANY, AlikeGroup, arranged
-from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
-from syncengine.render.section_entries import SectionEntries
-from syncengine.render.shape_details import example_of, group_details
+from syncengine.render.fold import MANY, AlikeGroup, arranged, example_of, group_details
 from syncengine.render.style import Tone
+from syncengine.render.values import ALL, BRIEF, WIDE, Details, Room, Values
 from syncengine.render.words import count_of, number, place, plural
 from syncengine.resource import Source
 
@@ -70,8 +68,8 @@ class Member(NamedTuple):
 class LazyMembers(Sequence[Member]):
     """The resources of a row, each made when it is looked at: a row may count a hundred thousand."""
 
-    def __init__(self, make: RowMaker, numbers: Sequence[int]) -> None:
-        self._member, self._source, self._numbers = make.member, make.source, numbers
+    def __init__(self, entries: Entries, numbers: Sequence[int]) -> None:
+        self._member, self._source, self._numbers = entries.member, entries.source, numbers
 
     def sources(self) -> Iterable[Source | None]:
         """Return the place of each resource."""
@@ -142,33 +140,6 @@ class Section:
     more: str = "more"
 
 
-@dataclass(frozen=True, slots=True)
-class Folding:
-    """The rules by which the rows of a section are folded.
-
-    Up to `least` rows, none is folded; at most `most` rows are shown. `rank` overrides the rank of all rows. `unlike`
-    is added to a count of hidden rows. `fresh` resources are new and have no old values; `lines` says that one line can
-    stand for each. `total`, if set, makes the details of a group from the numbers of its entries, and `loses` the
-    details of the first one for an example.
-    """
-
-    fold: Fold
-    noun: str
-    least: int = 0
-    rank: Rank | None = None
-    unlike: str = ""
-    fresh: bool = False
-    lines: bool = False
-    total: Callable[[Sequence[int]], Details] | None = None
-    loses: Callable[[int], Details] | None = None
-    most: int = MOST
-
-    @property
-    def more(self) -> str:
-        """The words after the number of rows that are only counted."""
-        return f"more {plural(self.noun)}{self.unlike}"
-
-
 class FoldedRows(NamedTuple):
     """The odd rows of a section, the number of their resources, and all other rows."""
 
@@ -177,136 +148,62 @@ class FoldedRows(NamedTuple):
     rest: tuple[SectionRow, ...]
 
 
-class RowMaker(NamedTuple):
-    """Makes the rows of a section from the numbers of its entries.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """The resources of a section by number: what is compared and shown of each, and how their rows are folded.
 
-    `details` takes an entry's number, the room, and whether to include every field. `below` makes the rows of what goes
-    along with entries, which follow the row of these entries, however that is folded.
+    `values` are computed anew on each call, because a plan may have very many. `details` takes a number, the room, and
+    whether to include every field. `below` makes the rows of what goes along with resources, which follow their row.
+    Up to `least` rows, none is folded. `rank` overrides the rank of all rows; `unlike` is added to a count of hidden
+    ones. `fresh` resources are new and have no old values; `lines` says that one line can stand for each. `total`, if
+    set, makes the details of a group, and `loses` the details of its first resource for an example.
     """
 
+    names: Sequence[str]
+    values: Callable[[int], Values]
     symbol: str
     member: Callable[[int], Member]
     source: Callable[[int], Source | None]
     details: Callable[[int, Room, bool], Details]
+    noun: str
     depth: int = 0
     below: Callable[[Sequence[int], Fold], tuple[SectionRow, ...]] = lambda numbers, fold: ()
+    least: int = 0
+    rank: Rank | None = None
+    unlike: str = ""
+    fresh: bool = False
+    lines: bool = False
+    total: Callable[[Sequence[int]], Details] | None = None
+    loses: Callable[[int], Details] = lambda number: ()
+
+    @property
+    def more(self) -> str:
+        """The words after the number of rows that are only counted."""
+        return f"more {plural(self.noun)}{self.unlike}"
 
     def row(self, number: int, room: Room, whole: bool, rank: Rank, *, is_line: bool = False) -> SectionRow:
         details = self.details(number, room, whole)
-        abridged = room is not ALL and not _says(details) >= _says(self.details(number, ALL, whole))
+        abridged = room is not ALL and not set(map(str, details)) >= set(map(str, self.details(number, ALL, whole)))
+        members = (self.member(number),)
         return SectionRow(
-            self.symbol,
-            (self.member(number),),
-            details,
-            depth=self.depth,
-            abridged=abridged,
-            rank=rank,
-            is_line=is_line,
+            self.symbol, members, details, depth=self.depth, abridged=abridged, rank=rank, is_line=is_line
         )
 
 
-def _says(details: Details) -> set[str]:
-    return {str(detail) for detail in details}
-
-
-def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
+def folded(entries: Entries, extent: Extent) -> FoldedRows:
     """Return the rows of all entries: odd ones, then groups of similar entries, then single ones."""
-    is_folded = how.fold is not Fold.NOTHING and len(entries.names) > how.least
-    found = arranged(entries, folding=is_folded)
+    fold, count = extent.fold, len(entries.names)
+    is_folded = fold is not Fold.NOTHING and count > entries.least
+    found = arranged(entries.names, map(entries.values, range(count)), folding=is_folded)
     # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
     alone = len(found.singles) + (0 if is_folded else len(found.odd))
-    fold = _Rows(entries, make, how, lines=how.fold is Fold.LINES and how.lines and alone > 1, is_folded=is_folded)
-    odd = (
-        *fold.singles(found.odd, is_odd=True),
-        *fold.groups(found.odd_groups, _or(how.rank, Rank.ODD)),
+    rows = _FoldedEntries(entries, extent, is_folded, fold is Fold.LINES and entries.lines and alone > 1)
+    odd = (*rows.singles(found.odd, Rank.ODD, extent.most), *rows.groups(found.odd_groups, Rank.ODD))
+    odd_count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
+    groups = rows.groups(found.groups, Rank.MASS)
+    return FoldedRows(
+        odd, odd_count, (*groups, *rows.singles(found.singles, Rank.UNLIKE, max(MANY, extent.most - len(odd))))
     )
-    count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    budget = max(MANY, how.most - len(odd))
-    groups = fold.groups(found.groups, _or(how.rank, Rank.MASS))
-    return FoldedRows(odd, count, (*groups, *fold.singles(found.singles, is_odd=False, budget=budget)))
-
-
-def _or(rank: Rank | None, other: Rank) -> Rank:
-    return other if rank is None else rank
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    entries: SectionEntries
-    make: RowMaker
-    how: Folding
-    lines: bool
-    is_folded: bool
-
-    def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = 0) -> tuple[SectionRow, ...]:
-        """Return a row for each entry, up to the limit; one last row counts the others."""
-        rank, budget = _or(self.how.rank, Rank.ODD if is_odd else Rank.UNLIKE), budget or self.how.most
-        room, whole = ROOMS[self.how.fold]
-        is_line = self.lines and not (is_odd and self.is_folded)
-        if is_line:
-            room = ALL
-        elif is_odd and room is BRIEF:
-            room, whole = WIDE, True
-        elif is_odd and self.is_folded:  # a flag that is false may be what is odd about it
-            whole = True
-        most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
-        rows = [
-            row
-            for number in numbers[:most]
-            for row in (
-                self.make.row(number, room, whole, rank, is_line=is_line),
-                *self.make.below((number,), self.how.fold),
-            )
-        ]
-        return (*rows, *self._rest(numbers[most:], rank)) if numbers[most:] else tuple(rows)
-
-    def groups(self, groups: Sequence[AlikeGroup], rank: Rank) -> tuple[SectionRow, ...]:
-        """Return the rows of groups, up to the limit, and one row that counts the others."""
-        most = self.how.most
-        if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
-            most = len(groups)
-        rows = tuple(row for group in groups[:most] for row in self._group(group, rank))
-        if not groups[most:]:
-            return rows
-        numbers = [number for group in groups[most:] for number in group.members]
-        label = f"{number(len(numbers))} more {plural(self.how.noun)} in {number(len(groups) - most)} groups"
-        return (*rows, *self._together(numbers, label, (), "", rank, abridged=True))
-
-    def _group(self, group: AlikeGroup, rank: Rank) -> tuple[SectionRow, ...]:
-        """Return one row for all changes with the same shapes, with an example when their values differ."""
-        how, first, make_details = self.how, group.members[0], self.make.details
-        details = how.total(group.members) if how.total else group_details(group, fresh=how.fresh)
-        if how.total:
-            lost = "; ".join(map(str, how.loses(first))) if how.loses else ""
-            example = f"e.g. {self.make.member(first).name}: {lost}" if lost else ""
-        else:
-            example = example_of(self.entries.names[first], group, fresh=how.fresh)
-        count = number(len(group.members))
-        label = f"{count} ×" if details else count_of(len(group.members), how.noun)
-        # A total names the losses of one resource at most, and a shape describes all of them.
-        is_total = how.total is not None and any(make_details(number, ALL, True) for number in group.members)
-        return self._together(group.members, label, details, example, rank, abridged=is_total or bool(example))
-
-    def _rest(self, numbers: Sequence[int], rank: Rank) -> tuple[SectionRow, ...]:
-        label = f"{number(len(numbers))} {self.how.more}"
-        return self._together(numbers, label, (), "", rank, abridged=True)
-
-    def _together(
-        self, numbers: Sequence[int], label: str, details: Details, example: str, rank: Rank, *, abridged: bool
-    ) -> tuple[SectionRow, ...]:
-        """Return one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
-        make, behind, below = self.make, tuple[SectionRow, ...](), tuple[SectionRow, ...]()
-        if self.how.fold is Fold.BEHIND:
-            behind = tuple(
-                row
-                for number in numbers
-                for row in (make.row(number, ALL, True, rank), *make.below((number,), Fold.NOTHING))
-            )
-        else:
-            below = make.below(numbers, self.how.fold)
-        members = LazyMembers(make, numbers)
-        abridged = abridged and not behind
-        return (SectionRow(make.symbol, members, details, label, example, make.depth, abridged, rank, behind), *below)
 
 
 ROOMS = {
@@ -316,3 +213,74 @@ ROOMS = {
     Fold.BEHIND: (ALL, False),
 }
 """For each folding, the room of a single row's details, and whether they include every field."""
+
+
+class _FoldedEntries(NamedTuple):
+    entries: Entries
+    extent: Extent
+    is_folded: bool
+    lines: bool
+
+    def singles(self, numbers: Sequence[int], rank: Rank, budget: int) -> tuple[SectionRow, ...]:
+        """Return a row for each entry, up to the budget; one last row counts the others."""
+        entries, fold, is_odd = self.entries, self.extent.fold, rank is Rank.ODD
+        rank = rank if entries.rank is None else entries.rank
+        room, whole = ROOMS[fold]
+        is_line = self.lines and not (is_odd and self.is_folded)
+        if is_line:
+            room = ALL
+        elif is_odd and room is BRIEF:
+            room, whole = WIDE, True
+        elif is_odd and self.is_folded:  # a flag that is false may be what is odd about it
+            whole = True
+        most = len(numbers) if fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
+        rows: list[SectionRow] = []
+        for n in numbers[:most]:
+            rows += (entries.row(n, room, whole, rank, is_line=is_line), *entries.below((n,), fold))
+        if rest := numbers[most:]:
+            rows += self._together(rest, f"{number(len(rest))} {entries.more}", (), "", rank, abridged=True)
+        return tuple(rows)
+
+    def groups(self, groups: Sequence[AlikeGroup], rank: Rank) -> tuple[SectionRow, ...]:
+        """Return the rows of groups, up to the limit, and one row that counts the others."""
+        entries, most = self.entries, self.extent.most
+        rank = rank if entries.rank is None else entries.rank
+        if len(groups) <= most + 1 or self.extent.fold is Fold.BEHIND:
+            most = len(groups)
+        rows = [row for group in groups[:most] for row in self._group(group, rank)]
+        if more := groups[most:]:
+            numbers = [n for group in more for n in group.members]
+            label = f"{number(len(numbers))} more {plural(entries.noun)} in {number(len(more))} groups"
+            rows += self._together(numbers, label, (), "", rank, abridged=True)
+        return tuple(rows)
+
+    def _group(self, group: AlikeGroup, rank: Rank) -> tuple[SectionRow, ...]:
+        """Return one row for all changes to whose values the same was done, with an example when these differ."""
+        entries, members = self.entries, group.members
+        if entries.total:
+            details, lost = entries.total(members), "; ".join(map(str, entries.loses(members[0])))
+            example = f"e.g. {entries.member(members[0]).name}: {lost}" if lost else ""
+            # A total names the losses of one resource at most, and an edit describes all of them.
+            abridged = bool(example) or any(entries.details(n, ALL, True) for n in members)
+        else:
+            details = group_details(group, list(map(entries.values, members)), fresh=entries.fresh)
+            first = members[0]
+            example = example_of(entries.names[first], group, entries.values(first), fresh=entries.fresh)
+            abridged = bool(example)
+        label = f"{number(len(members))} ×" if details else count_of(len(members), entries.noun)
+        return self._together(members, label, details, example, rank, abridged=abridged)
+
+    def _together(
+        self, numbers: Sequence[int], label: str, details: Details, example: str, rank: Rank, *, abridged: bool
+    ) -> tuple[SectionRow, ...]:
+        """Return one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
+        entries, behind, below = self.entries, list[SectionRow](), tuple[SectionRow, ...]()
+        if self.extent.fold is Fold.BEHIND:
+            for n in numbers:
+                behind += (entries.row(n, ALL, True, rank), *entries.below((n,), Fold.NOTHING))
+        else:
+            below = entries.below(numbers, self.extent.fold)
+        members = LazyMembers(entries, numbers)
+        abridged = abridged and not behind
+        row = SectionRow(entries.symbol, members, details, label, example, entries.depth, abridged, rank, tuple(behind))
+        return (row, *below)

@@ -8,38 +8,57 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change, FieldChange
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
-from syncengine.render import change_aspects, change_details
-from syncengine.render.arrangement import MANY
-from syncengine.render.change_details import BRIEF, MANY_ITEMS, ChangeDetail, Details, Room, Span
 from syncengine.render.escape import quoted, visible
-from syncengine.render.lost_keywords import lost_keywords
+from syncengine.render.fold import MANY
 from syncengine.render.rows import (
     MOST,
+    Entries,
     Extent,
     Fold,
     FoldedRows,
-    Folding,
     Member,
     Rank,
-    RowMaker,
     Section,
     SectionRow,
     folded,
 )
-from syncengine.render.section_entries import Aspects, AspectTable, ListedEntries, aspect_tables
 from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
 from syncengine.render.undo import undo_sentences
-from syncengine.render.unusual_letters import unusual_letters
+from syncengine.render.values import (
+    BRIEF,
+    MANY_ITEMS,
+    ChangeDetail,
+    Details,
+    Room,
+    Values,
+    cleared,
+    created,
+    created_details,
+    keywords_deleted,
+    keywords_in_all,
+    metadata_deleted,
+    note_values,
+    opened,
+    reason,
+    remark,
+    removed,
+    removed_content,
+    removed_details,
+    unusual,
+    updated,
+    value_details,
+)
 from syncengine.render.words import NOUNS, among, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
@@ -167,10 +186,10 @@ def _member(change: Change) -> Member:
 
 
 class Topic(NamedTuple):
-    """A section: its kind and action, its heading (`{}` is the count and noun), and the details of its changes.
+    """A section: its kind and action, its heading (`{}` is the count and noun), and the values of its changes.
 
-    `says` are sentences below the heading. `aspects` returns the aspects of a change that the section shows, and `None`
-    for a change that does not belong to it.
+    `says` are sentences below the heading. `values` returns the values of a change that the section compares, and shows
+    unless the resource is removed; `None` for a change that does not belong to it.
     """
 
     kind: Kind
@@ -178,34 +197,30 @@ class Topic(NamedTuple):
     title: str
     tone: Tone
     says: tuple[str, ...]
-    aspects: Callable[[Change], Aspects | None]
-    details: Callable[[Change, Room], Details]
+    values: Callable[[Change], Values | None]
 
 
-def _taking(aspects: Callable[[Change], Aspects]) -> Callable[[Change], Aspects | None]:
-    """Return a function that adds the reason to the aspects of a change; it returns `None` when there are none."""
+def _taking(values: Callable[[Change], Values]) -> Callable[[Change], Values | None]:
+    """Return a function that adds the reason to the values of a change; it returns `None` when there are none."""
 
-    def found(change: Change) -> Aspects | None:
-        return (*each, *change_aspects.reason(change)) if (each := aspects(change)) else None
+    def found(change: Change) -> Values | None:
+        return (*each, *reason(change)) if (each := values(change)) else None
 
     return found
 
 
-def _explained(details: Callable[[Change, Room], Details]) -> Callable[[Change, Room], Details]:
-    return lambda change, room: (*details(change, room), *change_details.reason(change))
-
-
-def _remaining(change: Change) -> Aspects | None:
-    """Return the aspects of an update without its removals; `None` for an update that only removes."""
-    rest = change_aspects.updated(change)
-    if not rest and change_details.takes(change):
+def _remaining(change: Change) -> Values | None:
+    """Return the values of an update without its removals; `None` for an update that only removes."""
+    if rest := updated(change):
+        return (*rest, *reason(change))
+    if (
+        change.keywords_deleted
+        or change.metadata_deleted
+        or change.opening is not None
+        or any(f.clears for f in change.fields)
+    ):
         return None
-    return (*rest, *change_aspects.reason(change))
-
-
-def _updated(change: Change, room: Room) -> Details:
-    found = (*change_details.updated(change, room), *change_details.reason(change))
-    return found or (change_details.remark("sent again unchanged"),)
+    return reason(change)
 
 
 FORGET = "A forgotten tag stays on the service and still tags time; this project no longer manages it."
@@ -214,40 +229,32 @@ DELETE = "A deleted tag is removed from the service."
 OPEN = "The whole team can read a public tag; only authorized members could read it before."
 UNKNOWN = "The whole team can read a public tag; who could read it before is unknown, so it counts as PRIVATE."
 
-_REMOVED = (change_aspects.removed, change_details.removed_details)
-_KEYWORDS = (_taking(change_aspects.keywords_deleted), _explained(change_details.keywords_deleted))
-_METADATA = (_taking(change_aspects.metadata_deleted), _explained(change_details.metadata_deleted))
-_CLEARED = (_taking(change_aspects.cleared), _explained(change_details.cleared))
-_OPENED = (_taking(partial(change_aspects.opening, OPENED)), _explained(change_details.opening))
-_PUBLISHED = (_taking(partial(change_aspects.opening, PUBLISHED)), _explained(change_details.opening))
+_OPENED, _PUBLISHED = _taking(partial(opened, OPENED)), _taking(partial(opened, PUBLISHED))
 
 REMOVALS: tuple[Topic, ...] = (
-    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), *_REMOVED),
-    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), *_REMOVED),
-    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), *_REMOVED),
+    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), removed),
+    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), removed),
+    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), removed),
     *(
-        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), *_REMOVED)
+        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), removed)
         for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
         for action in (Action.RETIRE, Action.FORGET)
     ),
-    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), *_KEYWORDS),
-    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), *_METADATA),
-    *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
-    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), *_OPENED),
-    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(keywords_deleted)),
+    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(metadata_deleted)),
+    *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(cleared)) for kind in Kind),
+    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
+    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
     *(
-        Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.PUBLIC, (UNKNOWN,), *_PUBLISHED)
+        Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.PUBLIC, (UNKNOWN,), _PUBLISHED)
         for action in (Action.UPDATE, Action.CREATE)
     ),
 )
 """All topics of removals in reading order, except for deleted categories and activity types."""
 
 OTHERS: tuple[Topic, ...] = (
-    *(
-        Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), change_aspects.created, change_details.created_details)
-        for kind in Kind
-    ),
-    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining, _updated) for kind in Kind),
+    *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), created) for kind in Kind),
+    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
 
 
@@ -285,90 +292,66 @@ class _TopicRows(NamedTuple):
         return Section(title, self.topic.tone, self.topic.says, rows, self.more)
 
 
-def _topics(topics: Sequence[Topic], changes: Buckets, extent: Extent) -> list[_TopicRows]:
-    found = ((topic, _taking_part(topic, changes.get((topic.kind, topic.action), ()))) for topic in topics)
-    return [_topic(topic, entries, extent) for topic, entries in found if entries.changes]
+def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_TopicRows]:
+    found = []
+    for topic in topics:
+        changes = buckets.get((topic.kind, topic.action), ())
+        if topic.action is Action.UPDATE or topic.tone is Tone.PUBLIC:
+            changes = [change for change in changes if topic.values(change) is not None]
+        if changes:
+            entries = _topic_entries(topic, changes)
+            found.append(_TopicRows(topic, len(changes), folded(entries, extent), entries.more))
+    return found
 
 
-class _TopicEntries(NamedTuple):
-    """The changes of a topic. Their aspects are computed on each call, because a plan may have very many."""
-
-    topic: Topic
-    changes: Sequence[Change]
-    names: Sequence[str]
-
-    def aspects(self, number: int) -> Aspects:
-        return self.topic.aspects(self.changes[number]) or ()
-
-    def tables(self) -> list[AspectTable]:
-        if self.topic.tone is Tone.CREATE:
-            return change_aspects.created_tables(self.changes)
-        if self.topic.action is Action.RETIRE:
-            return change_aspects.removed_tables(self.changes, lost_keywords(self.changes))
-        return aspect_tables(map(self.aspects, range(len(self.changes))))
-
-
-def _taking_part(topic: Topic, changes: Sequence[Change]) -> _TopicEntries:
-    if topic.tone is not Tone.CREATE:
-        changes = [change for change in changes if topic.aspects(change) is not None]
-    return _TopicEntries(topic, changes, [change.key.name for change in changes])
-
-
-def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
-    changes = entries.changes
+def _topic_entries(topic: Topic, changes: Sequence[Change]) -> Entries:
     is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
-    how = Folding(
-        extent.fold,
-        NOUNS[topic.kind],
-        least=0 if is_update else MANY,
+    is_removal = not (is_update or is_fresh)
+
+    def values(number: int) -> Values:
+        return topic.values(changes[number]) or ()
+
+    def details(number: int, room: Room, whole: bool) -> Details:
+        change = changes[number]
+        if is_removal:
+            return removed_details(change, room)
+        if topic.tone is Tone.CREATE:
+            return (*created_details(change, room, whole=whole), *unusual(values(number)))
+        found = value_details(values(number), MANY_ITEMS if room is BRIEF and is_update else room)
+        return (*found, *unusual(values(number))) if found else (remark("sent again unchanged"),)
+
+    entries = _entries_of(changes, topic.action.value, values, details, NOUNS[topic.kind])
+    if is_removal:
+        return replace(entries, least=MANY, rank=Rank.REMOVAL, total=partial(_total, changes))
+    return replace(
+        entries,
+        least=MANY if is_fresh else 0,
         rank=Rank.REMOVAL if topic in REMOVALS else None,
-        unlike=", all different" if is_update or is_fresh else "",
+        unlike=", all different",
         fresh=is_fresh,
         lines=topic.tone is Tone.CREATE,
-        total=None if is_update or is_fresh else partial(_total, changes),
-        loses=None if is_update or is_fresh else lambda number: change_details.removed_content(changes[number]),
-        most=extent.most,
-    )
-    return _TopicRows(topic, len(changes), folded(entries, _maker(topic, entries), how), how.more)
-
-
-def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
-    def details(number: int, room: Room, whole: bool) -> Details:
-        change = entries.changes[number]
-        if topic.tone is Tone.CREATE:
-            found = change_details.created_details(change, room, whole=whole)
-        else:
-            room = MANY_ITEMS if room is BRIEF and topic.action is Action.UPDATE else room
-            found = topic.details(change, room)
-        return (*found, *_unusual(entries.aspects(number)))
-
-    return _row_maker(topic.action.value, entries.changes, details)
-
-
-def _row_maker(
-    symbol: str, changes: Sequence[Change], details: Callable[[int, Room, bool], Details], **more: Any
-) -> RowMaker:
-    """Return the maker of rows of `changes`."""
-    return RowMaker(
-        symbol, lambda number: _member(changes[number]), lambda number: changes[number].source, details, **more
+        loses=lambda number: (),
     )
 
 
-def _unusual(aspects: Aspects) -> Details:
-    """Return a remark that names the invisible and confusable letters of new values, if any."""
-    texts = [text for aspect in aspects for text in _new_texts(aspect.before, aspect.after)]
-    letters = dict.fromkeys(letter for text in texts for letter in unusual_letters(text))
-    return (change_details.remark(f"contains {', '.join(letters)}"),) if letters else ()
-
-
-def _new_texts(before: object, after: object) -> Iterator[str]:
-    """Yield new texts that have letters which the old text lacks, and new items of lists."""
-    if isinstance(after, str) and not after.isascii():
-        letters = set(before) if isinstance(before, str) else set()
-        if set(after) - letters:
-            yield after
-    elif isinstance(after, tuple):
-        yield from (item for item in after if not (isinstance(before, tuple) and item in before))
+def _entries_of(
+    changes: Sequence[Change],
+    symbol: str,
+    values: Callable[[int], Values],
+    details: Callable[[int, Room, bool], Details],
+    noun: str,
+) -> Entries:
+    """Return the entries of changes; an example of many shows the content that one of them loses."""
+    return Entries(
+        names=[change.key.name for change in changes],
+        values=values,
+        symbol=symbol,
+        member=lambda number: _member(changes[number]),
+        source=lambda number: changes[number].source,
+        details=details,
+        noun=noun,
+        loses=lambda number: removed_content(changes[number]),
+    )
 
 
 def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
@@ -376,8 +359,8 @@ def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
     members = [changes[number] for number in numbers]
     reasons = {change.reason for change in members}
     return (
-        *change_details.keywords_in_all([change.keywords_deleted for change in members]),
-        *(change_details.reason(members[0]) if len(reasons) == 1 else ()),
+        *keywords_in_all([change.keywords_deleted for change in members]),
+        *(value_details(reason(members[0]), BRIEF) if len(reasons) == 1 else ()),
     )
 
 
@@ -401,38 +384,23 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
     codes = plan.sweep.known if plan.sweep else ()
     others = [code for code in codes if code not in names]
     members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
-    entries = ListedEntries(
-        [*(change.key.name for change in deletes), *others],
-        [*map(change_aspects.removed, deletes), *(() for _ in others)],
-    )
-    says = _sweep_says(len(members), first=plan.sweep.first) if plan.sweep else ()
-    make = RowMaker(
-        Action.DELETE.value,
-        members.__getitem__,
-        lambda number: members[number].source,
-        lambda number, room, _: change_details.removed_details(deletes[number], room) if number < len(deletes) else (),
-    )
-    how = Folding(
-        extent.fold,
-        "activity type",
-        MANY,
-        Rank.REMOVAL,
+    entries = Entries(
+        names=[*(change.key.name for change in deletes), *others],
+        values=lambda number: removed(deletes[number]) if number < len(deletes) else (),
+        symbol=Action.DELETE.value,
+        member=members.__getitem__,
+        source=lambda number: members[number].source,
+        details=lambda n, room, _: removed_details(deletes[n], room) if n < len(deletes) else (),
+        noun="activity type",
+        least=MANY,
+        rank=Rank.REMOVAL,
         total=lambda _: (),
-        loses=lambda number: change_details.removed_content(deletes[number]) if number < len(deletes) else (),
-        most=extent.most,
+        loses=lambda number: removed_content(deletes[number]) if number < len(deletes) else (),
     )
-    rows = folded(entries, make, how)
-    yield Section(
-        f"Sweep: delete {count_of(len(members), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
-        Tone.REMOVE,
-        says,
-        (*rows.odd, *rows.rest),
-    )
-
-
-def _sweep_says(count: int, *, first: bool) -> tuple[str, ...]:
-    sentence = SWEEP.format(number(count))
-    return (sentence, FIRST_SWEEP) if first else (sentence,)
+    rows = folded(entries, extent)
+    says = (SWEEP.format(number(len(members))), *((FIRST_SWEEP,) if plan.sweep.first else ())) if plan.sweep else ()
+    title = f"Sweep: delete {count_of(len(members), 'activity type')}{' and all unknown ones' if plan.sweep else ''}"
+    yield Section(title, Tone.REMOVE, says, (*rows.odd, *rows.rest))
 
 
 # --- categories that take tags along ----------------------------------------------------------------------------------
@@ -474,7 +442,7 @@ def _category_rows(changes: Sequence[Change], along: Sequence[Sequence[Change]],
     """
 
     def details(number: int, room: Room, _: bool) -> Details:
-        return (_also(len(along[number]), 1), *change_details.removed_details(changes[number], room))
+        return (_also(len(along[number]), 1), *removed_details(changes[number], room))
 
     def total(numbers: Sequence[int]) -> Details:
         also = _also(sum(len(along[number]) for number in numbers), len(numbers))
@@ -485,48 +453,32 @@ def _category_rows(changes: Sequence[Change], along: Sequence[Sequence[Change]],
         category = f"category {changes[numbers[0]].key.name}" if len(numbers) == 1 else "their categories"
         return _cascade_rows(category, members, Extent(fold, extent.most))
 
-    entries = ListedEntries(
-        [change.key.name for change in changes],
-        [change_aspects.removed_category(change, len(tags)) for change, tags in zip(changes, along, strict=True)],
-    )
-    how = Folding(
-        extent.fold,
-        "category",
-        MANY,
-        Rank.REMOVAL,
-        total=total,
-        loses=lambda number: change_details.removed_content(changes[number]),
-        most=extent.most,
-    )
-    return folded(entries, _row_maker(Action.DELETE.value, changes, details, below=below), how)
+    def values(number: int) -> Values:
+        return removed(changes[number], tags=len(along[number]))
+
+    entries = _entries_of(changes, Action.DELETE.value, values, details, "category")
+    return folded(replace(entries, least=MANY, rank=Rank.REMOVAL, total=total, below=below), extent)
 
 
 def _also(tags: int, categories: int) -> ChangeDetail:
     which = "it" if categories == 1 else "them"
     along = f"{count_of(tags, 'tag')} in {which}, and any" if tags else f"any tags in {which}"
-    return change_details.remark(f"also deletes {along} that were created outside this project")
+    return remark(f"also deletes {along} that were created outside this project")
 
 
 def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> tuple[SectionRow, ...]:
     """Return the rows of tags that are deleted with their category."""
-    entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.cascaded, members)])
-    make = _row_maker(
-        Action.DELETE.value,
-        members,
-        lambda number, room, _: change_details.removed_details(members[number], room),
-        depth=1,
-    )
-    along = (change_details.remark(f"deleted with {category}"),)
-    how = Folding(
-        extent.fold,
-        "tag",
-        MANY,
-        Rank.REMOVAL,
-        total=lambda _: along,
-        loses=lambda number: change_details.removed_content(members[number]),
-        most=extent.most,
-    )
-    rows = folded(entries, make, how)
+
+    def values(number: int) -> Values:
+        own = removed(members[number])
+        return own[1:] if members[number].reason else own  # which is the deletion of its category
+
+    def details(number: int, room: Room, _: bool) -> Details:
+        return removed_details(members[number], room)
+
+    along = (remark(f"deleted with {category}"),)
+    entries = _entries_of(members, Action.DELETE.value, values, details, "tag")
+    rows = folded(replace(entries, least=MANY, rank=Rank.REMOVAL, total=lambda _: along, depth=1), extent)
     return (*rows.odd, *rows.rest)
 
 
@@ -538,22 +490,20 @@ NOTES = "These notes change nothing that is declared."
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
-        make = RowMaker(
-            NOTE_SYMBOL,
-            lambda number: _note_member(notes[number]),
-            lambda number: notes[number].source,
-            lambda number, *_: _note_details(notes[number]),
+        entries = Entries(
+            names=[note.key.name for note in notes],
+            values=lambda number: note_values(notes[number]),
+            symbol=NOTE_SYMBOL,
+            member=lambda number: _note_member(notes[number]),
+            source=lambda number: notes[number].source,
+            details=lambda number, room, _: value_details(note_values(notes[number]), room),
+            noun="resource",
+            unlike=", all different",
+            fresh=True,
         )
-        entries = ListedEntries([note.key.name for note in notes], [*map(change_aspects.note, notes)])
-        rows = folded(
-            entries, make, Folding(extent.fold, "resource", unlike=", all different", fresh=True, most=extent.most)
-        )
+        rows = folded(entries, extent)
         yield Section(count_of(len(notes), "note").capitalize(), Tone.NOTE, (NOTES,), (*rows.odd, *rows.rest))
 
 
 def _note_member(note: Note) -> Member:
     return Member(visible(str(note.key)), note.source, note.key.kind.value, note.kind == "kept")
-
-
-def _note_details(note: Note) -> Details:
-    return (ChangeDetail(note.kind, (Span(visible(note.message)),)),)

@@ -1,0 +1,452 @@
+"""The values of many changes → groups of resources to which the same was done, the odd ones apart; pure.
+
+What was done to a value is an `Edit`: with the resource's name and the old value it gives the new value, so one row
+with one example describes a whole group and no other change can hide in it. Exceptions are a date that moved, for which
+the row shows the range, and lost keywords, which are only counted. A value without an edit that
+others share stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from syncengine.document.instants import instant
+from syncengine.render.escape import quoted, shared_length, visible
+from syncengine.render.values import (
+    ALL,
+    WIDE,
+    ChangeDetail,
+    ChangeValue,
+    Details,
+    Part,
+    Room,
+    Span,
+    SpanMark,
+    Spans,
+    Values,
+    came_and_went,
+    remark,
+    shown,
+    value_spans,
+)
+from syncengine.resource import Value
+
+ALIKE = 3
+"""The smallest number of values with the same edit: two may be alike by chance."""
+
+SAME = 6
+"""The smallest number of resources that are folded into one row: a row and its example take as much room as three."""
+
+MANY = 20
+"""The number of rows that people read one by one."""
+
+
+class OwnName(NamedTuple):
+    """A text with the resource's own name between its parts."""
+
+    parts: tuple[str, ...]
+
+
+Pattern = Value | OwnName | tuple[str | OwnName, ...] | None
+"""A value in which the resource's own name is masked."""
+
+
+class Edit(NamedTuple):
+    """What was done to a value. `is_rough` edits do not describe the new value, and only serve to find odd ones."""
+
+    kind: str
+    old: Pattern = None
+    new: Pattern = None
+    is_rough: bool = False
+
+
+class EditedValue(NamedTuple):
+    """A value of all resources of a group. `edit` is `None` where each has its own."""
+
+    part: Part
+    label: str
+    note: str
+    edit: Edit | None
+
+
+class AlikeGroup(NamedTuple):
+    """The numbers of the resources to which the same was done."""
+
+    values: tuple[EditedValue, ...]
+    members: Sequence[int]
+
+    @property
+    def is_described(self) -> bool:
+        """Whether one row can describe all changes of the group."""
+        return all(value.edit and not value.edit.is_rough for value in self.values)
+
+
+class Arrangement(NamedTuple):
+    """All resources of a section by number. Each odd or single one becomes a row, and so does each group."""
+
+    odd: Sequence[int]
+    odd_groups: Sequence[AlikeGroup]
+    groups: Sequence[AlikeGroup]
+    singles: Sequence[int]
+
+
+def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool) -> Arrangement:
+    """Return the arrangement of the resources with these names and values; without `folding` it has no groups."""
+    groups = _alike(names, values)
+    odd = _odd(groups)
+    rows = {id(group) for group in groups if folding and len(group.members) >= SAME and group.is_described}
+    return Arrangement(
+        [n for group in _smallest_first(groups) if id(group) in odd - rows for n in group.members],
+        [group for group in _smallest_first(groups) if id(group) in odd & rows],
+        [group for group in groups if id(group) in rows - odd],
+        sorted(n for group in groups if id(group) not in odd | rows for n in group.members),
+    )
+
+
+def _smallest_first(groups: Iterable[AlikeGroup]) -> list[AlikeGroup]:
+    return sorted(groups, key=lambda group: (len(group.members), group.members[0]))
+
+
+def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
+    """Return the `id` of each odd group: rare as a whole or, where most groups are rare, rare in one of its values.
+
+    Groups with values of their own are odd too, where they are few. What holds for half of a section is not odd.
+    """
+    total = sum(len(group.members) for group in groups)
+
+    def is_rare(count: int) -> bool:
+        return count == 1 or count * 100 < total  # less than 1 %
+
+    def few(chosen: Iterable[AlikeGroup]) -> set[int]:
+        found = list(chosen)
+        return {id(group) for group in found} if sum(len(g.members) for g in found) * 2 < total else set()
+
+    if any(len(group.members) >= ALIKE for group in groups):
+        of_their_own = few(group for group in groups if not group.is_described)
+        rare = few(g for g in groups if is_rare(len(g.members)) or id(g) in of_their_own)
+        if rare or not any(is_rare(len(group.members)) for group in groups):
+            return rare
+    if total <= SAME:  # of so few, people see themselves which one is odd
+        return set()
+    counts = Counter[object]()
+    for group in groups:
+        for part in _parts(group):
+            counts[part] += len(group.members)
+    return few(group for group in groups if any(is_rare(counts[part]) for part in _parts(group)))
+
+
+def _parts(group: AlikeGroup) -> Iterator[object]:
+    """Yield the edited values of a group, and what is edited at all."""
+    yield from group.values
+    yield tuple(value[:3] for value in group.values)
+
+
+class _Column(NamedTuple):
+    """The values of one label: the numbers of their resources, the names, and the values before and after."""
+
+    numbers: list[int]
+    names: list[str]
+    before: list[Value | None]
+    after: list[Value | None]
+
+
+def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
+    """Return the resources grouped by what was done to each of their values, in the order of their first ones."""
+    columns: dict[tuple[Part, str, str], _Column] = {}
+    for number, own in enumerate(values):
+        for part, label, before, after, note in own:
+            column = columns.get((part, label, note))
+            if column is None:
+                column = columns[part, label, note] = _Column([], [], [], [])
+            column.numbers.append(number)
+            # That a new name is the resource's own says nothing of the name before.
+            column.names.append("" if part in (Part.FORMER, Part.OPENED) else names[number])
+            column.before.append(before)
+            column.after.append(after)
+    edited: list[EditedValue] = []
+    keys: list[list[int]] = [[] for _ in names]  # places in `edited`, because a plan may have very many values
+    for (part, label, note), column in columns.items():
+        places: dict[Edit | None, int] = {}
+        for number, edit in zip(column.numbers, _edits_of(part, column), strict=True):
+            place = places.get(edit)
+            if place is None:
+                place = places[edit] = len(edited)
+                edited.append(EditedValue(part, label, note, edit))
+            keys[number].append(place)
+    found = defaultdict[tuple[int, ...], list[int]](list)
+    for number, key in enumerate(keys):
+        found[tuple(key)].append(number)
+    return [AlikeGroup(tuple(edited[place] for place in key), members) for key, members in found.items()]
+
+
+# --- what was done to a value -----------------------------------------------------------------------------------------
+
+
+def _edits_of(part: Part, column: _Column) -> list[Edit | None]:
+    """Return the edit of each value: the most exact one that enough others share, or else `None`."""
+    numbers, names, before, after = column
+    # What many new resources have alike is found by counting the values as they are, in a third of the time.
+    first = Counter(new for old, new in zip(before, after, strict=True) if old is None and part is not Part.LOST)
+    shared = {value: Edit("set", None, value) for value, count in first.items() if count >= ALIKE}
+    edits = [shared.get(new) if old is None else None for old, new in zip(before, after, strict=True)]
+    rest = [n for n, edit in enumerate(edits) if edit is None]
+    for ways in LOSSES if part is Part.LOST else WAYS:
+        if part is Part.LOST and ways is _counts and len(rest) * 2 < len(numbers):
+            break  # where most lose the same, another keyword is odd, whatever their number
+        candidates = [(n, edit) for n in rest for edit in dict.fromkeys(ways(names[n], before[n], after[n]))]
+        often = Counter(edit for _, edit in candidates)
+        # Keywords are lost for good, so that a few with the same ones may be odd among many.
+        enough = max(SAME, len(numbers) // 100) if part is Part.LOST else ALIKE
+        for n, edit in candidates:
+            if edits[n] is None and often[edit] >= enough:
+                edits[n] = edit
+        rest = [n for n in rest if edits[n] is None]
+    return edits
+
+
+def _exact(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    """Return what may have been done to a value, the most telling first."""
+    if before is None:
+        pattern = masked(name, after)
+        return () if pattern is after else (Edit("set", None, pattern),)  # equal values are found before
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        gains, losses = tuple(v for v in after if v not in before), tuple(v for v in before if v not in after)
+        if after == (*(v for v in before if v not in losses), *gains):
+            return (Edit("items", masked(name, losses), masked(name, gains)),)
+    if isinstance(before, str) and isinstance(after, str) and before and after and before != after:
+        return (*_text_edits(before, after), Edit("same", before, after))
+    return (Edit("same", before, after),)
+
+
+def _set(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    """Return that a value became this one, whatever it was, or that a date moved within or into a year."""
+    if isinstance(after, int) and not isinstance(after, bool) and not isinstance(before, (bool, str, tuple)):
+        way = "set" if before is None else "later" if after > before else "earlier"
+        return (Edit("date", way, (instant(after) or str(after))[:4]),)
+    return () if before is None else (Edit("set", None, masked(name, after)),)
+
+
+def _outline(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    """Return the texts without their numbers, by which values of their own are compared."""
+    return (Edit("outline", _without_numbers(name, before), _without_numbers(name, after), True),)
+
+
+def _lost(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    return (Edit("lost", None, masked(name, after)),)
+
+
+def _lost_outline(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    return (Edit("lost", None, _without_numbers(name, after)),)
+
+
+def _counts(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+    return (Edit("lost", None, len(after) if isinstance(after, tuple) else 1),)
+
+
+Ways = Callable[[str, "Value | None", "Value | None"], Iterable[Edit]]
+WAYS: tuple[Ways, ...] = (_exact, _set, _outline)
+LOSSES: tuple[Ways, ...] = (_lost, _lost_outline, _counts)
+
+_WORDS = re.compile(r"\w+|\W")
+_DIGITS = re.compile(r"\d+")
+
+CASES: dict[str, Callable[[str], str]] = {
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "title case": str.title,
+    "first letter capitalized": lambda text: text[:1].upper() + text[1:],
+}
+
+
+def masked(name: str, value: Value | None) -> Pattern:
+    """Return the value with the resource's own name masked in its texts."""
+    if len(name) < 2:  # a name of one letter stands in many words
+        return value
+    if isinstance(value, tuple):
+        if not any(name in item for item in value):
+            return value
+        return tuple([OwnName(tuple(item.split(name))) if name in item else item for item in value])
+    return OwnName(tuple(value.split(name))) if isinstance(value, str) and name in value else value
+
+
+def _without_numbers(name: str, value: Value | None) -> str:
+    texts = value if isinstance(value, tuple) else ("" if value is None else str(value),)
+    if len(name) > 1:
+        texts = tuple([text.replace(name, "\0") for text in texts])
+    return "\n".join(sorted([_DIGITS.sub("#", text) for text in texts]))
+
+
+def _text_edits(before: str, after: str) -> Iterator[Edit]:
+    """Yield what was added, removed or replaced in a text."""
+    if after.startswith(before):
+        yield Edit("appended", None, after[len(before) :])
+    elif after.endswith(before):
+        yield Edit("prepended", None, after[: -len(before)])
+    elif before.startswith(after):
+        yield Edit("shortened", before[len(after) :])
+    elif before.endswith(after):
+        yield Edit("beheaded", before[: -len(after)])
+    else:
+        yield from _replacements(before, after)
+    if len(before) == len(after):
+        yield from (Edit("case", None, case) for case, make in CASES.items() if make(before) == after)
+
+
+def _replacements(before: str, after: str) -> Iterator[Edit]:
+    """Yield words that became other words everywhere in a text.
+
+    Where only blanks or signs differ, or words came or went, what differs occurs elsewhere too or says little; then the
+    words beside it belong to it: `Trade mark` → `Trade-mark`.
+    """
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    head = shared_length(old, new)
+    tail = shared_length(old[head:][::-1], new[head:][::-1])
+    ends = len(old) - tail, len(new) - tail
+    pairs = {(a, b) for a, b in zip(old, new, strict=False) if a != b} if len(old) == len(new) else set()
+    pieces = list(pairs) if len(pairs) == 1 else []  # one word, perhaps several times
+    pieces.append(("".join(old[head : ends[0]]), "".join(new[head : ends[1]])))
+    left = next((n for n in range(head - 1, -1, -1) if old[n].isalnum()), head)
+    right = next((n + 1 for n, text in enumerate(old[ends[0] :]) if text.isalnum()), 0)
+    wider = [
+        ("".join(old[start : ends[0] + more]), "".join(new[start : ends[1] + more]))
+        for start, more in ((left, right), (head, right), (left, 0))
+    ]
+    is_said = any(letter.isalnum() for piece in pieces for text in piece for letter in text)
+    for piece in (*pieces, *wider) if is_said else (wider[0], *pieces, *wider[1:]):
+        yield from _replacement(before, after, *piece)
+
+
+def _replacement(before: str, after: str, old: str, new: str) -> Iterator[Edit]:
+    """Yield the edit if it gives the new text: `old` becomes `new` wherever it stands as whole words."""
+    if not (old and new and old != before and old in before):
+        return
+    pieces = before.split(old)
+    text = pieces[0]
+    for piece in pieces[1:]:
+        within = (text[-1:].isalnum() and old[0].isalnum()) or (old[-1].isalnum() and piece[:1].isalnum())
+        text += (old if within else new) + piece
+    if text == after:
+        yield Edit("replaced", old, new)
+
+
+# --- its words --------------------------------------------------------------------------------------------------------
+
+FEW_VALUES = 3
+"""The largest number of different old values that are listed when all became the same value."""
+
+
+def group_details(group: AlikeGroup, members: Sequence[Values], *, fresh: bool) -> Details:
+    """Return a detail for each value of a group, whose `members` are given; `fresh` ones have no old values."""
+    found = []
+    for each in group.values:
+        own = [value for values in members for value in values if (value.part, value.label, value.note) == each[:3]]
+        spans = _edit_spans(each, own, fresh) if each.edit else ()
+        found.append(
+            _labelled(each.part, each.label, (*spans, Span(each.note, SpanMark.REMARK)) if each.note else spans)
+        )
+    return tuple(found)
+
+
+def example_of(name: str, group: AlikeGroup, values: Values, *, fresh: bool) -> str:
+    """Return the values of one member of a group that the group's details do not tell."""
+    edits = {each[:3]: each.edit for each in group.values}
+    parts = [
+        str(_labelled(value.part, value.label, _exact_spans(value, fresh, WIDE)))
+        for value in values
+        if (edit := edits[value.part, value.label, value.note]) and not _is_exact(edit)
+    ]
+    if len(values) == 1 and parts:
+        parts = [parts[0].partition(": ")[2] or parts[0]]
+    return f"e.g. {visible(name)}: {'; '.join(parts)}" if parts else ""
+
+
+def _labelled(part: Part, label: str, spans: Spans) -> ChangeDetail:
+    return ChangeDetail(f"metadata {visible(label)}" if part is Part.METADATA else visible(label), spans)
+
+
+def _is_exact(edit: Edit) -> bool:
+    return edit.kind == "same" or (edit.kind == "set" and not _names_itself(edit.new))
+
+
+def _names_itself(pattern: Pattern) -> bool:
+    return isinstance(pattern, OwnName) or (isinstance(pattern, tuple) and any(isinstance(p, OwnName) for p in pattern))
+
+
+def _exact_spans(value: ChangeValue, fresh: bool, room: Room) -> Spans:
+    """Return the exact values of one resource."""
+    part, label, before, after, _ = value
+    name = label if part is Part.FIELD else ""
+    if part is Part.REMARK:
+        return remark(str(after)).spans
+    if part is Part.KEYWORDS and isinstance(after, tuple):
+        return came_and_went(after, before if isinstance(before, tuple) else (), room)
+    if fresh and before is None:
+        return (Span(shown(name, after, room), SpanMark.NEW),)
+    return value_spans(name, before, after, room)
+
+
+def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> Spans:
+    edit, name = value.edit, value.label if value.part is Part.FIELD else ""
+    assert edit is not None
+    first, old, new = own[0], edit.old, edit.new
+    if edit.kind == "date":
+        instants = [each.after for each in own if isinstance(each.after, int)]
+        since, until = (shown(name, at, ALL) for at in (min(instants), max(instants)))
+        reach = since if since == until else f"{since} to {until}"
+        return (Span(f"{old}, ", SpanMark.REMARK), Span(reach, SpanMark.NEW))
+    if edit.kind == "items" or (value.part is Part.KEYWORDS and isinstance(new, tuple)):
+        gains, losses = (_items(each) for each in (new, old))
+        came = (Span("added "), Span(gains, SpanMark.NEW)) if gains else ()
+        went = (Span("removed "), Span(losses, SpanMark.OLD)) if losses else ()
+        return (*came, Span("; "), *went) if came and went else came or went
+    if edit.kind == "set":
+        if not _names_itself(new) and len({each.before for each in own}) == 1:
+            return _exact_spans(first, fresh, ALL)
+        became = Span(_pattern(name, new), SpanMark.NEW)
+        return (became,) if all(each.before is None for each in own) else (*_various(name, own), Span(" → "), became)
+    if edit.kind == "replaced":
+        return (Span(_pattern("", old), SpanMark.OLD), Span(" → "), Span(_pattern("", new), SpanMark.NEW), _IN_TEXT)
+    if edit.kind == "case":
+        return (Span(str(new), SpanMark.NEW),)
+    if edit.kind in SIGNS:
+        sign, where = SIGNS[edit.kind]
+        text = Span(_pattern("", old or new), SpanMark.OLD if old else SpanMark.NEW)
+        return (Span(sign), text, Span(where, SpanMark.REMARK)) if where else (Span(sign), text)
+    return _exact_spans(first, fresh, ALL)
+
+
+SIGNS = {
+    "appended": ("+ ", ""),
+    "prepended": ("+ ", " (at the start)"),
+    "shortened": ("- ", " (at the end)"),
+    "beheaded": ("- ", " (at the start)"),
+}
+_IN_TEXT = Span(" (in the text)", SpanMark.REMARK)
+
+
+def _various(name: str, own: Sequence[ChangeValue]) -> Spans:
+    """Return the values that became the same value, or `various values` when there are many."""
+    values = dict.fromkeys(each.before for each in own)
+    if len(values) > FEW_VALUES:
+        return (Span("various values", SpanMark.REMARK),)
+    return (Span(", ".join(shown(name, value, ALL) for value in values), SpanMark.OLD),)
+
+
+def _items(pattern: Pattern) -> str:
+    return ", ".join(_pattern("", item) for item in pattern) if isinstance(pattern, tuple) else ""
+
+
+def _pattern(name: str, pattern: object) -> str:
+    """Return a value as it is shown, with `its name` where it has the resource's name: `"https://pms/" + its name`."""
+    if isinstance(pattern, OwnName):
+        first, *others = pattern.parts
+        texts = [quoted(first)] if first else []
+        for part in others:
+            texts += ["its name", quoted(part)] if part else ["its name"]
+        return " + ".join(texts)
+    if isinstance(pattern, tuple):
+        return ", ".join(_pattern("", item) for item in pattern)
+    return shown(name, pattern, ALL)

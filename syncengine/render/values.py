@@ -1,0 +1,384 @@
+"""One change → its labelled values, by which changes are compared and which are shown; and the words for them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, StrEnum
+from typing import NamedTuple
+
+from syncengine.document.instants import instant
+from syncengine.manifest.schema import INSTANTS
+from syncengine.plan.aim import Note
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect, appearance
+from syncengine.render.escape import LONGEST, excerpts, quoted, unusual_letters, visible
+from syncengine.render.words import comma_list, count_of
+from syncengine.resource import Body, Kind, Value, is_blank
+
+
+class Part(Enum):
+    """The part of a change that a value belongs to, which decides how the value is shown and compared.
+
+    `LOST` keywords are only counted in a row of many, so they are compared more roughly than other values.
+    """
+
+    FIELD = "field"
+    KEYWORDS = "keywords"
+    METADATA = "metadata"
+    FORMER = "renamed from"
+    OPENED = "makes public"
+    REMARK = "remark"
+    LOST = "lost"
+
+
+class ChangeValue(NamedTuple):
+    """One value of a change. `KEYWORDS` have what is lost before and what is gained after; `note` is a remark."""
+
+    part: Part
+    label: str
+    before: Value | None
+    after: Value | None
+    note: str = ""
+
+
+Values = tuple[ChangeValue, ...]
+
+REMARKS = {
+    FieldEffect.APPLIES: "",
+    FieldEffect.CREATE_ONLY: " (no effect on existing activity types)",
+    FieldEffect.IGNORED: " (cannot be cleared)",
+}
+
+_NO_NAME = FieldChange("excludeTagNameKeyword", None, True)
+
+
+def created(change: Change) -> Values:
+    """Return the values of a new resource: its keywords are those besides a tag's own name, unless it excludes that."""
+    words, name = change.keywords_added, change.key.name
+    if name in words and _NO_NAME not in change.fields:
+        words = tuple(word for word in words if word != name)
+    return (
+        *_fields(change.fields),
+        *((ChangeValue(Part.KEYWORDS, "keywords", None, words),) if words else ()),
+        *_metadata(change),
+        *_former_names(change),
+        *reason(change),
+    )
+
+
+def updated(change: Change) -> Values:
+    """Return the values of an update without those that the sections of its removals show."""
+    return (
+        *_former_names(change),
+        *_fields(f for f in change.fields if not (f is change.opening or f.clears)),
+        *(() if change.keywords_deleted else _keywords(change)),
+        *(() if change.metadata_deleted else _metadata(change)),
+    )
+
+
+def keywords_deleted(change: Change) -> Values:
+    return _keywords(change) if change.keywords_deleted else ()
+
+
+def metadata_deleted(change: Change) -> Values:
+    return tuple(_metadata(change)) if change.metadata_deleted else ()
+
+
+def cleared(change: Change) -> Values:
+    return tuple(_fields(f for f in change.fields if f.clears))
+
+
+def opened(way: FieldChange, change: Change) -> Values:
+    """Return the values of a tag that becomes public in this `way`; nothing for other changes."""
+    if change.opening != way:
+        return ()
+    name = change.key.name
+    names = change.opens or ()
+    others = tuple(each for each in names if each != name)
+    return (
+        *_fields([way]),
+        *((ChangeValue(Part.OPENED, "name", names if len(names) > 1 else names[0], name),) if others else ()),
+    )
+
+
+def removed(change: Change, *, tags: int = 0) -> Values:
+    """Return by what removals are alike: reason, lost keywords, file, and the nature of the content.
+
+    `tags` is the number of those that a category takes along. Numbers are alike up to the next power of two.
+    """
+    content = change.removed or Body()
+    visibility, words = content.fields.get("visibility"), content.fields.get("keywords")
+    sizes = {
+        "keywords": 0
+        if change.keywords_deleted
+        else len(content.keywords or (words if isinstance(words, tuple) else ())),
+        "metadata": len(content.metadata),
+        "tags": tags,
+    }
+    return (
+        *reason(change),
+        *((ChangeValue(Part.LOST, "", None, change.keywords_deleted),) if change.keywords_deleted else ()),
+        *((ChangeValue(Part.REMARK, "file", None, change.source.file),) if change.source else ()),
+        *((ChangeValue(Part.FIELD, "visibility", None, visibility),) if visibility else ()),
+        *(ChangeValue(Part.FIELD, name, None, size.bit_length()) for name, size in sizes.items() if size),
+    )
+
+
+def reason(change: Change) -> Values:
+    return (ChangeValue(Part.REMARK, "", None, change.reason),) if change.reason else ()
+
+
+def note_values(note: Note) -> Values:
+    return (ChangeValue(Part.REMARK, note.kind, None, note.message),)
+
+
+def _fields(changes: Iterable[FieldChange]) -> Iterator[ChangeValue]:
+    return (ChangeValue(Part.FIELD, f.name, f.before, f.after, REMARKS[f.effect]) for f in changes)
+
+
+def _keywords(change: Change) -> Values:
+    """Return a keyword and its replacement as two texts, or else the lost and the gained keywords as lists."""
+    gains, losses = change.keywords_added, change.keywords_deleted
+    if len(gains) == len(losses) == 1:
+        return (ChangeValue(Part.KEYWORDS, "keyword", losses[0], gains[0]),)
+    return (ChangeValue(Part.KEYWORDS, "keywords", losses, gains),) if gains or losses else ()
+
+
+def _metadata(change: Change) -> Iterator[ChangeValue]:
+    before = change.metadata_before
+    for name, value in change.metadata_set.items():
+        yield ChangeValue(Part.METADATA, name, before.get(name), value)
+    for name in change.metadata_deleted:
+        yield ChangeValue(Part.METADATA, name, before.get(name, ""), None)
+
+
+def _former_names(change: Change) -> Values:
+    """Return the former names of a renamed resource, and its name; several names are compared with several alone."""
+    names, note = change.merges or change.previously, " (several)" if change.merges else ""
+    return (ChangeValue(Part.FORMER, "name", names, change.key.name, note),) if names else ()
+
+
+def unusual(values: Values) -> Details:
+    """Return a remark that names the invisible and confusable letters of new texts and of list items, if any."""
+    texts: list[str] = []
+    for _, _, before, after, _ in values:
+        if (
+            isinstance(after, str)
+            and not after.isascii()
+            and set(after) - set(before if isinstance(before, str) else "")
+        ):
+            texts.append(after)
+        elif isinstance(after, tuple) or isinstance(before, tuple):
+            texts.extend(set(_texts(after)) ^ set(_texts(before)))
+    letters = dict.fromkeys(letter for text in sorted(texts) for letter in unusual_letters(text))
+    return (remark(f"contains {', '.join(letters)}"),) if letters else ()
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+class Room(NamedTuple):
+    """The number of letters of a value, and of values of a list, that a detail shows; `None` shows all."""
+
+    letters: int | None
+    values: int | None
+
+
+BRIEF = Room(LONGEST, 8)
+MANY_ITEMS = Room(LONGEST, 40)
+"""The room of an update: short values, but so many items that hardly any change needs more."""
+WIDE = Room(240, 40)
+ALL = Room(None, None)
+
+
+class SpanMark(StrEnum):
+    """The kind of a piece of text. HTML uses the values as class names."""
+
+    OLD = "old"
+    NEW = "new"
+    TEXT = "text"
+    REMARK = "remark"
+
+
+class Span(NamedTuple):
+    text: str
+    mark: SpanMark = SpanMark.TEXT
+
+
+Spans = tuple[Span, ...]
+
+
+class ChangeDetail(NamedTuple):
+    """One detail of a change: a label, which may be empty, and pieces of text."""
+
+    label: str
+    spans: Spans
+
+    def __str__(self) -> str:
+        text = "".join(span.text for span in self.spans)
+        return f"{self.label}: {text}" if self.label else text
+
+
+Details = tuple[ChangeDetail, ...]
+
+BRIEF_FIELDS = {
+    Kind.CATEGORY: ("label", "description"),
+    Kind.ACTIVITY_TYPE: ("label", "description"),
+    Kind.TAG: ("category", "tagCategoryId", "visibility", "description"),
+}
+"""The fields that describe a new resource in short, besides its name and keywords."""
+
+_BARE = frozenset({"visibility", "category"})
+
+
+def remark(text: str) -> ChangeDetail:
+    return ChangeDetail("", (Span(visible(text), SpanMark.REMARK),))
+
+
+def value_details(values: Sequence[ChangeValue], room: Room, *, fresh: bool = False) -> Details:
+    """Return a detail for each value, and one for all metadata; `fresh` resources are new and have no old values."""
+    metadata, found = [value for value in values if value.part is Part.METADATA], list[ChangeDetail]()
+    for value in values:
+        if value.part is not Part.METADATA:
+            found.append(_detail(value, room, fresh=fresh))
+        elif value is metadata[0]:
+            found.append(ChangeDetail("metadata", _metadata_spans(metadata, room)))
+    return tuple(found)
+
+
+def _detail(value: ChangeValue, room: Room, *, fresh: bool) -> ChangeDetail:
+    part, label, before, after, note = value
+    if part is Part.REMARK:
+        return ChangeDetail(label, remark(str(after)).spans)
+    if part is Part.KEYWORDS:
+        gains, losses = _texts(after), _texts(before)
+        if fresh:
+            return ChangeDetail("keywords", (Span(listed(gains, room), SpanMark.NEW),))
+        return ChangeDetail("keywords", came_and_went(gains, losses, room))
+    if part is Part.FORMER and isinstance(before, str):
+        return ChangeDetail(part.value, (Span(visible(before), SpanMark.OLD),))
+    if part in (Part.FORMER, Part.OPENED):  # all names, however many: each is a tag that somebody misses
+        return ChangeDetail(part.value, (Span(listed(_texts(before), ALL), SpanMark.OLD),))
+    if fresh:
+        return ChangeDetail(label, (Span(shown(label, after, ALL if label in _BARE else room), SpanMark.NEW),))
+    spans = value_spans(label, before, after, room)
+    return ChangeDetail(label, (*spans, Span(note, SpanMark.REMARK)) if note else spans)
+
+
+def value_spans(name: str, before: Value | None, after: Value | None, room: Room) -> Spans:
+    """Return the old and the new value: the differing parts of long texts, the differing items of lists."""
+    if isinstance(before, tuple) or isinstance(after, tuple):
+        old, new = _texts(before), _texts(after)
+        old_items, new_items = set(old), set(new)
+        spans = came_and_went([v for v in new if v not in old_items], [v for v in old if v not in new_items], room)
+        return spans or (Span("only order or duplicates differ"),)
+    if isinstance(before, str) and isinstance(after, str) and room.letters is not None:
+        before, after = excerpts(before, after, room.letters)
+    return (
+        Span(shown(name, before, ALL), SpanMark.OLD),
+        Span(" → "),
+        Span(shown(name, after, ALL), SpanMark.NEW),
+    )
+
+
+def shown(name: str, value: object, room: Room) -> str:
+    """Return the value of a field as text that is safe to show; `name` is empty for what is not a field."""
+    if value is None:
+        return "(none)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return (name in INSTANTS and instant(value)) or str(value)
+    if isinstance(value, tuple):
+        return listed(value, room)
+    text = str(value)
+    if room.letters is not None and len(text) > room.letters:
+        text = f"{text[: room.letters - 1]}…"
+    return visible(text) if name in _BARE and text else quoted(text)
+
+
+def _texts(value: Value | None) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return value
+    return () if value is None else (str(value),)
+
+
+def came_and_went(gains: Sequence[str], losses: Sequence[str], room: Room) -> Spans:
+    """Return added and removed items: `added "a", "b"; removed "c"`."""
+    came = (Span("added "), Span(listed(gains, room), SpanMark.NEW)) if gains else ()
+    went = (Span("removed "), Span(listed(losses, room), SpanMark.OLD)) if losses else ()
+    return (*came, Span("; "), *went) if came and went else came or went
+
+
+def listed(texts: Iterable[str], room: Room) -> str:
+    return _joined([quoted(text) for text in texts], room)
+
+
+def _joined(texts: Sequence[str], room: Room) -> str:
+    return ", ".join(texts) if room.values is None else comma_list(texts, room.values)
+
+
+def _metadata_spans(values: Sequence[ChangeValue], room: Room) -> Spans:
+    """Return the added, changed and deleted metadata entries of one resource."""
+    new = [f"{visible(v.label)} = {quoted(str(v.after))}" for v in values if v.before is None]
+    different = [v for v in values if v.before is not None and v.after is not None]
+    lost = [
+        f"{visible(v.label)} = {quoted(str(v.before))}" if v.before else visible(v.label)
+        for v in values
+        if v.after is None
+    ]
+    added = "added " if different or lost else ""
+    parts: list[Spans] = [(Span(added + _joined(new, room), SpanMark.NEW),)] if new else []
+    for value in different[: room.values]:
+        parts.append((Span(f"{visible(value.label)} = "), *value_spans("", value.before, value.after, room)))
+    if room.values is not None and len(different) > room.values:
+        parts.append((Span(f"and {len(different) - room.values:,} more"),))
+    if lost:
+        parts.append((Span("removed "), Span(_joined(lost, room), SpanMark.OLD)))
+    return tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
+
+
+def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
+    """Return the details of a new resource: its best-known fields, and any others that `room` has; all if `whole`."""
+    values = created(change)
+    if whole:
+        return value_details(values, room, fresh=True)
+    names = BRIEF_FIELDS[change.key.kind]
+    fields = [value for value in values if value.part is Part.FIELD]
+    brief = sorted(
+        (v for v in fields if v.label in names and v.after not in (None, "")), key=lambda v: names.index(v.label)
+    )
+    others = [value for value in fields if value.after is not False and value not in brief]
+    if len(others) == 1 or room is ALL:  # a count of one takes as much room as the field itself
+        brief, others = [*brief, *others], []
+    found = value_details((*brief, *(v for v in values if v.part is not Part.FIELD)), room, fresh=True)
+    left_out = ChangeDetail("", (Span(f"… {count_of(len(others), 'more field')}"),))
+    return (*found, left_out) if others else found
+
+
+def removed_details(change: Change, room: Room = BRIEF) -> Details:
+    """Return the details of a removed resource: the deleted keywords of a retired tag, the reason, and its content."""
+    lost = keywords_deleted(change) if change.action is Action.RETIRE else ()
+    return (*value_details((*lost, *reason(change)), room), *removed_content(change, room))
+
+
+def removed_content(change: Change, room: Room = BRIEF) -> Details:
+    """Return what is recorded of a removed resource, as a new one is shown, without a retired tag's keywords."""
+    if not (body := change.removed):
+        return ()
+    says = {name: value for name, value in body.fields.items() if value is not False and not is_blank(value)}
+    words = () if change.action is Action.RETIRE else body.keywords
+    was = appearance(change.key, Body(says, words, body.metadata), None)
+    return tuple(
+        each._replace(spans=tuple(s._replace(mark=SpanMark.OLD) if s.mark is SpanMark.NEW else s for s in each.spans))
+        for each in created_details(was, room, whole=room is not BRIEF)
+    )
+
+
+def keywords_in_all(lists: Sequence[Sequence[str]]) -> Details:
+    """Return the number of keywords that many tags lose, and their names or those of the first tag as an example."""
+    if not any(lists):
+        return ()
+    is_same = len({*map(frozenset, lists)}) == 1
+    count = count_of(sum(map(len, lists)), "keyword")
+    words = Span(listed(lists[0], BRIEF), SpanMark.OLD)
+    return (ChangeDetail("", (Span(f"{count} deleted{': ' if is_same else ', e.g. '}"), words)),)

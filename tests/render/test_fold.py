@@ -1,0 +1,127 @@
+"""What was done to values: the same edit makes the same of a value; what differs in a letter is another edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from syncengine.render.escape import cells, unusual_letters
+from syncengine.render.fold import ALIKE, LOSSES, WAYS, Edit, arranged
+from syncengine.render.values import ChangeValue, Part, Values
+from syncengine.resource import Value
+
+WORDS = st.sampled_from(["GmbH", "AG", "of", "", " ", "(new)", "-", "T-1", "ä", "\u0435", "\u200b", "1", "12"])
+TEXTS = st.lists(WORDS, max_size=5).map("".join)
+ITEMS = st.lists(WORDS, max_size=4, unique=True).map(tuple)
+VALUES = st.one_of(st.none(), TEXTS, ITEMS, st.booleans())
+NAMES = st.sampled_from(["T-1", "T-2", "1", "AG"])
+
+Change = tuple[str, Value | None, Value | None]
+
+
+def own(before: Value | None, after: Value | None, label: str = "url") -> Values:
+    return (ChangeValue(Part.FIELD, label, before, after),)
+
+
+def edits(changes: Iterable[Change]) -> list[Edit | None]:
+    """What was done to each value, in the company of the others."""
+    rows = list(changes)
+    found = arranged([name for name, _, _ in rows], [own(before, after) for _, before, after in rows], folding=True)
+    each = {n: group.values[0].edit for group in (*found.odd_groups, *found.groups) for n in group.members}
+    return [each.get(n) for n in range(len(rows))]
+
+
+@given(NAMES, VALUES, st.lists(VALUES, min_size=2, max_size=12))
+@example("T-1", "GmbHAG GmbH", ["GmbHAG AG", "AGAG AG"])
+@example("T-1", ("a", "b"), [("b", "a"), ("a", "b")])
+def test_one_edit_makes_one_value_of_another(name: str, before: Value | None, afters: list[Value | None]) -> None:
+    """So a group's row says all of each member. Rough edits, which describe no row, are all that may take in two."""
+    made: dict[Edit, Value | None] = {}
+    for after in afters:
+        for ways in WAYS:
+            for edit in ways(name, before, after):
+                if not (edit.is_rough or edit.kind == "date"):
+                    assert made.setdefault(edit, after) == after
+
+
+@given(st.lists(st.tuples(NAMES, st.lists(st.tuples(st.sampled_from("abc"), TEXTS, TEXTS), max_size=3)), max_size=40))
+def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str]]]]) -> None:
+    """None is lost and none is there twice, folded or not."""
+    values = [tuple({label: own(old, new, label)[0] for label, old, new in changes}.values()) for _, changes in rows]
+    for folding in (False, True):
+        found = arranged([name for name, _ in rows], values, folding=folding)
+        members = [number for group in (*found.odd_groups, *found.groups) for number in group.members]
+        assert sorted([*found.odd, *found.singles, *members]) == list(range(len(rows)))
+        assert folding or not members
+
+
+SPELLINGS = (
+    ("Trademark", "Trade mark"),
+    ("Trade mark", "Trademark"),
+    ("Trade mark", "Trade-mark"),
+    ("Trade-mark", "Trade mark"),
+    ("Trade mark", "Trade Mark"),
+    ("TRADE MARK", "Trade mark"),
+    ("Trade  mark", "Trade mark"),
+    ("Trade mark", "Trade\u00a0mark"),
+    ("mark", "trade mark"),
+    ("trade mark", "mark"),
+    ("Trade mark", "Trade mark, Union"),
+)
+CLIENTS = ("Acme", "Bolt & Co", "Elm-Tree", "Fox 7", "Hart of Elm", "Iris", "Jade", "Kite GmbH", "Lime", "Moss")
+TEXTS_WITH = {"at the start": "{0} {1} {2}", "within": "{1} {0} {2}", "at the end": "{2} {1} {0}."}
+
+
+@pytest.mark.parametrize("text", TEXTS_WITH.values(), ids=TEXTS_WITH)
+@pytest.mark.parametrize(("old", "new"), SPELLINGS)
+def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: str, text: str) -> None:
+    """Also where the sign that differs occurs elsewhere in the text; one that differs in more is another edit."""
+    spelt = [(f"T-{n}", text.format(old, each, n), text.format(new, each, n)) for n, each in enumerate(CLIENTS)]
+    found = edits([*spelt, ("T-99", text.format(old, "Acme", 99), text.format(new, "Acme Inc.", 99))])
+    assert None not in found[:-1]
+    assert len(set(found[:-1])) == 1
+    assert found[-1] is None
+
+
+def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
+    """All end in one category, and one comes out of another."""
+    found = arranged(
+        [f"T-{n}" for n in range(300)], [own("a" if n != 99 else "b", "c") for n in range(300)], folding=True
+    )
+    assert found.odd == [99]
+    assert [len(group.members) for group in found.groups] == [299]
+
+
+def test_a_value_that_is_set_is_alike_also_beside_others_that_change() -> None:
+    found = edits([*(("T", None, "new") for _ in range(6)), *(("T", f"old {n}", f"old {n}!") for n in range(6))])
+    assert found == [Edit("set", None, "new")] * 6 + [Edit("appended", None, "!")] * 6
+
+
+def test_replaced_by_something_else_is_no_edit() -> None:
+    """However often it is done."""
+    assert set(edits(("T", f"old{n}", f"new{n * 7}") for n in range(50))) == {None}
+
+
+def test_too_few_are_not_alike() -> None:
+    changes = [own(f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]
+    found = arranged(["T"] * len(changes), changes, folding=True)
+    assert found.singles == [0, 1]
+
+
+def test_lost_keywords_are_told_apart_by_words_numbers_and_count() -> None:
+    """From the most exact to the roughest."""
+    assert [ways("T-1", None, ("EP 12", "T-1"))[0].new for ways in LOSSES][1:] == ["\0\nEP #", 2]  # type: ignore[index]
+
+
+def test_text_of_one_script_has_no_unusual_letters() -> None:
+    """Nor do letters with accents in a Latin word."""
+    assert unusual_letters("Müller & Söhne, Łódź: Привет, 東京 (reviewed)") == ()
+    assert unusual_letters("p\u0430y\u00adpal") == ("U+00AD SOFT HYPHEN", "U+0430 CYRILLIC SMALL LETTER A")
+
+
+def test_only_letters_beyond_ascii_are_measured_one_by_one() -> None:
+    """A wide letter takes two columns, a combining one none."""
+    assert [cells(text) for text in ("", "ab", "ab…", "漢字", "e\u0301", "a\u200bb")] == [0, 2, 3, 4, 1, 2]
