@@ -22,7 +22,6 @@ from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import UnitLine, heading, more_units, unit_lines, ways_to_approve
 from syncengine.render.page_files import digest, page_file
-from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone
@@ -265,7 +264,7 @@ def _place(row: SectionRow, look: Look) -> str:
     """Return the place of a row, linked to its line when the host of the repository is known."""
     if not row.place:
         return ""
-    address = link_to(row.members[0], look) if not row.label else ""
+    address = row.members[0].link(look) if not row.label else ""
     if not address:
         return _tagged("span", "place", _text(row.place))
     return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_text(row.place)}</a>'

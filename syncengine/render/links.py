@@ -59,3 +59,9 @@ def links_of(blob: str | None, environ: Mapping[str, str]) -> Links:
         if all(environ.get(name, "") for name in names) and environ[names[0]].startswith(("https://", "http://")):
             return Links("/".join(environ[name] for name in names) + address, commit)
     return NO_LINKS
+
+
+def in_repository(file: str, prefix: str) -> str:
+    """Return a file of the project's folder relative to the repository's root, with forward slashes."""
+    path = file.replace("\\", "/")
+    return f"{prefix.rstrip('/')}/{path}" if prefix else path

@@ -21,7 +21,6 @@ from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
 from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
-from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look
@@ -392,7 +391,7 @@ def _row(row: SectionRow, look: Look, names: int) -> tuple[str, int]:
 
 def _place(row: SectionRow, look: Look) -> str:
     """Return the place of a row, linked to its line when the host of the repository is known."""
-    address = "" if row.label else link_to(row.members[0], look)
+    address = "" if row.label else row.members[0].link(look)
     return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
 
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from syncengine.render.escape import file_name
 from syncengine.render.fold import MANY, AlikeGroup, arranged, example_of, group_details
-from syncengine.render.style import Tone
+from syncengine.render.links import in_repository
+from syncengine.render.style import Look, Tone
 from syncengine.render.values import ALL, BRIEF, WIDE, Details, Room, Values
 from syncengine.render.words import count_of, number, place, plural
 from syncengine.resource import Source
@@ -63,6 +64,11 @@ class Member(NamedTuple):
     source: Source | None
     kind: str = ""
     is_gone: bool = False
+
+    def link(self, look: Look) -> str:
+        """Return the URL of the resource's line at the repository's host; empty when there is none."""
+        links = look.links.of_removed() if self.is_gone else look.links
+        return links.line(in_repository(self.source.file, look.prefix), self.source.line) if self.source else ""
 
 
 class LazyMembers(Sequence[Member]):

@@ -9,10 +9,10 @@ from xml.etree.ElementTree import Element
 
 from syncengine.errors import Diagnostic
 from syncengine.render import formats
+from syncengine.render.ci import suites, test_case, with_trouble
 from syncengine.render.diagnostics import diagnostic_lines, message, where
 from syncengine.render.escape import file_name, visible
 from syncengine.render.json import diagnostic_items, dumped
-from syncengine.render.junit import suites, test_case, with_trouble
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import count_of, number
 from syncengine.rules.results import Deviation, RuleTestResult

@@ -28,8 +28,15 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.diff import Action, Change
-from syncengine.render.github import diagnostics_github, report_github
-from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
+from syncengine.render.ci import (
+    diagnostics_github,
+    diagnostics_gitlab,
+    diagnostics_sarif,
+    report_github,
+    report_gitlab,
+    report_junit,
+    report_sarif,
+)
 from syncengine.render.json import (
     diagnostics_document,
     diagnostics_json,
@@ -37,10 +44,8 @@ from syncengine.render.json import (
     plan_json,
     report_json,
 )
-from syncengine.render.junit import report_junit
 from syncengine.render.outcomes import TROUBLES, findings, report_of
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
-from syncengine.render.sarif import diagnostics_sarif, report_sarif
 from syncengine.render.schemas.published import schemas
 from syncengine.render.style import PLAIN, Look
 

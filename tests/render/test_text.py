@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.render.ci import diagnostics_github
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
-from syncengine.render.github import diagnostics_github
 from syncengine.render.json import diagnostics_json
 from syncengine.render.report_text import report_text
 from syncengine.render.style import Look

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, SARIF_SHOWS
+from syncengine.render.ci import GITHUB_SHOWS, GITLAB_SHOWS, SARIF_SHOWS
 from syncengine.render.registry import PLAN_REPORTS
 from tests.cli.program import Project, category, tag
 

@@ -1,0 +1,322 @@
+"""Plan, report or diagnostics → findings → the formats in which CI hosts show them beside the code; pure.
+
+Of a plan, removals and a closed gate are warnings, other changes are notices. Changes with the same action at the same
+line, such as a template's, are one finding. Only as many are written as a host shows; the last one counts the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from syncengine import __version__
+from syncengine.apply.report import Outcome, Report, Result
+from syncengine.document.digest import sha256_of
+from syncengine.errors import Diagnostic, Severity
+from syncengine.manifest.lints import LINTS
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.losses import losses_of
+from syncengine.plan.model import Plan
+from syncengine.render.diagnostics import merged, message, where
+from syncengine.render.escape import cut, harmless, quoted, visible
+from syncengine.render.gate import to_approve
+from syncengine.render.json import Document, dumped
+from syncengine.render.links import in_repository
+from syncengine.render.outcomes import finding, headline
+from syncengine.render.outcomes import findings as findings_of_report
+from syncengine.render.style import PLAIN, Look
+from syncengine.render.values import BRIEF, value_spans
+from syncengine.render.view import GONE
+from syncengine.render.words import comma_list, count_of, number
+from syncengine.resource import Value
+
+GITHUB_SHOWS = 10
+"""The number of annotations of one level that GitHub shows for a step."""
+GITLAB_SHOWS = 1_000
+"""The number of annotations for GitLab, which documents no limit."""
+SARIF_SHOWS = 5_000
+"""The number of results that GitHub's code scanning shows; it accepts 25,000."""
+SHOWN_VALUES = 3
+_LONGEST = 300  # a few lines of the box in which a host shows a finding
+
+
+class Finding(NamedTuple):
+    """A diagnostic and its level: `error`, `warning` or `notice`."""
+
+    level: str
+    diagnostic: Diagnostic
+
+
+def findings_of(diagnostics: Iterable[Diagnostic]) -> list[Finding]:
+    return [Finding(each.severity.value, each) for each in diagnostics]
+
+
+def plan_findings(plan: Plan) -> list[Finding]:
+    """Return findings for the gate, removals, diagnostics and all other changes, in this order."""
+    found: list[Finding] = []
+    if plan.gate.is_closed:
+        reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
+        words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
+        found.append(Finding("warning", Diagnostic(severity=Severity.WARNING, code="gate", message=words)))
+    groups = defaultdict[object, list[Change]](list)
+    for change in plan.changes:
+        place = (change.source.file, change.source.line) if change.source else change.key
+        groups[place, change.action, _removes(change)].append(change)
+    removals, others = list[Finding](), list[Finding]()
+    for group in groups.values():
+        source, action = group[0].source, group[0].action
+        diagnostic = Diagnostic(
+            severity=Severity.WARNING,
+            code=action.word,
+            message=_words(group),
+            file=source.file if source else None,
+            # the line of a removed resource may be another one's now
+            line=source.line if source and action not in GONE else None,
+            address=str(group[0].key),
+        )
+        if _removes(group[0]):
+            removals.append(Finding("warning", diagnostic))
+        else:
+            others.append(Finding("notice", diagnostic))
+    return [*found, *removals, *findings_of(plan.diagnostics), *others]
+
+
+def at_most(count: int, every: Sequence[Finding]) -> list[Finding]:
+    """Return at most `count` findings; the last one counts those that are left out."""
+    if len(every) <= count:
+        return list(every)
+    rest = every[count - 1 :]
+    words = f"… and {number(len(rest))} more; `--format json` and the HTML page list all of them"
+    more = Diagnostic(severity=Severity.WARNING, code="more", message=words)
+    return [*every[: count - 1], Finding(rest[0].level, more)]
+
+
+def _removes(change: Change) -> bool:
+    """Return whether the change removes a resource or a part of it."""
+    return change.action in GONE or any(losses_of(change))
+
+
+def _words(group: Sequence[Change]) -> str:
+    """Return `update tag/ACME-0042: description "old" → "new"; + keyword "x"`, or the names of several resources."""
+    first = group[0]
+    if len(group) > 1:
+        names = comma_list([str(change.key) for change in group])
+        return f"{first.action.word} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
+    details = list(_details(first))
+    more = f"; and {number(len(details) - SHOWN_VALUES)} more" if len(details) > SHOWN_VALUES else ""
+    shown = "; ".join(details[:SHOWN_VALUES]) + more
+    return f"{first.action.word} {first.key}{f': {cut(shown, _LONGEST)}' if shown else ''}"
+
+
+def _details(change: Change) -> Iterator[str]:
+    """Yield the differences of a change, removals first."""
+    if change.cascade:
+        yield f"deleted with {change.cascade}"
+    yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)
+    yield from (f"- metadata {quoted(name)}" for name in change.metadata_deleted)
+    if change.action is not Action.UPDATE:
+        return
+    for field in change.fields:
+        yield f"{field.name} {_values(field.name, field.before, field.after)}"
+    yield from (f"+ keyword {quoted(keyword)}" for keyword in change.keywords_added)
+    for name, value in change.metadata_set.items():
+        yield f"metadata {quoted(name)} {_values('', change.metadata_before.get(name), value)}"
+
+
+def _values(name: str, before: Value | None, after: Value | None) -> str:
+    return "".join(span.text for span in value_spans(name, before, after, BRIEF))
+
+
+# --- GitHub: workflow commands, one a line, in which no message can end its command or start another one --------------
+
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+
+
+def plan_github(plan: Plan, look: Look = PLAIN) -> str:
+    found = plan_findings(plan)
+    by_level = ([each for each in found if each.level == level] for level in ("error", "warning", "notice"))
+    return _commands([each for group in by_level for each in at_most(GITHUB_SHOWS, group)], look)
+
+
+def report_github(report: Report, look: Look = PLAIN) -> str:
+    """Return a notice with the summary, then an annotation for each change that was not applied."""
+    notice = f"::notice title=syncengine apply::{_data(headline(report))}\n"
+    return notice + _commands(findings_of(findings_of_report(report)), look)
+
+
+def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """Return an annotation for each mistake, since GitHub shows ten errors and ten warnings of a step."""
+    return _commands(findings_of(merged(diagnostics)), look)
+
+
+def _commands(found: Iterable[Finding], look: Look) -> str:
+    lines = []
+    for level, diagnostic in found:
+        properties = {
+            "file": _path(diagnostic, look) if diagnostic.file else None,
+            "line": diagnostic.line,
+            "col": diagnostic.column,
+            "title": diagnostic.code,
+        }
+        settings = ",".join(
+            f"{name}={harmless(visible(str(value))).translate(_PROPERTY)}"
+            for name, value in properties.items()
+            if value is not None
+        )
+        lines.append(f"::{level} {settings}::{_data(message(diagnostic))}\n")
+    return "".join(lines)
+
+
+def _data(text: str) -> str:
+    """Return text escaped for the message of a command; its line ends are kept."""
+    return harmless("\n".join(map(visible, text.split("\n")))).translate(_DATA)
+
+
+# --- GitLab: the Code Quality report ----------------------------------------------------------------------------------
+
+SEVERITIES = {"error": "major", "warning": "minor", "notice": "info"}
+
+
+def plan_gitlab(plan: Plan, look: Look = PLAIN) -> str:
+    return _issues(at_most(GITLAB_SHOWS, plan_findings(plan)), look)
+
+
+def report_gitlab(report: Report, look: Look = PLAIN) -> str:
+    return diagnostics_gitlab(findings_of_report(report), look)
+
+
+def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return _issues(findings_of(diagnostics), look)
+
+
+def _issues(found: Sequence[Finding], look: Look) -> str:
+    issues: list[Document] = [
+        {
+            "description": visible(message(diagnostic)),
+            "check_name": diagnostic.code,
+            "fingerprint": fingerprint,
+            "severity": SEVERITIES[level],
+            "location": {"path": _path(diagnostic, look), "lines": {"begin": diagnostic.line or 1}},
+        }
+        for (level, diagnostic), fingerprint in zip(found, _fingerprints(found), strict=True)
+    ]
+    return dumped(issues)
+
+
+def _fingerprints(found: Iterable[Finding]) -> Iterator[str]:
+    """Yield an id for each finding that stays the same in later runs: lines and places in batches are left out."""
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for _, diagnostic in found:
+        identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
+        counts[identity] += 1
+        yield sha256_of(repr((*identity, counts[identity])))
+
+
+def _path(diagnostic: Diagnostic, look: Look) -> str:
+    """Return the file of a diagnostic in the repository; without a place the project file, or hosts would drop it."""
+    return in_repository(diagnostic.file or look.project_file, look.prefix)
+
+
+# --- SARIF 2.1.0, which code-scanning pages read ----------------------------------------------------------------------
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def plan_sarif(plan: Plan, look: Look = PLAIN) -> str:
+    return _log(at_most(SARIF_SHOWS, plan_findings(plan)), look)
+
+
+def report_sarif(report: Report, look: Look = PLAIN) -> str:
+    return diagnostics_sarif(findings_of_report(report), look)
+
+
+def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return _log(findings_of(diagnostics), look)
+
+
+def _log(found: Sequence[Finding], look: Look) -> str:
+    rules = {code: index for index, code in enumerate(dict.fromkeys(each.diagnostic.code for each in found))}
+    # A rule is described by its lint, or else by the words of the code itself.
+    described = [{"id": c, "shortDescription": {"text": LINTS.get(c, c.replace("-", " "))}} for c in rules]
+    results: list[Document] = []
+    for (level, diagnostic), fingerprint in zip(found, _fingerprints(found), strict=True):
+        region = {"startLine": diagnostic.line or 1}  # code scanning rejects a file if one result has no place
+        if diagnostic.line and diagnostic.column:
+            region["startColumn"] = diagnostic.column
+        at = {"artifactLocation": {"uri": quote(_path(diagnostic, look))}, "region": region}
+        result: Document = {
+            "ruleId": diagnostic.code,
+            "ruleIndex": rules[diagnostic.code],
+            "level": "note" if level == "notice" else level,
+            "message": {"text": visible(message(diagnostic))},
+            "locations": [{"physicalLocation": at}],
+        }
+        if data := diagnostic.data:  # SARIF has no other place for the name of a database or a service
+            row = {
+                "artifactLocation": {"uri": quote(in_repository(data.file, look.prefix))},
+                "region": {"startLine": data.row},
+            }
+            text = {"text": visible(f"data row {data.file}:{data.row}")}
+            result["relatedLocations"] = [{"id": 1, "physicalLocation": row, "message": text}]
+        results.append({**result, "partialFingerprints": {"syncengine/v1": fingerprint}})
+    run = {
+        "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": described}},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+# --- JUnit XML, in which each change is a test case -------------------------------------------------------------------
+
+ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "skipped"}
+
+
+def report_junit(report: Report, look: Look = PLAIN) -> str:
+    """Return a case for each change, whose class is the file, and one for each error of the whole run."""
+    cases = list(map(_change, report.results))
+    for diagnostic in report.diagnostics:
+        if diagnostic.severity is Severity.ERROR:  # warnings would only be passed cases
+            cases.append(_trouble(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic))
+    return suites("syncengine apply", cases)
+
+
+def _change(result: Result) -> Element:
+    file = result.source.file if result.source else result.key.kind.value
+    case = test_case(file, f"{result.action.word} {result.key}")
+    if result.outcome in ELEMENTS:
+        _trouble(case, ELEMENTS[result.outcome], finding(result))
+    return case
+
+
+def _trouble(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
+    line = f"{where(diagnostic)}{message(diagnostic)}"
+    return with_trouble(case, tag, diagnostic.code, message(diagnostic), [line])
+
+
+def suites(name: str, cases: list[Element]) -> str:
+    """Return the JUnit XML document of one suite with the given cases."""
+    tags = [case[0].tag for case in cases if len(case)]
+    counts = {"failures": tags.count("failure"), "errors": tags.count("error"), "skipped": tags.count("skipped")}
+    attributes = {"name": name, "tests": str(len(cases)), **{key: str(count) for key, count in counts.items()}}
+    suite = Element("testsuite", attributes)
+    suite.extend(cases)
+    whole = Element("testsuites", attributes)
+    whole.append(suite)
+    indent(whole)
+    return tostring(whole, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def test_case(classname: str, name: str) -> Element:
+    return Element("testcase", {"classname": visible(classname), "name": visible(name)})
+
+
+def with_trouble(case: Element, tag: str, code: str, message: str, lines: Iterable[str]) -> Element:
+    """Return the case with an added `failure`, `error` or `skipped` element that contains `lines`."""
+    trouble = SubElement(case, tag, {"message": visible(message), "type": visible(code)})
+    trouble.text = "\n".join(map(visible, lines))
+    return case
