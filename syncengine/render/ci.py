@@ -43,29 +43,29 @@ SHOWN_VALUES = 3
 _LONGEST = 300  # a few lines of the box in which a host shows a finding
 
 
-class Finding(NamedTuple):
+class HostFinding(NamedTuple):
     """A diagnostic and its level: `error`, `warning` or `notice`."""
 
     level: str
     diagnostic: Diagnostic
 
 
-def findings_of(diagnostics: Iterable[Diagnostic]) -> list[Finding]:
-    return [Finding(each.severity.value, each) for each in diagnostics]
+def findings_of(diagnostics: Iterable[Diagnostic]) -> list[HostFinding]:
+    return [HostFinding(each.severity.value, each) for each in diagnostics]
 
 
-def plan_findings(plan: Plan) -> list[Finding]:
+def plan_findings(plan: Plan) -> list[HostFinding]:
     """Return findings for the gate, removals, diagnostics and all other changes, in this order."""
-    found: list[Finding] = []
+    found: list[HostFinding] = []
     if plan.gate.is_closed:
         reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
         words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
-        found.append(Finding("warning", Diagnostic(severity=Severity.WARNING, code="gate", message=words)))
+        found.append(HostFinding("warning", Diagnostic(severity=Severity.WARNING, code="gate", message=words)))
     groups = defaultdict[object, list[Change]](list)
     for change in plan.changes:
         place = (change.source.file, change.source.line) if change.source else change.key
         groups[place, change.action, _removes(change)].append(change)
-    removals, others = list[Finding](), list[Finding]()
+    removals, others = list[HostFinding](), list[HostFinding]()
     for group in groups.values():
         source, action = group[0].source, group[0].action
         diagnostic = Diagnostic(
@@ -78,20 +78,20 @@ def plan_findings(plan: Plan) -> list[Finding]:
             address=str(group[0].key),
         )
         if _removes(group[0]):
-            removals.append(Finding("warning", diagnostic))
+            removals.append(HostFinding("warning", diagnostic))
         else:
-            others.append(Finding("notice", diagnostic))
+            others.append(HostFinding("notice", diagnostic))
     return [*found, *removals, *findings_of(plan.diagnostics), *others]
 
 
-def at_most(count: int, every: Sequence[Finding]) -> list[Finding]:
+def at_most(count: int, every: Sequence[HostFinding]) -> list[HostFinding]:
     """Return at most `count` findings; the last one counts those that are left out."""
     if len(every) <= count:
         return list(every)
     rest = every[count - 1 :]
     words = f"… and {number(len(rest))} more; `--format json` and the HTML page list all of them"
     more = Diagnostic(severity=Severity.WARNING, code="more", message=words)
-    return [*every[: count - 1], Finding(rest[0].level, more)]
+    return [*every[: count - 1], HostFinding(rest[0].level, more)]
 
 
 def _removes(change: Change) -> bool:
@@ -153,7 +153,7 @@ def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
     return _commands(findings_of(merged(diagnostics)), look)
 
 
-def _commands(found: Iterable[Finding], look: Look) -> str:
+def _commands(found: Iterable[HostFinding], look: Look) -> str:
     lines = []
     for level, diagnostic in found:
         properties = {
@@ -193,7 +193,7 @@ def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
     return _issues(findings_of(diagnostics), look)
 
 
-def _issues(found: Sequence[Finding], look: Look) -> str:
+def _issues(found: Sequence[HostFinding], look: Look) -> str:
     issues: list[Document] = [
         {
             "description": visible(message(diagnostic)),
@@ -207,7 +207,7 @@ def _issues(found: Sequence[Finding], look: Look) -> str:
     return dumped(issues)
 
 
-def _fingerprints(found: Iterable[Finding]) -> Iterator[str]:
+def _fingerprints(found: Iterable[HostFinding]) -> Iterator[str]:
     """Yield an id for each finding that stays the same in later runs: lines and places in batches are left out."""
     counts: Counter[tuple[str | None, ...]] = Counter()
     for _, diagnostic in found:
@@ -238,7 +238,7 @@ def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> 
     return _log(findings_of(diagnostics), look)
 
 
-def _log(found: Sequence[Finding], look: Look) -> str:
+def _log(found: Sequence[HostFinding], look: Look) -> str:
     rules = {code: index for index, code in enumerate(dict.fromkeys(each.diagnostic.code for each in found))}
     # A rule is described by its lint, or else by the words of the code itself.
     described = [{"id": c, "shortDescription": {"text": LINTS.get(c, c.replace("-", " "))}} for c in rules]

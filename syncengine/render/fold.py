@@ -21,11 +21,11 @@ from syncengine.render.values import (
     ChangeDetail,
     ChangeValue,
     Details,
-    Part,
     Room,
     Span,
     SpanMark,
     Spans,
+    ValuePart,
     Values,
     came_and_went,
     remark,
@@ -66,7 +66,7 @@ class Edit(NamedTuple):
 class EditedValue(NamedTuple):
     """A value of all resources of a group. `edit` is `None` where each has its own."""
 
-    part: Part
+    part: ValuePart
     label: str
     note: str
     edit: Edit | None
@@ -155,7 +155,7 @@ class _Column(NamedTuple):
 
 def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     """Return the resources grouped by what was done to each of their values, in the order of their first ones."""
-    columns: dict[tuple[Part, str, str], _Column] = {}
+    columns: dict[tuple[ValuePart, str, str], _Column] = {}
     for number, own in enumerate(values):
         for part, label, before, after, note in own:
             column = columns.get((part, label, note))
@@ -163,7 +163,7 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
                 column = columns[part, label, note] = _Column([], [], [], [])
             column.numbers.append(number)
             # That a new name is the resource's own says nothing of the name before.
-            column.names.append("" if part in (Part.FORMER, Part.OPENED) else names[number])
+            column.names.append("" if part in (ValuePart.FORMER, ValuePart.OPENED) else names[number])
             column.before.append(before)
             column.after.append(after)
     edited: list[EditedValue] = []
@@ -185,21 +185,21 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
 # --- what was done to a value -----------------------------------------------------------------------------------------
 
 
-def _edits_of(part: Part, column: _Column) -> list[Edit | None]:
+def _edits_of(part: ValuePart, column: _Column) -> list[Edit | None]:
     """Return the edit of each value: the most exact one that enough others share, or else `None`."""
     numbers, names, before, after = column
     # What many new resources have alike is found by counting the values as they are, in a third of the time.
-    first = Counter(new for old, new in zip(before, after, strict=True) if old is None and part is not Part.LOST)
+    first = Counter(new for old, new in zip(before, after, strict=True) if old is None and part is not ValuePart.LOST)
     shared = {value: Edit("set", None, value) for value, count in first.items() if count >= ALIKE}
     edits = [shared.get(new) if old is None else None for old, new in zip(before, after, strict=True)]
     rest = [n for n, edit in enumerate(edits) if edit is None]
-    for ways in LOSSES if part is Part.LOST else WAYS:
-        if part is Part.LOST and ways is _counts and len(rest) * 2 < len(numbers):
+    for ways in LOSSES if part is ValuePart.LOST else WAYS:
+        if part is ValuePart.LOST and ways is _counts and len(rest) * 2 < len(numbers):
             break  # where most lose the same, another keyword is odd, whatever their number
         candidates = [(n, edit) for n in rest for edit in dict.fromkeys(ways(names[n], before[n], after[n]))]
         often = Counter(edit for _, edit in candidates)
         # Keywords are lost for good, so that a few with the same ones may be odd among many.
-        enough = max(SAME, len(numbers) // 100) if part is Part.LOST else ALIKE
+        enough = max(SAME, len(numbers) // 100) if part is ValuePart.LOST else ALIKE
         for n, edit in candidates:
             if edits[n] is None and often[edit] >= enough:
                 edits[n] = edit
@@ -308,11 +308,11 @@ def _replacements(before: str, after: str) -> Iterator[Edit]:
     pairs = {(a, b) for a, b in zip(old, new, strict=False) if a != b} if len(old) == len(new) else set()
     pieces = list(pairs) if len(pairs) == 1 else []  # one word, perhaps several times
     pieces.append(("".join(old[head : ends[0]]), "".join(new[head : ends[1]])))
-    left = next((n for n in range(head - 1, -1, -1) if old[n].isalnum()), head)
+    before_piece = next((n for n in range(head - 1, -1, -1) if old[n].isalnum()), head)
     right = next((n + 1 for n, text in enumerate(old[ends[0] :]) if text.isalnum()), 0)
     wider = [
         ("".join(old[start : ends[0] + more]), "".join(new[start : ends[1] + more]))
-        for start, more in ((left, right), (head, right), (left, 0))
+        for start, more in ((before_piece, right), (head, right), (before_piece, 0))
     ]
     is_said = any(letter.isalnum() for piece in pieces for text in piece for letter in text)
     for piece in (*pieces, *wider) if is_said else (wider[0], *pieces, *wider[1:]):
@@ -363,8 +363,8 @@ def example_of(name: str, group: AlikeGroup, values: Values, *, fresh: bool) -> 
     return f"e.g. {visible(name)}: {'; '.join(parts)}" if parts else ""
 
 
-def _labelled(part: Part, label: str, spans: Spans) -> ChangeDetail:
-    return ChangeDetail(f"metadata {visible(label)}" if part is Part.METADATA else visible(label), spans)
+def _labelled(part: ValuePart, label: str, spans: Spans) -> ChangeDetail:
+    return ChangeDetail(f"metadata {visible(label)}" if part is ValuePart.METADATA else visible(label), spans)
 
 
 def _is_exact(edit: Edit) -> bool:
@@ -378,10 +378,10 @@ def _names_itself(pattern: Pattern) -> bool:
 def _exact_spans(value: ChangeValue, fresh: bool, room: Room) -> Spans:
     """Return the exact values of one resource."""
     part, label, before, after, _ = value
-    name = label if part is Part.FIELD else ""
-    if part is Part.REMARK:
+    name = label if part is ValuePart.FIELD else ""
+    if part is ValuePart.REMARK:
         return remark(str(after)).spans
-    if part is Part.KEYWORDS and isinstance(after, tuple):
+    if part is ValuePart.KEYWORDS and isinstance(after, tuple):
         return came_and_went(after, before if isinstance(before, tuple) else (), room)
     if fresh and before is None:
         return (Span(shown(name, after, room), SpanMark.NEW),)
@@ -389,7 +389,7 @@ def _exact_spans(value: ChangeValue, fresh: bool, room: Room) -> Spans:
 
 
 def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> Spans:
-    edit, name = value.edit, value.label if value.part is Part.FIELD else ""
+    edit, name = value.edit, value.label if value.part is ValuePart.FIELD else ""
     assert edit is not None
     first, old, new = own[0], edit.old, edit.new
     if edit.kind == "date":
@@ -397,7 +397,7 @@ def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> 
         since, until = (shown(name, at, ALL) for at in (min(instants), max(instants)))
         reach = since if since == until else f"{since} to {until}"
         return (Span(f"{old}, ", SpanMark.REMARK), Span(reach, SpanMark.NEW))
-    if edit.kind == "items" or (value.part is Part.KEYWORDS and isinstance(new, tuple)):
+    if edit.kind == "items" or (value.part is ValuePart.KEYWORDS and isinstance(new, tuple)):
         gains, losses = (_items(each) for each in (new, old))
         came = (Span("added "), Span(gains, SpanMark.NEW)) if gains else ()
         went = (Span("removed "), Span(losses, SpanMark.OLD)) if losses else ()

@@ -74,7 +74,7 @@ class Member(NamedTuple):
 class LazyMembers(Sequence[Member]):
     """The resources of a row, each made when it is looked at: a row may count a hundred thousand."""
 
-    def __init__(self, entries: Entries, numbers: Sequence[int]) -> None:
+    def __init__(self, entries: SectionEntries, numbers: Sequence[int]) -> None:
         self._member, self._source, self._numbers = entries.member, entries.source, numbers
 
     def sources(self) -> Iterable[Source | None]:
@@ -155,7 +155,7 @@ class FoldedRows(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
+class SectionEntries:
     """The resources of a section by number: what is compared and shown of each, and how their rows are folded.
 
     `values` are computed anew on each call, because a plan may have very many. `details` takes a number, the room, and
@@ -196,14 +196,14 @@ class Entries:
         )
 
 
-def folded(entries: Entries, extent: Extent) -> FoldedRows:
+def folded(entries: SectionEntries, extent: Extent) -> FoldedRows:
     """Return the rows of all entries: odd ones, then groups of similar entries, then single ones."""
     fold, count = extent.fold, len(entries.names)
     is_folded = fold is not Fold.NOTHING and count > entries.least
     found = arranged(entries.names, map(entries.values, range(count)), folding=is_folded)
     # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
     alone = len(found.singles) + (0 if is_folded else len(found.odd))
-    rows = _FoldedEntries(entries, extent, is_folded, fold is Fold.LINES and entries.lines and alone > 1)
+    rows = _FoldedSection(entries, extent, is_folded, fold is Fold.LINES and entries.lines and alone > 1)
     odd = (*rows.singles(found.odd, Rank.ODD, extent.most), *rows.groups(found.odd_groups, Rank.ODD))
     odd_count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
     groups = rows.groups(found.groups, Rank.MASS)
@@ -221,8 +221,8 @@ ROOMS = {
 """For each folding, the room of a single row's details, and whether they include every field."""
 
 
-class _FoldedEntries(NamedTuple):
-    entries: Entries
+class _FoldedSection(NamedTuple):
+    entries: SectionEntries
     extent: Extent
     is_folded: bool
     lines: bool

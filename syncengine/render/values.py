@@ -15,7 +15,7 @@ from syncengine.render.words import comma_list, count_of
 from syncengine.resource import Body, Kind, Value, is_blank
 
 
-class Part(Enum):
+class ValuePart(Enum):
     """The part of a change that a value belongs to, which decides how the value is shown and compared.
 
     `LOST` keywords are only counted in a row of many, so they are compared more roughly than other values.
@@ -33,7 +33,7 @@ class Part(Enum):
 class ChangeValue(NamedTuple):
     """One value of a change. `KEYWORDS` have what is lost before and what is gained after; `note` is a remark."""
 
-    part: Part
+    part: ValuePart
     label: str
     before: Value | None
     after: Value | None
@@ -58,7 +58,7 @@ def created(change: Change) -> Values:
         words = tuple(word for word in words if word != name)
     return (
         *_fields(change.fields),
-        *((ChangeValue(Part.KEYWORDS, "keywords", None, words),) if words else ()),
+        *((ChangeValue(ValuePart.KEYWORDS, "keywords", None, words),) if words else ()),
         *_metadata(change),
         *_former_names(change),
         *reason(change),
@@ -96,7 +96,7 @@ def opened(way: FieldChange, change: Change) -> Values:
     others = tuple(each for each in names if each != name)
     return (
         *_fields([way]),
-        *((ChangeValue(Part.OPENED, "name", names if len(names) > 1 else names[0], name),) if others else ()),
+        *((ChangeValue(ValuePart.OPENED, "name", names if len(names) > 1 else names[0], name),) if others else ()),
     )
 
 
@@ -116,45 +116,45 @@ def removed(change: Change, *, tags: int = 0) -> Values:
     }
     return (
         *reason(change),
-        *((ChangeValue(Part.LOST, "", None, change.keywords_deleted),) if change.keywords_deleted else ()),
-        *((ChangeValue(Part.REMARK, "file", None, change.source.file),) if change.source else ()),
-        *((ChangeValue(Part.FIELD, "visibility", None, visibility),) if visibility else ()),
-        *(ChangeValue(Part.FIELD, name, None, size.bit_length()) for name, size in sizes.items() if size),
+        *((ChangeValue(ValuePart.LOST, "", None, change.keywords_deleted),) if change.keywords_deleted else ()),
+        *((ChangeValue(ValuePart.REMARK, "file", None, change.source.file),) if change.source else ()),
+        *((ChangeValue(ValuePart.FIELD, "visibility", None, visibility),) if visibility else ()),
+        *(ChangeValue(ValuePart.FIELD, name, None, size.bit_length()) for name, size in sizes.items() if size),
     )
 
 
 def reason(change: Change) -> Values:
-    return (ChangeValue(Part.REMARK, "", None, change.reason),) if change.reason else ()
+    return (ChangeValue(ValuePart.REMARK, "", None, change.reason),) if change.reason else ()
 
 
 def note_values(note: Note) -> Values:
-    return (ChangeValue(Part.REMARK, note.kind, None, note.message),)
+    return (ChangeValue(ValuePart.REMARK, note.kind, None, note.message),)
 
 
 def _fields(changes: Iterable[FieldChange]) -> Iterator[ChangeValue]:
-    return (ChangeValue(Part.FIELD, f.name, f.before, f.after, REMARKS[f.effect]) for f in changes)
+    return (ChangeValue(ValuePart.FIELD, f.name, f.before, f.after, REMARKS[f.effect]) for f in changes)
 
 
 def _keywords(change: Change) -> Values:
     """Return a keyword and its replacement as two texts, or else the lost and the gained keywords as lists."""
     gains, losses = change.keywords_added, change.keywords_deleted
     if len(gains) == len(losses) == 1:
-        return (ChangeValue(Part.KEYWORDS, "keyword", losses[0], gains[0]),)
-    return (ChangeValue(Part.KEYWORDS, "keywords", losses, gains),) if gains or losses else ()
+        return (ChangeValue(ValuePart.KEYWORDS, "keyword", losses[0], gains[0]),)
+    return (ChangeValue(ValuePart.KEYWORDS, "keywords", losses, gains),) if gains or losses else ()
 
 
 def _metadata(change: Change) -> Iterator[ChangeValue]:
     before = change.metadata_before
     for name, value in change.metadata_set.items():
-        yield ChangeValue(Part.METADATA, name, before.get(name), value)
+        yield ChangeValue(ValuePart.METADATA, name, before.get(name), value)
     for name in change.metadata_deleted:
-        yield ChangeValue(Part.METADATA, name, before.get(name, ""), None)
+        yield ChangeValue(ValuePart.METADATA, name, before.get(name, ""), None)
 
 
 def _former_names(change: Change) -> Values:
     """Return the former names of a renamed resource, and its name; several names are compared with several alone."""
     names, note = change.merges or change.previously, " (several)" if change.merges else ""
-    return (ChangeValue(Part.FORMER, "name", names, change.key.name, note),) if names else ()
+    return (ChangeValue(ValuePart.FORMER, "name", names, change.key.name, note),) if names else ()
 
 
 def unusual(values: Values) -> Details:
@@ -236,9 +236,9 @@ def remark(text: str) -> ChangeDetail:
 
 def value_details(values: Sequence[ChangeValue], room: Room, *, fresh: bool = False) -> Details:
     """Return a detail for each value, and one for all metadata; `fresh` resources are new and have no old values."""
-    metadata, found = [value for value in values if value.part is Part.METADATA], list[ChangeDetail]()
+    metadata, found = [value for value in values if value.part is ValuePart.METADATA], list[ChangeDetail]()
     for value in values:
-        if value.part is not Part.METADATA:
+        if value.part is not ValuePart.METADATA:
             found.append(_detail(value, room, fresh=fresh))
         elif value is metadata[0]:
             found.append(ChangeDetail("metadata", _metadata_spans(metadata, room)))
@@ -247,16 +247,16 @@ def value_details(values: Sequence[ChangeValue], room: Room, *, fresh: bool = Fa
 
 def _detail(value: ChangeValue, room: Room, *, fresh: bool) -> ChangeDetail:
     part, label, before, after, note = value
-    if part is Part.REMARK:
+    if part is ValuePart.REMARK:
         return ChangeDetail(label, remark(str(after)).spans)
-    if part is Part.KEYWORDS:
+    if part is ValuePart.KEYWORDS:
         gains, losses = _texts(after), _texts(before)
         if fresh:
             return ChangeDetail("keywords", (Span(listed(gains, room), SpanMark.NEW),))
         return ChangeDetail("keywords", came_and_went(gains, losses, room))
-    if part is Part.FORMER and isinstance(before, str):
+    if part is ValuePart.FORMER and isinstance(before, str):
         return ChangeDetail(part.value, (Span(visible(before), SpanMark.OLD),))
-    if part in (Part.FORMER, Part.OPENED):  # all names, however many: each is a tag that somebody misses
+    if part in (ValuePart.FORMER, ValuePart.OPENED):  # all names, however many: each is a tag that somebody misses
         return ChangeDetail(part.value, (Span(listed(_texts(before), ALL), SpanMark.OLD),))
     if fresh:
         return ChangeDetail(label, (Span(shown(label, after, ALL if label in _BARE else room), SpanMark.NEW),))
@@ -343,14 +343,14 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
     if whole:
         return value_details(values, room, fresh=True)
     names = BRIEF_FIELDS[change.key.kind]
-    fields = [value for value in values if value.part is Part.FIELD]
+    fields = [value for value in values if value.part is ValuePart.FIELD]
     brief = sorted(
         (v for v in fields if v.label in names and v.after not in (None, "")), key=lambda v: names.index(v.label)
     )
     others = [value for value in fields if value.after is not False and value not in brief]
     if len(others) == 1 or room is ALL:  # a count of one takes as much room as the field itself
         brief, others = [*brief, *others], []
-    found = value_details((*brief, *(v for v in values if v.part is not Part.FIELD)), room, fresh=True)
+    found = value_details((*brief, *(v for v in values if v.part is not ValuePart.FIELD)), room, fresh=True)
     left_out = ChangeDetail("", (Span(f"… {count_of(len(others), 'more field')}"),))
     return (*found, left_out) if others else found
 

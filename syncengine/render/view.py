@@ -22,13 +22,13 @@ from syncengine.render.escape import quoted, visible
 from syncengine.render.fold import MANY
 from syncengine.render.rows import (
     MOST,
-    Entries,
     Extent,
     Fold,
     FoldedRows,
     Member,
     Rank,
     Section,
+    SectionEntries,
     SectionRow,
     folded,
 )
@@ -304,7 +304,7 @@ def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_
     return found
 
 
-def _topic_entries(topic: Topic, changes: Sequence[Change]) -> Entries:
+def _topic_entries(topic: Topic, changes: Sequence[Change]) -> SectionEntries:
     is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
     is_removal = not (is_update or is_fresh)
 
@@ -340,9 +340,9 @@ def _entries_of(
     values: Callable[[int], Values],
     details: Callable[[int, Room, bool], Details],
     noun: str,
-) -> Entries:
+) -> SectionEntries:
     """Return the entries of changes; an example of many shows the content that one of them loses."""
-    return Entries(
+    return SectionEntries(
         names=[change.key.name for change in changes],
         values=values,
         symbol=symbol,
@@ -384,7 +384,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
     codes = plan.sweep.known if plan.sweep else ()
     others = [code for code in codes if code not in names]
     members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
-    entries = Entries(
+    entries = SectionEntries(
         names=[*(change.key.name for change in deletes), *others],
         values=lambda number: removed(deletes[number]) if number < len(deletes) else (),
         symbol=Action.DELETE.value,
@@ -490,7 +490,7 @@ NOTES = "These notes change nothing that is declared."
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
-        entries = Entries(
+        entries = SectionEntries(
             names=[note.key.name for note in notes],
             values=lambda number: note_values(notes[number]),
             symbol=NOTE_SYMBOL,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncengine.render.escape import cells, unusual_letters
 from syncengine.render.fold import ALIKE, LOSSES, WAYS, Edit, arranged
-from syncengine.render.values import ChangeValue, Part, Values
+from syncengine.render.values import ChangeValue, ValuePart, Values
 from syncengine.resource import Value
 
 WORDS = st.sampled_from(["GmbH", "AG", "of", "", " ", "(new)", "-", "T-1", "ä", "\u0435", "\u200b", "1", "12"])
@@ -23,7 +23,7 @@ Change = tuple[str, Value | None, Value | None]
 
 
 def own(before: Value | None, after: Value | None, label: str = "url") -> Values:
-    return (ChangeValue(Part.FIELD, label, before, after),)
+    return (ChangeValue(ValuePart.FIELD, label, before, after),)
 
 
 def edits(changes: Iterable[Change]) -> list[Edit | None]:
