@@ -308,11 +308,11 @@ def _replacements(before: str, after: str) -> Iterator[Edit]:
     pairs = {(a, b) for a, b in zip(old, new, strict=False) if a != b} if len(old) == len(new) else set()
     pieces = list(pairs) if len(pairs) == 1 else []  # one word, perhaps several times
     pieces.append(("".join(old[head : ends[0]]), "".join(new[head : ends[1]])))
-    before_piece = next((n for n in range(head - 1, -1, -1) if old[n].isalnum()), head)
+    begin = next((n for n in range(head - 1, -1, -1) if old[n].isalnum()), head)
     right = next((n + 1 for n, text in enumerate(old[ends[0] :]) if text.isalnum()), 0)
     wider = [
         ("".join(old[start : ends[0] + more]), "".join(new[start : ends[1] + more]))
-        for start, more in ((before_piece, right), (head, right), (before_piece, 0))
+        for start, more in ((begin, right), (head, right), (begin, 0))
     ]
     is_said = any(letter.isalnum() for piece in pieces for text in piece for letter in text)
     for piece in (*pieces, *wider) if is_said else (wider[0], *pieces, *wider[1:]):
