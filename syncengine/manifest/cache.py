@@ -22,6 +22,7 @@ from msgspec import Struct
 from syncengine import __version__
 from syncengine.document.digest import sha256_of_values
 from syncengine.errors import Diagnostic
+from syncengine.manifest.context import Input
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.reading import ReadFile, unpacked
@@ -30,7 +31,7 @@ from syncengine.project import git
 from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
-FORMAT = 13
+FORMAT = 14
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -38,6 +39,7 @@ FILE_NAME = "cache.db"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
     " WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS inputs (file TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
 COMPARED = ("names", "words", "parts")
@@ -74,6 +76,7 @@ class Settled(Struct, frozen=True):
 
 
 _SETTLED = msgspec.msgpack.Decoder(Settled)
+_INPUTS = msgspec.msgpack.Decoder(tuple[Input, ...])
 
 
 class ManifestCache:
@@ -117,6 +120,15 @@ class ManifestCache:
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _read_file(row, sha256)
 
+    def inputs(self, file: str, sha256: str) -> tuple[Input, ...] | None:
+        """Return the inputs that the last reading of these bytes of a file recorded, or `None`."""
+        query = "SELECT content FROM inputs WHERE file = ?"
+        row = self._quietly(lambda c: c.execute(query, (self.digest(file, sha256),)).fetchone())
+        data = None if row is None else unseal(row[0])
+        with suppress(msgspec.DecodeError):
+            return None if data is None else _INPUTS.decode(data)
+        return None
+
     def keep(self, reads: Iterable[ReadFile]) -> None:
         """Store files that were read, each under its digest.
 
@@ -141,8 +153,14 @@ class ManifestCache:
             (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
             for digest, read in pairs
         ]
+        inputs = [
+            (self.digest(read.reading.file, read.content), digest, seal(_encode(read.inputs)))
+            for digest, read in pairs
+            if read.inputs is not None
+        ]
         self._tried(lambda c: c.execute("BEGIN"))
         self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
+        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", inputs))
         self._tried(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
@@ -186,6 +204,7 @@ class ManifestCache:
         connection.executemany(
             "DELETE FROM entry WHERE digest = ?", [(digest,) for digest in digests - referenced_digests]
         )
+        connection.execute("DELETE FROM inputs WHERE digest NOT IN (SELECT digest FROM entry)")
 
     def _connected(self, _: object) -> sqlite3.Connection:
         own_folder.make(self._path.parent)

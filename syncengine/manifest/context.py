@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.manifest.lints import CONTAINED
@@ -22,17 +23,29 @@ from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 CONFIDENTIAL = "the project file uses this file for a secret or posted time, so manifests cannot read it"
-KEPT_BYTES = 4_000_000
-"""The most bytes of text for which results are kept during a run; in memory they take many times as much."""
-
 CHANGED = "changed"
 """Stands for the digest of a file that changed while it was read."""
-
-T = TypeVar("T")
 
 
 class OutsideProject(Exception):
     """Raised for a file that manifests may not read. The message is the reason."""
+
+
+class Asks(StrEnum):
+    """What an input is: a data file or a template by its name, rows by their query, or that nothing is queried."""
+
+    DATA = "data"
+    TEMPLATE = "template"
+    ROWS = "rows"
+    OFFLINE = "offline"
+
+
+class Input(NamedTuple):
+    """Something that the reading of a file depended on, and the digest of what it was, or why it could not be read."""
+
+    kind: Asks
+    question: str
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -41,11 +54,11 @@ class LoadContext:
 
     `environ` has the allowed names only; `secrets` resolves references. `compares_parts` is the most keywords of a file
     whose parts are compared, which takes a third of the reading time (`overlap_lints`). `allowance` limits the
-    processor time of all templates in a run. `memo` keeps rows of files, parsed files and rendered templates during a
-    run, so that a digest and a reading come from the same rows; `answers` keeps the rows of databases and services,
-    which both sides of a plan share. `read` has the SHA-256 of each file that was read, by its path (`note`). With a
-    `checkout`, `root` has the files of another revision and `home` is the project's own folder. If `is_offline`, no
-    database or service is queried.
+    processor time of all templates in a run. `memo` keeps rows of files during a run; `answers` keeps
+    the rows of databases and services, which both sides of a plan share. `read` has the SHA-256 of each file that was
+    read, by its path (`note`); `inputs` are those of the file that is being read (`record`). With a `checkout`, `root`
+    has the files of another revision and `home` is the project's own folder. If `is_offline`, no database or service
+    is queried.
     """
 
     root: Path = Path()
@@ -64,17 +77,11 @@ class LoadContext:
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
     answers: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
     read: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    inputs: dict[Input, None] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return the result of `make`, called once per run unless results exceed `KEPT_BYTES` as measured by `size`."""
-        if key in self.memo:
-            value: T = self.memo[key]
-            return value
-        value = make()
-        size_in_memo = self.memo.get("kept", 0) + size(value)
-        if size_in_memo <= KEPT_BYTES:
-            self.memo.update({key: value, "kept": size_in_memo})
-        return value
+    def record(self, kind: Asks, question: str, digest: str) -> None:
+        """Record what the reading of a file depends on besides its bytes, in the order in which it was asked for."""
+        self.inputs.setdefault(Input(kind, question, digest))
 
     def note(self, path: Path, sha256: str) -> None:
         """Note that a file was read with this digest. One that was read with two has none that is right."""

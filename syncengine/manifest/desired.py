@@ -163,7 +163,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Collector(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].context)
+            self.file, self.nodes = file, nodes_of(data or b"", file)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.digest import sha256_of
+from syncengine.document.digest import sha256_of, sha256_of_values
 from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import LoadContext
+from syncengine.manifest.context import Input, LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS, read_manifest
@@ -21,42 +22,31 @@ KEPT_AT_ONCE = 8
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
     """Return the digest of each file with all its inputs, empty if unreadable, or `None` when the cache is empty.
 
-    With an empty cache, no digest is needed to find entries, so each file and its sources are read only once. A file
-    with an entry for its bytes alone has no other inputs, and is not searched for `generate`.
+    A file whose inputs are unknown or have changed has the digest of its bytes, under which nothing is cached.
     """
     digests = cache.digests()
-    return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
+    return [_known_digest(file, cache, digests) for file in files] if digests else None
 
 
 def _known_digest(file: ManifestFile, cache: ManifestCache, digests: Container[str]) -> str:
-    sha256 = file.sha256()
-    if file.context is not None:
-        file.context.note(file.path, sha256)
-    return sha256 if cache.digest(file.name, sha256) in digests else ""
-
-
-def _whole_digest(file: ManifestFile) -> str:
-    data = file.content(Collector(file.name))
-    return "" if data is None else _digest(file, data)
-
-
-def _has_inputs(file: ManifestFile, data: bytes) -> bool:
-    """Return whether a file's resources may depend on other files, databases or services."""
-    return file.is_template or GENERATES in data
-
-
-def _digest(file: ManifestFile, data: bytes) -> str:
-    sha256 = sha256_of(data)
-    if file.context is None:
+    sha256, context = file.sha256(), file.context
+    if context is None:
         return sha256
-    file.context.note(file.path, sha256)
-    if not _has_inputs(file, data):
+    context.note(file.path, sha256)
+    if cache.digest(file.name, sha256) in digests:
+        return sha256  # it has no other inputs
+    inputs = cache.inputs(file.name, sha256)
+    if inputs is None:
         return sha256
-    from syncengine.manifest.dependencies import (
-        digest_with_inputs,  # templates and sources cost more than most manifests
-    )
+    from syncengine.manifest.sources.read import are_unchanged  # sources cost more than most manifests
 
-    return digest_with_inputs(file, data, file.context)
+    is_same = are_unchanged(context, (context.root / file.name).parent, inputs)
+    return _with_inputs(sha256, context, inputs) if is_same else sha256
+
+
+def _with_inputs(sha256: str, context: LoadContext, inputs: Sequence[Input]) -> str:
+    """Return the digest of a file that generates, of all that its resources depend on."""
+    return sha256_of_values((sha256, context.variables, context.environ, inputs))
 
 
 def read_all(
@@ -91,19 +81,25 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> ReadFile:
     data = file.content(findings)
     if data is None:
         return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
-    before = _digest(file, data)
+    sha256 = sha256_of(data)
+    if context is not None:
+        context.note(file.path, sha256)
+        context = replace(context, inputs={})
     with no_collection():
-        read = read_file(_read(file, data, defaults), context.compares_parts if context else 0)
-    # Without a digest it is not cached: its templates may have more time in another run, or an input was replaced
-    # while it was read, so that its rows may not be those of either digest.
-    is_in_time = context is None or not context.allowance.is_used_up
-    is_certain = is_in_time and (not _has_inputs(file, data) or _digest(file, data) == before)
-    return read._replace(sha256=before) if is_certain else read
+        read = read_file(_read(file, data, defaults, context), context.compares_parts if context else 0)
+    if context is None or not (file.is_template or GENERATES in data):
+        return read._replace(sha256=sha256)
+    if context.allowance.is_used_up:
+        return read  # without a digest it is not cached: its templates may have more time in another run
+    inputs = tuple(context.inputs)
+    if len({each[:2] for each in inputs}) < len(inputs):
+        return read  # an input was replaced meanwhile, and what was read is neither of the old one nor of the new one
+    return read._replace(sha256=_with_inputs(sha256, context, inputs), inputs=inputs, content=sha256)
 
 
-def _read(file: ManifestFile, data: bytes, defaults: DefaultValues) -> Reading:
+def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, context: LoadContext | None) -> Reading:
     if not file.is_template:
-        return read_manifest(data, file.name, defaults, file.context)
+        return read_manifest(data, file.name, defaults, context)
     from syncengine.manifest.read_template import read_template
 
-    return read_template(data, file.name, defaults, file.context or LoadContext())
+    return read_template(data, file.name, defaults, context or LoadContext())

@@ -5,7 +5,7 @@ Places within resources are not stored: reports look up the few that they need (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +15,8 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
-from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
-from syncengine.manifest.files import GENERATES
 from syncengine.manifest.lints import curly_texts, cut_texts
 from syncengine.manifest.reading import CategoryReference, Reading
 from syncengine.manifest.resources import resource_of
@@ -41,28 +39,14 @@ def read_manifest(
     `line_of` maps a line to the line that messages name, as in `Collector`.
     """
     findings = Collector(file, line_of=line_of)
-    return read_documents(documents_of(data, findings, context), findings, defaults, context)
+    return read_documents(read(data, findings), findings, defaults, context)
 
 
-def documents_of(data: bytes, findings: Collector, context: LoadContext | None) -> Documents:
-    """Return the documents of a file. A file that generates is parsed once per run, for its digest and its reading."""
-    if context is None or GENERATES not in data:
-        return read(data, findings)
-
-    def parse() -> tuple[Documents, Sequence[Diagnostic]]:
-        own = Collector(findings.file, line_of=findings.line_of)
-        return read(data, own), own.found
-
-    documents, diagnostics = context.once(("documents", findings.file, data), parse, lambda _: len(data))
-    findings.found += diagnostics
-    return documents
-
-
-def nodes_of(data: bytes, file: str, context: LoadContext | None = None) -> dict[Key | int, MappingNode]:
+def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
     """Return the first node of each declared resource by key, and of each resource in a `generate` block by line."""
     findings = Collector(file)
     nodes: dict[Key | int, MappingNode] = {}
-    all_of_it = declarations(documents_of(data, findings, context), findings)
+    all_of_it = declarations(read(data, findings), findings)
     for declared in all_of_it.resources:
         if declared.key is not None:
             nodes.setdefault(declared.key, declared.node)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from syncengine.document.text import folded
 from syncengine.errors import Diagnostic
+from syncengine.manifest.context import Input
 from syncengine.manifest.overlap_lints import compared_parts
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.resource import Key, Kind, Removed, Resource, Row
@@ -48,6 +49,7 @@ class ReadFile(NamedTuple):
 
     `names` are the folded names that tags have, had or are removed under, `words` their folded keywords, and `parts`
     the parts of these keywords. `sha256` is a digest of the file and all its inputs, empty if the file is unreadable.
+    `inputs` are the recorded ones, or `None` for a file that depends on its bytes alone, whose digest is `content`.
     """
 
     reading: Reading
@@ -56,15 +58,17 @@ class ReadFile(NamedTuple):
     words: str
     parts: str = ""
     sha256: str = ""
+    inputs: tuple[Input, ...] | None = None
+    content: str = ""
 
 
 reading_of = msgspec.msgpack.Decoder(Reading).decode
 """The decoder of packed readings. It raises `msgspec.DecodeError` for a reading of another version."""
 
 
-def unpacked(packed: bytes, *texts: str) -> ReadFile:
+def unpacked(packed: bytes, names: str, words: str, parts: str, sha256: str) -> ReadFile:
     """Return the file with the reading in `packed`. Raise `msgspec.DecodeError` if another version wrote it."""
-    return ReadFile(reading_of(packed), packed, *texts)
+    return ReadFile(reading_of(packed), packed, names, words, parts, sha256)
 
 
 def read_file(reading: Reading, most: int = 0) -> ReadFile:

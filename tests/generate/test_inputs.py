@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from syncengine.document.template_types import Written
+from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.load import read_one
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.load import digests_of, read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile
+from syncengine.manifest.sources.read import packed, unpacked
+from syncengine.project.paging_schema import Paging
 
 BLOCKS = """\
 generate:
@@ -59,16 +67,16 @@ class Replacing(LoadContext):
 
 
 TEMPLATE = """\
-{% include "part.txt" %}
+{% include "part.j2" %}
 tags:
 {% for row in data("../rows.json") %}  - name: {{ row.n }}
 {% endfor %}
 """
-COMPUTED = TEMPLATE.replace('"part.txt"', '"pa" ~ "rt.txt"')
+COMPUTED = TEMPLATE.replace('"part.j2"', '"pa" ~ "rt.j2"')
 
 
 @pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
-@pytest.mark.parametrize("part", ["rows.json", "part.txt"])
+@pytest.mark.parametrize("part", ["rows.json", "part.j2"])
 def test_an_input_replaced_while_it_is_read_is_not_known_by_a_digest(tmp_path: Path, text: str, part: str) -> None:
     """Else the cache would have old rows as those of the new file, and every later plan would miss the change."""
     (tmp_path / "manifests").mkdir()
@@ -77,10 +85,10 @@ def test_an_input_replaced_while_it_is_read_is_not_known_by_a_digest(tmp_path: P
 
     def write(version: str) -> None:
         rows(tmp_path, {"n": f"tag {version}", "v": "alpha"})
-        (tmp_path / "part.txt").write_text("# a comment\n")
+        (tmp_path / "part.j2").write_text("# a comment\n")
 
     def change() -> None:
-        content = {"rows.json": '[{"n": "tag new", "v": "alpha"}]', "part.txt": "# another\nremoved: []\n"}[part]
+        content = {"rows.json": '[{"n": "tag new", "v": "alpha"}]', "part.j2": "# another\nremoved: []\n"}[part]
         (tmp_path / part).write_text(content)
 
     def read(at: int) -> tuple[ReadFile, int]:
@@ -98,3 +106,52 @@ def test_an_input_replaced_while_it_is_read_is_not_known_by_a_digest(tmp_path: P
         write("old")
         found, _ = read(at)
         assert not found.sha256 or found in (old, new), at
+
+
+VALUES = st.one_of(
+    st.text(), st.integers(), st.floats(allow_nan=False), st.booleans(), st.none(), st.decimals("-1", "1")
+)
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_a_query_is_asked_again_as_it_was(values: dict[str, Any]) -> None:
+    """To the type of each parameter, which a database tells apart."""
+    source, path = Written("crm", 3, 5), Written("matters", 4, 1)
+    for query in (
+        ForEach(sql=SqlFrom(source=source, query=path, params=values), distinct=("a",)),
+        ForEach(http=HttpFrom(source=source, path=path, query=values, paging=Paging(next="n")), allow_empty=True),
+    ):
+        again = unpacked(packed(query))
+        assert (again, repr(again)) == (query, repr(query))
+
+
+def test_a_query_with_a_parameter_of_an_unusual_type_is_not_known() -> None:
+    query = ForEach(sql=SqlFrom(source=Written("crm", 1, 1), query=Written("SELECT", 1, 1), params={"a": [Decimal(1)]}))
+    assert unpacked(packed(query)) is None
+
+
+@pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
+def test_an_entry_stands_as_long_as_its_inputs(tmp_path: Path, text: str) -> None:
+    """Whatever is replaced, absent or there again."""
+    (tmp_path / "manifests").mkdir()
+    path = tmp_path / "manifests" / ("m.yaml" if text == BLOCKS else "m.yaml.j2")
+    path.write_text(text)
+
+    def known(team: str = "A") -> bool:
+        context = LoadContext(tmp_path, variables={"team": team})
+        file = ManifestFile(path, path.relative_to(tmp_path).as_posix(), context=context)
+        with ManifestCache(tmp_path / "cache", NO_DEFAULTS) as cache:
+            digests = digests_of([file], cache)
+            is_known = bool(digests) and cache.has([cache.digest(file.name, digests[0])]) != set()
+            assert list(read_all([file], NO_DEFAULTS, cache, digests)) is not None
+        return is_known
+
+    rows(tmp_path, {"n": "a", "v": "alpha"})
+    (tmp_path / "part.j2").write_text("")
+    assert (known(), known(), known("B"), known("B")) == (False, True, False, True)
+    rows(tmp_path, {"n": "b", "v": "alpha"})
+    assert (known("B"), known("B")) == (False, True)
+    (tmp_path / "rows.json").unlink()
+    assert (known("B"), known("B")) == (False, True)
+    rows(tmp_path, {"n": "b", "v": "alpha"})
+    assert known("B") is False

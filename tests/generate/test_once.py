@@ -130,11 +130,3 @@ def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[s
     project = load_project(folder=tmp_path, environ={})
     planned = make_plan(project, PlanRequest("plan"), Runtime({}))
     assert (planned.summary.create, asked) == (10_002, ["/matters"])
-
-
-def test_what_is_kept_of_a_run_is_bounded(tmp_path: Path) -> None:
-    """Documents of very large manifests are parsed again rather than kept."""
-    context = LoadContext(tmp_path)
-    made = [context.once((n,), object, lambda _: 3_000_000) for n in (1, 1, 2, 2)]
-    assert made[0] is made[1]
-    assert made[2] is not made[3]

@@ -65,22 +65,7 @@ def _text(context: LoadContext, setting: Written) -> Written:
 
 
 def _value(context: LoadContext, setting: Written) -> Any:
-    """Return the value of a template, evaluated once per run: digests need it, too."""
-
-    def make() -> tuple[Any, str | None]:
-        try:
-            return _evaluated(context, setting), None
-        except SourceTrouble as trouble:
-            return None, str(trouble)
-
-    key = ("filled", setting.text, setting.line, setting.column, context.allowance)
-    value, failure = context.once(key, make, lambda _: len(setting.text))
-    if failure is not None:
-        raise SourceTrouble(failure)
-    return value
-
-
-def _evaluated(context: LoadContext, setting: Written) -> Any:
+    """Return the value of a template. Raise `SourceTrouble` if it fails."""
     findings = Collector("")
     environment = SandboxedEnvironment(clock=context.allowance.clock)
     compiled = Compiled(environment, ("var", "env"), findings)

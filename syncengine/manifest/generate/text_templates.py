@@ -14,14 +14,13 @@ from jinja2.loaders import BaseLoader
 from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.digest import sha256_of
 from syncengine.document.text import decoded, foreign
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.generate.data_function import for_each_of_call
 from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
-from syncengine.manifest.sources.read import content, distinct, read_source, variables_of
+from syncengine.manifest.sources.read import distinct, read_source, read_text, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
@@ -57,11 +56,7 @@ class Loader(BaseLoader):
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
-            path = self._context.template(template)
-            if not path.name.lower().endswith(".j2"):
-                raise OutsideProject("only templates (.j2) can be included")
-            data = content(path, template)
-            self._context.note_named(template, self._context.root, path, sha256_of(data))
+            data = read_text(self._context, template)
             if len(data) > MAX_TEMPLATE_BYTES:
                 raise OutsideProject("the template is larger than 1 MB")
             if what := foreign(data):
@@ -108,19 +103,7 @@ class MarkingEnvironment(SandboxedEnvironment):
 
 
 def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
-    """Return the rendered template, made once per run, or `None` when `findings` has its errors."""
-
-    def make() -> tuple[Rendered | None, Sequence[Diagnostic]]:
-        own = Collector(name)
-        return _rendered(data, name, context, own), own.found
-
-    key = ("rendered", name, data, context.allowance)
-    result, diagnostics = context.once(key, make, lambda each: len(each[0].text) if each[0] else 0)
-    findings.found += diagnostics
-    return result
-
-
-def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
+    """Return the rendered template, or `None` when `findings` has its errors."""
     if len(data) > MAX_TEMPLATE_BYTES:
         findings.at("file-too-large", 1, 1, "the template is larger than 1 MB")
         return None

@@ -5,10 +5,14 @@ A source that cannot be read is an error, never an empty list (docs/planning.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
@@ -16,7 +20,7 @@ from syncengine.document.json_paths import steps_of
 from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
-from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject, near_name
+from syncengine.manifest.context import MAX_SOURCE_BYTES, Asks, Input, LoadContext, OutsideProject, near_name
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
@@ -33,6 +37,17 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
             for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), steps_of(for_each.items)
         )
         return read_file(context, folder, path.text, kind, form)
+    question = packed(for_each)
+    try:
+        answer = _queried(context, folder, for_each)
+    except SourceTrouble as trouble:
+        context.record(Asks.ROWS, question, str(trouble))
+        raise
+    context.record(Asks.ROWS, question, answer.sha256)
+    return answer
+
+
+def _queried(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
     if for_each.sql is not None:
         return _of_sql(context, folder, for_each.sql)
     assert for_each.http is not None
@@ -64,6 +79,7 @@ def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
     """Raise `LeftOut` for a database or service of the project file when the context is offline."""
     section = for_each.http or for_each.sql
     if context.is_offline and section is not None and section.source is not None:
+        context.record(Asks.OFFLINE, "", str(context.is_offline))
         message = f"left out: the source {display(section.source.text)} is not in Git"
         raise LeftOut(f"{message}; resources from its rows count neither as new nor as removed")
 
@@ -85,10 +101,14 @@ def _parameters(section: SqlFrom) -> dict[str, Any]:
 
 def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
     """Return the rows of a data file, whose name is relative to the `folder` of its manifest."""
-    path = inside(context, name, folder)
-    shown_as = context.name_of(path)
-    data = content(path, name)
-    sha256 = sha256_of(data)
+    try:
+        path = inside(context, name, folder)
+        data = content(path, name)
+    except SourceTrouble as trouble:
+        context.record(Asks.DATA, name, str(trouble))
+        raise
+    shown_as, sha256 = context.name_of(path), sha256_of(data)
+    context.record(Asks.DATA, name, sha256)
     context.note_named(name, folder, path, sha256)
     records_in_memo: Records | None = context.memo.get(memory := (path, sha256, kind, form))
     if records_in_memo is None:
@@ -97,15 +117,98 @@ def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Fo
     return records_in_memo
 
 
-def file_digest(context: LoadContext, folder: Path, name: str) -> str:
-    """Return the digest of a file's content, or the error message when it cannot be read."""
+def read_text(context: LoadContext, name: str) -> bytes:
+    """Return the bytes of a template of the project. Raise `OutsideProject` or `SourceTrouble` if it cannot be read."""
     try:
-        path = inside(context, name, folder)
-        sha256 = sha256_of(content(path, name))
-        context.note_named(name, folder, path, sha256)
-        return sha256
-    except SourceTrouble as trouble:
-        return str(trouble)
+        path = context.template(name)
+        if not path.name.lower().endswith(".j2"):
+            raise OutsideProject("only templates (.j2) can be included")
+        data = content(path, name)
+    except (OutsideProject, SourceTrouble, OSError, ValueError, RuntimeError) as error:
+        context.record(Asks.TEMPLATE, name, str(error))
+        raise
+    sha256 = sha256_of(data)
+    context.record(Asks.TEMPLATE, name, sha256)
+    context.note_named(name, context.root, path, sha256)
+    return data
+
+
+def are_unchanged(context: LoadContext, folder: Path, inputs: Iterable[Input]) -> bool:
+    """Return whether each recorded input is what it was. Files are hashed; databases and services are queried.
+
+    `folder` is that of the manifest which was read.
+    """
+    return all(_digest_now(context, folder, each) == each.digest for each in inputs)
+
+
+def _digest_now(context: LoadContext, folder: Path, one: Input) -> str:
+    """Return the digest that reading would record for an input now."""
+    try:
+        match one.kind:
+            case Asks.DATA:
+                path = inside(context, one.question, folder)
+                sha256 = sha256_of(content(path, one.question))
+                context.note_named(one.question, folder, path, sha256)
+                return sha256
+            case Asks.TEMPLATE:
+                return sha256_of(read_text(context, one.question))
+            case Asks.ROWS:
+                for_each = unpacked(one.question)
+                return "" if for_each is None else read_source(context, folder, for_each).sha256
+            case Asks.OFFLINE:
+                return str(context.is_offline)
+    except (OutsideProject, SourceTrouble, OSError, ValueError, RuntimeError) as error:
+        return str(error)
+
+
+def packed(for_each: ForEach) -> str:
+    """Return a query as text, of which `unpacked` makes an equal one, or an empty text if it has unusual parameters."""
+    try:
+        if for_each.sql is not None and for_each.sql.params:
+            params = {name: _typed(value) for name, value in for_each.sql.params.items()}
+            for_each = replace(for_each, sql=replace(for_each.sql, params=params))
+        if for_each.http is not None and for_each.http.query:
+            query = {name: _typed(value) for name, value in for_each.http.query.items()}
+            for_each = replace(for_each, http=replace(for_each.http, query=query))
+        return msgspec.json.encode(for_each).decode()
+    except (KeyError, TypeError):
+        return ""
+
+
+def unpacked(text: str) -> ForEach | None:
+    """Return the query that `packed` made a text of, or `None` if it could not, or another version did."""
+    try:
+        for_each = msgspec.json.decode(text, type=ForEach)
+        if for_each.sql is not None and for_each.sql.params:
+            for_each = replace(for_each, sql=replace(for_each.sql, params=_untyped(for_each.sql.params)))
+        if for_each.http is not None and for_each.http.query:
+            for_each = replace(for_each, http=replace(for_each.http, query=_untyped(for_each.http.query)))
+        return for_each
+    except (msgspec.DecodeError, KeyError, ValueError, ArithmeticError):
+        return None
+
+
+def _typed(value: Any) -> tuple[str, str]:
+    value = value.text if isinstance(value, Written) else value
+    kind = type(value).__name__
+    if kind not in _MADE_OF_TEXT:
+        raise TypeError(kind)
+    return kind, str(value)
+
+
+def _untyped(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _MADE_OF_TEXT[kind](text) for name, (kind, text) in values.items()}
+
+
+_MADE_OF_TEXT: Mapping[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "Decimal": Decimal,
+    "bool": "True".__eq__,
+    "NoneType": lambda _: None,
+}
+"""The types of parameters, which decide the question that a database is asked, each with its reading from text."""
 
 
 def inside(context: LoadContext, name: str, folder: Path) -> Path:
