@@ -23,8 +23,8 @@ from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.inbox_writer import InboxWriter
-from syncengine.posted_time.sink_delivery import Handover
-from syncengine.posted_time.sink_health import Wellbeing
+from syncengine.posted_time.sink_delivery import SinkDelivery
+from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.transitions import NextStep, next_step, said_of_holders, settled_content
 from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
@@ -111,10 +111,10 @@ class Delivery:
         self._tidied = float("-inf")
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
-        self._well = Wellbeing(now, public_names)
+        self._health = SinkHealth(now, public_names)
         for part, kind in built.troubles:
-            self._well.failed(part, Failed(kind, sentence(public_names.get(part, part), kind)))
-        self._handover = Handover(built.route, self.writer, self._well)
+            self._health.failed(part, Failed(kind, sentence(public_names.get(part, part), kind)))
+        self._sink_delivery = SinkDelivery(built.route, self.writer, self._health)
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
@@ -142,7 +142,7 @@ class Delivery:
 
     def inherit(self, before: Delivery) -> None:
         """Take over the sinks' troubles from the delivery that this one replaces."""
-        self._well.inherit(before._well, self.route.parts())
+        self._health.inherit(before._health, self.route.parts())
 
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
         """Store and deliver a group from the service, and return the verdict. `mechanism` is `fetch` or `webhook`.
@@ -174,13 +174,13 @@ class Delivery:
             assert entry is not None, "`keep` has stored it"
             return await self._continue(entry, kept.group, kept.offer)
 
-    async def recollect(self) -> None:
+    async def remember_troubles(self) -> None:
         """Note the sinks whose last attempt failed according to the inbox: a restart does not make a sink well."""
-        await self._handover.remember_rests()
+        await self._sink_delivery.remember_rests()
         troubles = await to_thread(self.inbox.last_troubles)
         for name in self.route.parts():
             if name in troubles:
-                self._well.recalled(name, troubles[name])
+                self._health.failed_before(name, troubles[name])
 
     async def resume(
         self, stop: asyncio.Event, heard: Callable[[str, Verdict], None] = lambda id, verdict: None
@@ -258,17 +258,17 @@ class Delivery:
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
             # The service already has the verdict SUCCESS, so this result is not reported to it.
-            result = await self._handover.answers(entry, group)
-            await self._handover.end(result)
+            result = await self._sink_delivery.deliver(entry, group)
+            await self._sink_delivery.end(result)
             await self.writer.write(Finish(group_id))
             return None if isinstance(result.answer, Differs) else _verdict(result.answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
         """Probe every sink and the databases of lookups, and return the troubles to report to users."""
-        parts = {name: part for name, part in self.route.parts().items() if not self._well.resting(name)}
+        parts = {name: part for name, part in self.route.parts().items() if not self._health.resting(name)}
         found = await asyncio.gather(*(part.probe() for part in parts.values()))
         for name, trouble in zip(parts, found, strict=True):
-            self._well.probed(name, trouble)
+            self._health.probed(name, trouble)
         return self.reported
 
     @property
@@ -278,20 +278,20 @@ class Delivery:
         A sink with a good probe after a failed delivery is left out after a while, so that one group can try it: see
         `is_cautious`.
         """
-        return self._well.closed
+        return self._health.closed
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
         """The troubles that are shown to everyone who posts time. A single failure does not count yet."""
-        return self._well.down
+        return self._health.down
 
     @property
     def is_cautious(self) -> bool:
         """Whether a sink failed and has not been shown to work since, so that groups must be delivered one by one."""
-        return self._well.is_in_doubt
+        return self._health.is_in_doubt
 
     async def __aenter__(self) -> Delivery:
-        await self._handover.remember_rests()
+        await self._sink_delivery.remember_rests()
         return self
 
     async def __aexit__(
@@ -311,7 +311,7 @@ class Delivery:
         mechanism = offer.mechanism
         step: NextStep | Failed = next_step(entry, offer.digest)
         if step is NextStep.ASK:
-            step = await self._handover.recalled(entry)
+            step = await self._sink_delivery.step_after_asking(entry)
         if isinstance(step, Failed):
             return await self._decide(
                 entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism, note=step.detail
@@ -351,15 +351,15 @@ class Delivery:
         )
 
     async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
-        may_wait = mechanism == FETCH and self._well.is_on_trial and self._now() - entry.offered < HOLD
-        result = await self._handover.answers(entry, group)
+        may_wait = mechanism == FETCH and self._health.is_on_trial and self._now() - entry.offered < HOLD
+        result = await self._sink_delivery.deliver(entry, group)
         answer = result.answer
         if isinstance(answer, Differs):
-            await self._handover.end(result)
+            await self._sink_delivery.end(result)
             return await self._conflict(entry, mechanism, answer)
         verdict = _verdict(answer)
         if isinstance(answer, Failed) and may_wait and self.troubles:
-            await self._handover.end(result)
+            await self._sink_delivery.end(result)
             return replace(verdict, is_final=False)
         return await self._decide(entry, verdict, mechanism, note=verdict.detail, ending=result.ending)
 

@@ -85,18 +85,18 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
                 document |= {"outcome": PostedTimeStatus.TROUBLE, "message": prepared.detail or prepared.message}
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
     seen = prepared.variables
-    shown = [_shown(sink, parcel, seen) for sink, parcel in prepared.parcels]
+    shown = [_shown(sink, rendered, seen) for sink, rendered in prepared.rendered_groups]
     made = {"narrative": seen.get("narrative"), "duration": plain(seen["duration"]), "start": plain(seen["start"])}
     return {**document, **made, "sinks": shown}
 
 
-def _shown(sink: Sink, parcel: RenderedGroup, whole: Variables) -> dict[str, Any]:
+def _shown(sink: Sink, rendered: RenderedGroup, whole: Variables) -> dict[str, Any]:
     """Return one delivery as plain values. `tag` and `seconds` describe its part; `tag` is `None` for a whole group."""
-    seen = parcel.variables
+    seen = rendered.variables
     return {
         "sink": sink.name,
-        "key": parcel.key,
+        "key": rendered.key,
         "tag": None if seen is whole else seen["tag"].name,
         "seconds": seen["duration"].seconds,
-        "content": sink.shown(parcel.content),
+        "content": sink.shown(rendered.content),
     }

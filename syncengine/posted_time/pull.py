@@ -56,7 +56,7 @@ async def pull(
 async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence[SinkTrouble]:
     """Return the troubles from building the delivery and from probing now: a good probe does not prove write access."""
     before = delivery.troubles
-    await delivery.recollect()
+    await delivery.remember_troubles()
     await delivery.check_sinks()
     if delivery.troubles and not delivery.reported:
         await slept(pace.again, stop)

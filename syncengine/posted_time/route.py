@@ -74,13 +74,13 @@ class Prepared:
     """A group, rendered for each sink that takes it. The first tag comes last, because its key is that of a whole."""
 
     variables: Variables
-    parcels: tuple[tuple[Sink, RenderedGroup], ...]
+    rendered_groups: tuple[tuple[Sink, RenderedGroup], ...]
 
     def keys(self) -> dict[str, set[str]]:
         """Return the keys under which the group is delivered, by sink."""
         keys: dict[str, set[str]] = {}
-        for sink, parcel in self.parcels:
-            keys.setdefault(sink.name, set()).add(parcel.key)
+        for sink, rendered in self.rendered_groups:
+            keys.setdefault(sink.name, set()).add(rendered.key)
         return keys
 
 
@@ -245,15 +245,15 @@ class Route:
 
     def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
         group_id, content = group.group_id or "", digest(group)
-        parcels = []
+        rendered_groups = []
         for sink, part in taking:
             # A part has another digest than the whole: a sink that has the whole under this key must not get a part.
             mark = content if part is whole else sha256_of(f"{content}/each tag")
             seen = part.variables
-            parcels.append(
+            rendered_groups.append(
                 (sink, RenderedGroup(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen))
             )
-        return Prepared(whole.variables, tuple(parcels))
+        return Prepared(whole.variables, tuple(rendered_groups))
 
     def variables(self, group: Group) -> dict[str, Any]:
         """Return the template variables of a group."""

@@ -13,7 +13,7 @@ from syncengine.errors import Problems, SyncengineError, as_bug
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
-from syncengine.posted_time.sink_health import Wellbeing
+from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
 from syncengine.posted_time.sinks.find import unknown
 from syncengine.posted_time.sinks.http import HttpSink
@@ -26,80 +26,80 @@ from syncengine.state.sink_rests import remember_rest, rests_in
 
 
 @dataclass(frozen=True, slots=True)
-class HandoverResult:
+class SinkResult:
     """The sinks' answer to a group. `ending` is not written yet, so that it can be written with the verdict."""
 
     answer: Answer
     ending: EndDelivery | None = None
 
 
-class Handover:
-    """The delivery of groups to the sinks of a route, which notes in `well` which sinks fail and which work."""
+class SinkDelivery:
+    """The delivery of groups to the sinks of a route, which notes in `health` which sinks fail and which work."""
 
-    def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
-        self._route, self._inbox, self._well = route, inbox, well
+    def __init__(self, route: Route, inbox: InboxWriter, health: SinkHealth) -> None:
+        self._route, self._inbox, self._health = route, inbox, health
 
-    async def answers(self, entry: InboxEntry, group: Group) -> HandoverResult:
+    async def deliver(self, entry: InboxEntry, group: Group) -> SinkResult:
         """Deliver the group to its sinks in order, until one does not take it, and return the last sink's answer."""
-        began = self._well.now()
+        began = self._health.now()
         try:
-            prepared = await self._route.prepare(group, entry.revision, heard=self._well.worked)
+            prepared = await self._route.prepare(group, entry.revision, heard=self._health.worked)
         except Exception as error:  # an error in one group must not stop the others
-            return HandoverResult(_defect(error))
+            return SinkResult(_defect(error))
         if not isinstance(prepared, Prepared):
             if isinstance(prepared, Failed) and prepared.where:
-                self._well.failed(prepared.where, prepared, began)
-            return HandoverResult(prepared)
+                self._health.failed(prepared.where, prepared, began)
+            return SinkResult(prepared)
         if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
-            return HandoverResult(Differs(divided=True))
+            return SinkResult(Differs(divided=True))
         references = dict[str, str | None]()
-        last = HandoverResult(Took())
-        for sink, parcel in prepared.parcels:
-            if entry.is_delivered and entry.delivered(parcel.key) is None:
+        last = SinkResult(Took())
+        for sink, rendered in prepared.rendered_groups:
+            if entry.is_delivered and entry.delivered(rendered.key) is None:
                 continue  # a sink that was added after the group was delivered does not get old groups
             await self.end(last)
-            last = await self._handed_over(entry, sink, parcel)
+            last = await self._deliver_to(entry, sink, rendered)
             if not isinstance(last.answer, Took):
                 return last
             references[sink.name] = last.answer.external_id or references.get(sink.name)  # the first tag comes last
         return replace(last, answer=Took(next((reference for reference in references.values() if reference), None)))
 
-    async def end(self, result: HandoverResult) -> None:
+    async def end(self, result: SinkResult) -> None:
         """Record the end of a delivery at once, for a result that is not followed by a verdict."""
         if result.ending is not None:
             await self._inbox.write(result.ending)
 
-    async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> HandoverResult:
+    async def _deliver_to(self, entry: InboxEntry, sink: Sink, rendered: RenderedGroup) -> SinkResult:
         """Return the sink's answer, without asking a sink again that took the group before."""
-        earlier = entry.delivered(parcel.key)
+        earlier = entry.delivered(rendered.key)
         if earlier is not None and earlier.status is DeliveryStatus.ACCEPTED:
-            return HandoverResult(Took(earlier.external_id))
+            return SinkResult(Took(earlier.external_id))
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
         may_have_it = same is not None and same.status in DOUBTFUL
-        if may_have_it and same is not None and (found := await self._found(entry, sink, same, parcel.variables)):
+        if may_have_it and same is not None and (found := await self._found(entry, sink, same, rendered.variables)):
             return found
-        await self._inbox.write(Begin(entry, parcel.key))
+        await self._inbox.write(Begin(entry, rendered.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
-        began = self._well.now()
-        resting = self._well.resting(sink.name)
-        answer = resting or await self._answer(sink, parcel, same.memo if same else None)
+        began = self._health.now()
+        resting = self._health.resting(sink.name)
+        answer = resting or await self._answer(sink, rendered, same.memo if same else None)
         if not isinstance(answer, Failed):
-            self._well.worked(sink.name)
+            self._health.worked(sink.name)
         elif answer is not resting:
-            self._well.failed(sink.name, answer, began)
+            self._health.failed(sink.name, answer, began)
             await self._rest(sink, answer.rest)
         if may_have_it and isinstance(answer, Refused):
-            has = await self._asked_again(sink, parcel, same.memo if same else None)
+            has = await self._asked_again(sink, rendered, same.memo if same else None)
             may_have_it = has is not False
             if isinstance(has, Took | Differs | Failed):
                 answer = has
             elif may_have_it:
                 answer = _unproven(sink.name, answer)
-        return HandoverResult(answer, EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
+        return SinkResult(answer, EndDelivery(entry, rendered.key, **_ending(answer, may_have_it)))
 
     async def _found(
         self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables
-    ) -> HandoverResult | None:
+    ) -> SinkResult | None:
         """Return the result for a group that an attempt of unknown end brought to a sink with `find`, or perhaps did.
 
         Return `None` if the sink has no such entry, or cannot be asked at all. Nothing is written while that is not
@@ -108,36 +108,36 @@ class Handover:
         if not isinstance(sink, HttpSink) or sink.find is None:
             return None
         attempt = replace(entry, revision=earlier.revision)
-        now, ended = self._well.now(), earlier.last
+        now, ended = self._health.now(), earlier.last
         if earlier.status is DeliveryStatus.ATTEMPTING:
             # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
             ended = now
             unknown_end: dict[str, Any] = {"status": DeliveryStatus.UNKNOWN, "message": DIED}
             await self._inbox.write(EndDelivery(attempt, earlier.sink, **unknown_end))
         if now < (due := ended + sink.find.after):
-            return HandoverResult(unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}"))
-        resting = self._well.resting(sink.name)
+            return SinkResult(unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}"))
+        resting = self._health.resting(sink.name)
         answer = resting or await sink.found(variables)
         if isinstance(answer, Failed) and answer is not resting:
-            self._well.failed(sink.name, answer)
+            self._health.failed(sink.name, answer)
             await self._rest(sink, answer.rest)
         ending = EndDelivery(attempt, earlier.sink, **_ending(answer, True)) if isinstance(answer, Took) else None
-        return HandoverResult(answer, ending) if answer is not None else None
+        return SinkResult(answer, ending) if answer is not None else None
 
     async def _asked_again(
-        self, sink: Sink, parcel: RenderedGroup, memo: str | None
+        self, sink: Sink, rendered: RenderedGroup, memo: str | None
     ) -> Took | Differs | Failed | bool | None:
         """Return what the sink has of a group whose repeat it refuses, after an attempt of unknown end."""
         if not isinstance(sink, HttpSink) or sink.find is None:
-            return await self._recalled(sink, parcel.delivery, memo)
-        found = await sink.found(parcel.variables)
+            return await self._recall(sink, rendered.delivery, memo)
+        found = await sink.found(rendered.variables)
         return False if found is None else found
 
     async def _rest(self, sink: Sink, seconds: float) -> None:
         """Leave a sink alone for as long as it asked, in later processes too."""
         if seconds and isinstance(sink, HttpSink):
-            until = self._well.now() + seconds
-            self._well.leave(sink.name, until)
+            until = self._health.now() + seconds
+            self._health.leave(sink.name, until)
             await to_thread(remember_rest, self._inbox.inbox.database, sink.receiver(), until)
 
     async def remember_rests(self) -> None:
@@ -146,11 +146,11 @@ class Handover:
         for sink in self._route.sinks:
             with suppress(Problems):
                 if rests and isinstance(sink, HttpSink):
-                    self._well.leave(sink.name, rests.get(sink.receiver(), 0.0))
+                    self._health.leave(sink.name, rests.get(sink.receiver(), 0.0))
 
-    async def _answer(self, sink: Sink, parcel: RenderedGroup, memo: str | None) -> Answer:
+    async def _answer(self, sink: Sink, rendered: RenderedGroup, memo: str | None) -> Answer:
         try:
-            return await sink.deliver(parcel, memo, self._inbox)
+            return await sink.deliver(rendered, memo, self._inbox)
         except Undeliverable as error:
             return Refused(error.user_message, str(error))
         except RenderTrouble as error:
@@ -160,7 +160,7 @@ class Handover:
         except Exception as error:  # an error in one group must not stop the others
             return _defect(error)
 
-    async def recalled(self, entry: InboxEntry) -> NextStep | Failed:
+    async def step_after_asking(self, entry: InboxEntry) -> NextStep | Failed:
         """Return `CONFLICT` if a sink may have the group from an interrupted attempt, else `REVISE`.
 
         A sink that cannot tell counts as having the group, because two contents of one group must never be in one
@@ -179,7 +179,7 @@ class Handover:
     async def _has(self, entry: InboxEntry, sink: Sink, found: Delivered) -> bool | Failed | None:
         """Return whether a sink has what an attempt of unknown end brought, and note in the inbox that it has."""
         if not isinstance(sink, HttpSink) or sink.find is None:
-            return await self._recalled(sink, DeliveryKey(entry.group_id, found.revision, found.sink), found.memo)
+            return await self._recall(sink, DeliveryKey(entry.group_id, found.revision, found.sink), found.memo)
         variables = self._route.variables_at(sink.name, read_group(entry.raw()), found.sink) if entry.body else None
         if variables is None:
             return None
@@ -189,11 +189,11 @@ class Handover:
         await self.end(result)
         return result.answer if isinstance(result.answer, Failed) else True
 
-    async def _recalled(self, sink: Sink, key: DeliveryKey, memo: str | None) -> bool | Failed | None:
+    async def _recall(self, sink: Sink, key: DeliveryKey, memo: str | None) -> bool | Failed | None:
         """Return whether the sink has the group, as `Sink.recall` does, and note a failure."""
         has = await sink.recall(key, memo, self._inbox)
         if isinstance(has, Failed):
-            self._well.failed(sink.name, has)
+            self._health.failed(sink.name, has)
         return has
 
 

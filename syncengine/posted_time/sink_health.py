@@ -57,7 +57,7 @@ class _Down:
         return self.failures >= IN_A_ROW or (now - self.first >= IN_DOUBT and not self.is_disproved)
 
 
-class Wellbeing:
+class SinkHealth:
     """The health of all sinks and lookups, by name. `public_names` maps names to the names shown to users."""
 
     def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
@@ -67,7 +67,7 @@ class Wellbeing:
         self._believed: set[str] = set()
         self._rests: dict[str, float] = {}
 
-    def inherit(self, before: Wellbeing, names: Collection[str]) -> None:
+    def inherit(self, before: SinkHealth, names: Collection[str]) -> None:
         """Take over the troubles of these sinks from `before`, unless newer ones are known."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
         self._rests = before._rests | self._rests
@@ -81,7 +81,7 @@ class Wellbeing:
             trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed, began, failure.rest)
 
-    def recalled(self, name: str, at: float) -> None:
+    def failed_before(self, name: str, at: float) -> None:
         """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
         trouble = SinkTrouble(
             self._public_names.get(name, name),

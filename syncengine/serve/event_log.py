@@ -37,7 +37,7 @@ class Telling:
         _ROWS[type(event)](self, event)
 
     def offered(self, event: Offered) -> None:
-        self._well()
+        self._health()
         self._readiness.metrics.fetches.inc()
         if event.groups:
             self._log.info("fetched", f"fetched {count_of(event.groups, 'group')} of posted time", groups=event.groups)
@@ -62,7 +62,7 @@ class Telling:
         self._log.warning("unusable", event.why)
 
     def acknowledged(self, event: Acknowledged) -> None:
-        self._well()
+        self._health()
         self._readiness.metrics.statuses.labels(event.status).inc()
         self._log.info(
             "acknowledged",
@@ -89,7 +89,7 @@ class Telling:
         message = f"rejected a webhook call with status {event.status}: {event.why}"
         self._log.warning("rejected", message, status=event.status)
 
-    def _well(self) -> None:
+    def _health(self) -> None:
         self._troubles = 0
         self._readiness.service = None
 

@@ -211,7 +211,7 @@ class _Delivering:
 
     async def _run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
         with suppress(SyncengineError):  # the loops wait for an unreachable database
-            await self._delivery.recollect()
+            await self._delivery.remember_troubles()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
         try:
             loops: dict[str, Callable[[], Awaitable[object]]] = {

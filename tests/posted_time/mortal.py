@@ -63,19 +63,19 @@ class Moody:
     def shown(self, content: Any) -> Any:
         return content
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+    async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         self.fate.instant()
-        self.calls.append((parcel.group_id, parcel.content))
+        self.calls.append((rendered.group_id, rendered.content))
         mood = self.moods.pop(0) if self.moods else "take"
         if mood == "refuse":
             return Refused("no")
         if mood == "trouble":
             return Failed(TroubleKind.UNREACHABLE, "down")
-        self.took.setdefault(parcel.group_id, set()).add(parcel.content)
+        self.took.setdefault(rendered.group_id, set()).add(rendered.content)
         self.fate.instant()
         if mood == "lost":
             return Failed(TroubleKind.UNREACHABLE, "no answer", is_sure=False)
-        return Took(f"{self.name}-{parcel.group_id}")
+        return Took(f"{self.name}-{rendered.group_id}")
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None

@@ -277,10 +277,12 @@ def test_what_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> 
     insert = Statement("INSERT INTO hours VALUES (:id, pause())")
     given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
     sink = SqlSink("x", database, insert, dict, Words(None, None), **given)
-    parcels = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
+    rendered_groups = [
+        RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)
+    ]
 
     async def story() -> list[Answer]:
-        return await asyncio.gather(*(sink.deliver(parcel, None, Notebook()) for parcel in parcels))
+        return await asyncio.gather(*(sink.deliver(rendered, None, Notebook()) for rendered in rendered_groups))
 
     answers = asyncio.run(story())
     assert [(type(answer), getattr(answer, "is_sure", None)) for answer in answers] == [(Failed, False)] * groups

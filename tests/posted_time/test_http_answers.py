@@ -169,7 +169,7 @@ def test_a_receiver_is_left_alone_by_later_processes_too(tmp_path: Path) -> None
         receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
 
         async def offered(opened: Delivery) -> tuple[bool, PostedTimeStatus]:
-            await opened.recollect()
+            await opened.remember_troubles()
             await opened.check_sinks()
             return bool(opened.troubles), (await opened.take(raw(), mechanism="webhook")).outcome
 

@@ -426,14 +426,14 @@ def test_a_new_process_knows_which_sink_did_not_take_its_last_group(tmp_path: Pa
             assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
 
         async def second(opened: Delivery) -> None:
-            await opened.recollect()
+            await opened.remember_troubles()
             assert ([trouble.sink for trouble in opened.troubles], opened.is_cautious) == (["pms"], True)
             receiver.answer = lambda got: (201, {"id": 1})
             assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
             assert not opened.is_cautious
 
         async def third(opened: Delivery) -> None:
-            await opened.recollect()
+            await opened.remember_troubles()
             assert not opened.is_cautious
 
         for story in (first, second, third):

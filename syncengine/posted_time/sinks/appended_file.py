@@ -89,11 +89,11 @@ class AppendedFile:
     def shown(self, content: bytes) -> Any:
         return {"path": str(self._path), **self._form.shown(content)}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        external_id = reference(self._words.external_id, parcel.variables)
+    async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+        external_id = reference(self._words.external_id, rendered.variables)
         try:
             # Or the next attempt would come between a note and its line, or find the file closed under a thread.
-            await to_its_end(self._append(parcel.content, parcel.delivery, memo, notes))
+            await to_its_end(self._append(rendered.content, rendered.delivery, memo, notes))
         except OSError as error:
             return replace(self._failed(error), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id)

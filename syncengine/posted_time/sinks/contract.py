@@ -117,7 +117,7 @@ class Sink(Protocol):
     def shown(self, content: Any) -> Any:
         """Return the content as plain values without secrets, to show to people."""
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+    async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         """Deliver a group, and return the answer. `memo` is the note of an earlier attempt. May run concurrently."""
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:

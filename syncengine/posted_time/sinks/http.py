@@ -149,13 +149,13 @@ class HttpSink:
         body = None if content.body is None else orjson.loads(content.body)
         return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        request: HttpRequest = parcel.content
-        headers = {**request.headers, "Idempotency-Key": idempotency_key(parcel)}
+    async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+        request: HttpRequest = rendered.content
+        headers = {**request.headers, "Idempotency-Key": idempotency_key(rendered)}
         async with self._free:
             if (rest := self._rests_until - time.monotonic()) > 0:  # it asked while this request waited for its turn
                 return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), rest=rest)
-            answer = await self._answered(request, headers, parcel.variables)
+            answer = await self._answered(request, headers, rendered.variables)
             if isinstance(answer, Failed) and answer.rest:
                 self._rests_until = time.monotonic() + answer.rest
             return answer
@@ -253,10 +253,10 @@ class HttpSink:
         return SinkTrouble(self.name, kind, self._sentence(kind), detail)
 
 
-def idempotency_key(parcel: RenderedGroup) -> str:
+def idempotency_key(rendered: RenderedGroup) -> str:
     """Return the key of a delivery: GROUP_ID/SINK, then /TAG for one of several tags, and /REVISION if above 1."""
-    revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
-    return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")
+    revision = "" if rendered.revision == 1 else f"/{rendered.revision}"
+    return quote(f"{rendered.group_id}/{rendered.key}{revision}", safe="/:@!$&'()*+,;=-._~")
 
 
 def is_sendable(value: str) -> bool:

@@ -92,11 +92,11 @@ class SqlSink:
                 self._statement.check(connection)
             self._get_ready(connection)
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+    async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         try:
-            return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
+            return await self._database.ask(lambda given_up: self._deliver(rendered, given_up))
         except Silent as error:
-            return self._failure(error, parcel, is_sure=False)
+            return self._failure(error, rendered, is_sure=False)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if not self.keeps_receipts:
@@ -128,14 +128,14 @@ class SqlSink:
             self._get_ready(connection)
             return receipts.find(connection, (group_id, key)) is not None
 
-    def _deliver(self, parcel: RenderedGroup, given_up: threading.Event, *, is_repeated: bool = False) -> Answer:
+    def _deliver(self, rendered: RenderedGroup, given_up: threading.Event, *, is_repeated: bool = False) -> Answer:
         """Deliver a group in a thread, in a transaction that ends before the next group of this thread begins."""
         committing = False
         try:
             with self._engine.connect().execution_options(writes=True) as connection:
                 self._get_ready(connection)
                 transaction = connection.begin()
-                answer = self._earlier_answer(connection, parcel) or self._posted(connection, parcel)
+                answer = self._earlier_answer(connection, rendered) or self._posted(connection, rendered)
                 if given_up.is_set():
                     raise Silent  # the group was already reported as trouble, and is offered again
                 committing = True  # from here on an error may come after the commit
@@ -144,28 +144,28 @@ class SqlSink:
                     raise Replaced
                 return answer
         except _NoRow:
-            return self._refused(parcel, f"{self.name} rejected the time: no row there belongs to it.", NO_ROW)
+            return self._refused(rendered, f"{self.name} rejected the time: no row there belongs to it.", NO_ROW)
         except _Signed as signed:
             if is_repeated:  # its receipt cannot be found: the table takes another group's id for it
-                return self._failure(signed.error, parcel, is_sure=True)
-            return self._deliver(parcel, given_up, is_repeated=True)
+                return self._failure(signed.error, rendered, is_sure=True)
+            return self._deliver(rendered, given_up, is_repeated=True)
         except FAILURES as error:
-            return self._failure(error, parcel, is_sure=not committing)
+            return self._failure(error, rendered, is_sure=not committing)
 
-    def _earlier_answer(self, connection: sa.Connection, parcel: RenderedGroup) -> Took | Differs | None:
+    def _earlier_answer(self, connection: sa.Connection, rendered: RenderedGroup) -> Took | Differs | None:
         """Return the answer that follows from a group's earlier receipt, or `None` without a receipt."""
-        receipt = receipts.find(connection, parcel.mark) if self.keeps_receipts else None
+        receipt = receipts.find(connection, rendered.mark) if self.keeps_receipts else None
         if receipt is None:
             return None
-        return Took(receipt.external_id) if receipt.digest == parcel.digest else Differs()
+        return Took(receipt.external_id) if receipt.digest == rendered.digest else Differs()
 
-    def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> Took:
+    def _posted(self, connection: sa.Connection, rendered: RenderedGroup) -> Took:
         """Execute the statement for a group and write its receipt. Raise `_NoRow` if it changed and returned no row.
 
         A database that does not count the rows counts as having changed some.
         """
         before = _all_changes(connection)
-        result = connection.execute(self._statement.clause, dict(parcel.content))
+        result = connection.execute(self._statement.clause, dict(rendered.content))
         row = result.mappings().first() if result.returns_rows else None
         if result.returns_rows:
             changed = row is not None
@@ -175,25 +175,25 @@ class SqlSink:
             changed = result.rowcount != 0
         if not changed and not self._allows_no_row and self._statement.counts_rows:
             raise _NoRow
-        variables = {**parcel.variables, "returned": dict(row) if row else None}
+        variables = {**rendered.variables, "returned": dict(row) if row else None}
         answer = Took(reference(self._words.external_id, variables))
         if self.keeps_receipts:
-            receipt = receipts.Receipt(parcel.digest, answer.external_id)
+            receipt = receipts.Receipt(rendered.digest, answer.external_id)
             try:
-                receipts.write(connection, parcel.mark, parcel.revision, receipt, self._now())
+                receipts.write(connection, rendered.mark, rendered.revision, receipt, self._now())
             except exc.IntegrityError as error:
                 raise _Signed(error) from error
         return answer
 
-    def _refused(self, parcel: RenderedGroup, words: str, detail: str) -> Refused:
+    def _refused(self, rendered: RenderedGroup, words: str, detail: str) -> Refused:
         """Return a refusal with the project's sentence, or these words."""
-        return Refused((self._words.refused and self._words.refused.render(parcel.variables)) or words, detail)
+        return Refused((self._words.refused and self._words.refused.render(rendered.variables)) or words, detail)
 
-    def _failure(self, error: Exception, parcel: RenderedGroup, *, is_sure: bool) -> Answer:
+    def _failure(self, error: Exception, rendered: RenderedGroup, *, is_sure: bool) -> Answer:
         kind = meaning(error)
         if kind is USER:
             words = f"{self.name} rejected the time: something in it does not fit there."
-            return self._refused(parcel, words, cause(error))
+            return self._refused(rendered, words, cause(error))
         self._is_ready = not self.keeps_receipts  # the table of receipts may have been dropped
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error), answered, cause(error))

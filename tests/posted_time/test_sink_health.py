@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, Wellbeing
+from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, SinkHealth
 from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble
 
@@ -31,14 +31,14 @@ def names(found: tuple[SinkTrouble, ...]) -> list[str]:
 
 def test_all_is_well_at_first() -> None:
     """And a probe that is well changes nothing."""
-    well = Wellbeing(Clock())
+    well = SinkHealth(Clock())
     well.probed("pms", None)
     assert (well.down, well.closed) == ((), ())
 
 
 def test_what_could_not_be_reached_is_well_once_it_can() -> None:
     """The probe tried just that."""
-    well = Wellbeing(Clock())
+    well = SinkHealth(Clock())
     well.failed("pms", UNREACHED)
     assert (names(well.down), names(well.closed), well.is_in_doubt) == ([], ["pms"], True)
     well.probed("pms", None)
@@ -49,7 +49,7 @@ def test_what_could_not_be_reached_is_well_once_it_can() -> None:
 def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> None:
     """It may be over at the next try."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     clock.now = seconds
     assert (names(well.down), names(well.closed)) == ([], ["pms"])
@@ -60,7 +60,7 @@ def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> N
 def test_a_second_failure_in_a_row_is_reported() -> None:
     """Of a delivery or of a probe, whichever comes first."""
     for fails_again in (lambda well: well.failed("pms", ANSWERED), lambda well: well.probed("pms", PROBED)):
-        well = Wellbeing(Clock())
+        well = SinkHealth(Clock())
         well.failed("pms", ANSWERED)
         fails_again(well)
         assert names(well.down) == ["pms"]
@@ -69,7 +69,7 @@ def test_a_second_failure_in_a_row_is_reported() -> None:
 def test_groups_side_by_side_meet_one_failure() -> None:
     """A sink that restarts answers 503 to all that are under way; a second failure in a row begins after that."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     clock.now = 2.0
     for began in (1.0, 1.5, 1.9):
         well.failed("pms", RESTARTING, began)
@@ -81,7 +81,7 @@ def test_groups_side_by_side_meet_one_failure() -> None:
 def test_one_503_is_not_reported_once_the_sink_can_be_reached() -> None:
     """Though nobody posts for an hour: what went wrong is over."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", RESTARTING)
     clock.now = FIRST_REST
     well.probed("pms", None)
@@ -94,7 +94,7 @@ def test_one_503_is_not_reported_once_the_sink_can_be_reached() -> None:
 def test_one_503_is_reported_if_the_sink_cannot_be_reached_for_long() -> None:
     """Half a minute without a good probe."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", RESTARTING)
     clock.now = IN_DOUBT
     assert names(well.down) == ["pms"]
@@ -103,7 +103,7 @@ def test_one_503_is_reported_if_the_sink_cannot_be_reached_for_long() -> None:
 def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:
     """Half a minute, though every probe is well: nobody posted who could have tried it."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     clock.now = IN_DOUBT
     well.probed("pms", None)
@@ -113,9 +113,9 @@ def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:
 def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() -> None:
     """A new process makes no sink well; nor does it report what it does not know."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     clock.now = 3600.0
-    well.recalled("pms", clock.now - 1)
+    well.failed_before("pms", clock.now - 1)
     well.probed("pms", None)
     assert (names(well.down), names(well.closed)) == ([], ["pms"])
     clock.now += FIRST_REST
@@ -130,7 +130,7 @@ def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() 
 def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     """Until it took or refused a group; a failure of that group closes it again."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     well.failed("pms", ANSWERED)
     clock.now = FIRST_REST
@@ -146,7 +146,7 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
 def test_tries_that_fail_become_rarer() -> None:
     """Its probe is well all the time, and every group fails: after 5, 10, 20, 40 s, then once a minute."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     tried = []
     for second in range(300):
@@ -162,7 +162,7 @@ def test_tries_that_fail_become_rarer() -> None:
 
 def test_a_probe_that_knew_of_the_trouble_is_believed_when_it_is_over() -> None:
     """A health path that was not well either: what it says now is of the same matter."""
-    well = Wellbeing(Clock())
+    well = SinkHealth(Clock())
     well.failed("pms", ANSWERED)
     well.probed("pms", PROBED)
     well.probed("pms", None)
@@ -172,7 +172,7 @@ def test_a_probe_that_knew_of_the_trouble_is_believed_when_it_is_over() -> None:
 def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
     """Else a message would frighten everybody off from posting what could prove it wrong."""
     clock = Clock()
-    well = Wellbeing(clock)
+    well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     clock.now = LONG_ENOUGH - 1
     well.probed("pms", None)
@@ -184,7 +184,7 @@ def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
 
 def test_trouble_of_one_group_is_not_the_sinks() -> None:
     """A deadlock, or a template that met odd data."""
-    well = Wellbeing(Clock())
+    well = SinkHealth(Clock())
     well.failed("pms", Failed(TroubleKind.UNKNOWN, "x", is_down=False))
     assert well.down == ()
 
@@ -192,7 +192,7 @@ def test_trouble_of_one_group_is_not_the_sinks() -> None:
 @pytest.mark.parametrize("before", [UNREACHED, ANSWERED])
 def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
     """Whatever was wrong before."""
-    well = Wellbeing(Clock())
+    well = SinkHealth(Clock())
     well.failed("pms", before)
     well.probed("pms", PROBED)
     assert (well.down, well.closed) == ((PROBED,), (PROBED,))
@@ -201,7 +201,7 @@ def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
 def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() -> None:
     """One lost answer is nobody's business; the second is reported, though every probe is well."""
     clock = Clock()
-    sinks = Wellbeing(clock)
+    sinks = SinkHealth(clock)
     sinks.failed("pms", UNREACHED)
     sinks.probed("pms", None)
     assert not sinks.down
