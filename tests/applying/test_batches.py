@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from syncengine.sandbox.store import CATEGORIES, TAGS
+
 from .bench import Bench, activity_type, category, numbered, tag
 from .picky import Picky, Refusal
 
@@ -89,7 +91,7 @@ def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_offender_stands_
     ended = bench.apply()
     assert ended.not_applied() == {"tag/ITEM-0050": "failed"}
     assert "something in it is wrong" in ended.words("tag/ITEM-0050")
-    assert len(picky.rules.world.tags) == 63
+    assert len(picky.rules.store.keys(TAGS)) == 63
     assert len(picky.sent("upsertTags")) == 1 + 2 * 6
 
 
@@ -104,7 +106,7 @@ def test_categories_are_all_or_nothing_so_a_refused_batch_is_halved(bench: Bench
     bench.wants(tagCategories=[category(name) for name in numbered("C", 8)])
     ended = bench.apply()
     assert ended.not_applied() == {"category/C-0003": "failed"}
-    assert len(picky.rules.world.categories) == 7
+    assert len(picky.rules.store.keys(CATEGORIES)) == 7
     picky.refuses = lambda operation, body: None
     assert bench.apply().exit_code == 0
     assert picky.sent("upsertTagCategories")[-1] == ["C-0003"]
