@@ -20,8 +20,8 @@ from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
 from syncengine.project.flags import is_ci
 
 if TYPE_CHECKING:
-    from syncengine.posted_time.drift.model import Drift
-    from syncengine.posted_time.drift.reading import Window
+    from syncengine.posted_time.drift.compare import Drift
+    from syncengine.posted_time.drift.read import Window
     from syncengine.project.model import Project
     from syncengine.service.client import Client
     from syncengine.state.store import State
@@ -56,7 +56,7 @@ def drift(
 
     Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """
-    from syncengine.posted_time.drift.reading import Window
+    from syncengine.posted_time.drift.read import Window
     from syncengine.render.drift import drift_trouble, incompleteness
 
     _refuse_bare_names(excludes)
@@ -92,7 +92,7 @@ def _refuse_bare_names(excludes: Sequence[str]) -> None:
 
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
     """Compare posted time with the state, after checking that both belong to the same team."""
-    from syncengine.posted_time.drift.reading import drift_of
+    from syncengine.posted_time.drift.read import drift_of
     from syncengine.state.folder_memory import memory_of
     from syncengine.state.store import open_state
 

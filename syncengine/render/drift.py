@@ -9,8 +9,15 @@ from itertools import groupby
 
 from syncengine.document.instants import instant
 from syncengine.errors import Diagnostic
-from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
-from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown_count, shown_findings
+from syncengine.posted_time.drift.compare import (
+    FEWEST,
+    Drift,
+    DriftKind,
+    ListReading,
+    ShownFinding,
+    shown_count,
+    shown_findings,
+)
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml

@@ -22,7 +22,7 @@ from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
-from syncengine.posted_time.drift.model import DriftKind
+from syncengine.posted_time.drift.compare import DriftKind
 from syncengine.posted_time.drift.watch import TagWatch
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from syncengine.posted_time.drift.comparison import differences, is_absence
-from syncengine.posted_time.drift.model import DriftKind, RecordedTag
-from syncengine.posted_time.drift.reading import DriftState
+from syncengine.posted_time.drift.compare import DriftKind, RecordedTag, differences, is_absence
+from syncengine.posted_time.drift.read import DriftState
 from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind
 

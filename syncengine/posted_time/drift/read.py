@@ -1,4 +1,8 @@
-"""Find drift between the service's list of posted time and the state. Reads both and changes neither."""
+"""Find drift between the service's list of posted time and the state. Reads both and changes neither.
+
+A page is decoded into groups with nothing but their tags and times of submission: everything else in a group (people,
+narratives, rows) is skipped without creating values.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,92 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import msgspec
+from msgspec import Raw, Struct
+
 from syncengine.errors import Unreachable
-from syncengine.posted_time.drift.comparison import DriftComparison, similar_names
-from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind, ListReading, RecordedTag
-from syncengine.posted_time.drift.sightings import Sighting, sightings
+from syncengine.posted_time.drift.compare import (
+    Drift,
+    DriftComparison,
+    DriftFinding,
+    DriftKind,
+    ListReading,
+    RecordedTag,
+    Sighting,
+    similar_names,
+)
+from syncengine.posted_time.group import PostedTag, clean
 from syncengine.resource import Key, Kind, Recorded, selector
+from syncengine.service.answers import mended
 from syncengine.service.client import Client
 from syncengine.service.operations import LIST_POSTED_TIME
 from syncengine.service.pages import MOST_PAGES, Entries, PageEvents, pages
-from syncengine.service.posted_time import LISTED_AT_MOST, list_query, refusal
+from syncengine.service.partial_json import items
+from syncengine.service.posted_time import LAST_INSTANT, LISTED_AT_MOST, list_query, refusal
+
+Text = str | int | float | None
+
+
+class _Tag(Struct, gc=False):
+    name: Text = None
+    path: Text = None
+    description: Text = None
+    externalId: Text = None  # noqa: N815 - as it is sent
+
+
+class _Group(Struct, gc=False):
+    groupId: Text = None  # noqa: N815 - as it is sent
+    submissionTime: Text = None  # noqa: N815 - as it is sent
+    tags: list[_Tag] | None = None
+
+
+_PAGE = msgspec.json.Decoder(list[_Group])
+_PIECES = msgspec.json.Decoder(list[Raw])
+_ITEM = msgspec.json.Decoder(_Group)
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def sightings(content: bytes) -> list[Sighting | None] | None:
+    """Return the groups of a page, with `None` for each unreadable one; or `None` when the content is not a list."""
+    if not content.strip():
+        return []
+    try:
+        return [_sighting(group) for group in _PAGE.decode(content)]
+    except _TROUBLE:
+        return _one_by_one(mended(content))
+
+
+def _one_by_one(content: bytes) -> list[Sighting | None] | None:
+    try:
+        pieces: list[Raw] | list[bytes] | None = _PIECES.decode(content)
+    except _TROUBLE:
+        pieces = items(content)
+    return None if pieces is None else [_read(piece) for piece in pieces]
+
+
+def _read(piece: Raw | bytes) -> Sighting | None:
+    try:
+        return _sighting(_ITEM.decode(piece))
+    except _TROUBLE:
+        return None
+
+
+def _sighting(group: _Group) -> Sighting | None:
+    at = group.submissionTime
+    if not isinstance(at, int | float) or not 0 <= at < LAST_INSTANT:
+        return None
+    tags = {tag.name: tag for tag in map(_tag, group.tags or ()) if tag.name}
+    key = group.groupId if group.groupId is not None else (int(at), tuple(tags))
+    return Sighting(key, int(at), tuple(tags.values()))
+
+
+def _tag(tag: _Tag) -> PostedTag:
+    return PostedTag(*(None if value is None else clean(str(value)) for value in _values(tag)))
+
+
+def _values(tag: _Tag) -> tuple[Text, ...]:
+    return tag.name, tag.path, tag.description, tag.externalId
+
 
 ORDER = {kind: place for place, kind in enumerate(DriftKind)}
 
