@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from contextlib import closing
@@ -30,6 +31,8 @@ def serve(options: Globals, listen: str | None) -> int:
 
     The log goes to stderr, one JSON object per line; `--log-format text` is for people.
     """
+    # By default SIGHUP would end the process until the loop listens to it; the project file is read after this anyway.
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
     from syncengine.cli.apply import serving
     from syncengine.cli.debug import trace_requests
     from syncengine.project.delivery_schema import listen as address_of

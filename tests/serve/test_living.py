@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +18,7 @@ from tests.posted_time.receiver import receiving
 from tests.support import loopback
 from tests.support.ports import unused_port
 
-from .world import LEDGER, World, eventually
+from .world import CALLER_KEY, LEDGER, World, eventually
 
 # --- reconciling
 
@@ -84,6 +88,21 @@ def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: Wor
     served.says("leading", 2)
     codes = [line["code"] for line in served.lines() if line["event"] == "remark"]
     assert (codes.count("insecure-url"), len(codes)) == (1, len(set(codes)))
+
+
+def test_a_reload_that_is_asked_for_during_the_start_ends_nothing(estate: World) -> None:
+    """While the program still imports its libraries, and from then on."""
+    estate.settings(every="30s")
+    command = [sys.executable, "-m", "syncengine", "serve"]
+    environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
+    with subprocess.Popen(command, cwd=estate.project.folder, env=environ, stderr=subprocess.DEVNULL) as process:
+        eventually(lambda: "sqlalchemy" in Path(f"/proc/{process.pid}/maps").read_text())
+        while not estate.ready():
+            assert process.poll() is None
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
