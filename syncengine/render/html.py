@@ -114,8 +114,8 @@ def _page(diagnostics: Iterable[Diagnostic], **values: object) -> str:
     is_error = any(each.severity is Severity.ERROR for each in found)
     return _template().render(
         values,
-        style=Markup(page_file("pages.css")),  # noqa: S704  our own files
-        script=Markup(page_file("plan.js")),  # noqa: S704
+        style=Markup(page_file("pages.css")),  # noqa: S704 - our own file
+        script=Markup(page_file("plan.js")),  # noqa: S704 - our own file
         actions=ACTIONS,
         few=FEW,
         short=SHORT,
@@ -135,7 +135,7 @@ def _template() -> Template:
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
     environment.filters |= {
-        "digest": lambda text: Markup(digest(str(text))),  # noqa: S704  letters, digits and quotes
+        "digest": lambda text: Markup(digest(str(text))),  # noqa: S704 - letters, digits and quotes
         "first_sentence": first_sentence,
         "message": message,
         "minute": minute,

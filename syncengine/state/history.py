@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -195,19 +194,6 @@ def plan_began(connection: sa.Connection, plan: str) -> bool:
     """Return whether some run of the plan may have sent a call. A refused run sends none."""
     has_begun = RUNS.c.outcome.is_distinct_from(REFUSED)
     return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan, has_begun).limit(1)).first() is not None
-
-
-def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
-    """Return the calls of a plan of which every key has settled, judged by the key's last event in any run."""
-    is_of_plan = sa.and_(CALLS.c.call.is_not(None), CALLS.c.run.in_(sa.select(RUNS.c.id).where(RUNS.c.plan == plan)))
-    calls = sa.join(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id, isouter=True)  # a call may change nothing known
-    query = sa.select(CALLS.c.call, CHANGES.c.kind, CHANGES.c.name, OUTCOME).select_from(calls).where(is_of_plan)
-    last: defaultdict[str, dict[tuple[str, str], str]] = defaultdict(dict)
-    for call, kind, name, outcome in connection.execute(query.order_by(*IN_ORDER), execution_options=PIECES):
-        of_call = last[call]
-        if kind is not None:
-            of_call[kind, name] = outcome
-    return {call for call, outcomes in last.items() if set(outcomes.values()) <= {SETTLED}}
 
 
 def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:

@@ -255,11 +255,6 @@ class State:
         with self.database.transaction() as connection:
             return history.plan_began(connection, plan_id)
 
-    def settled_calls(self, plan_id: str) -> set[str]:
-        """Return the calls of the plan whose every intent has settled, so that they need not be sent again."""
-        with self.database.transaction() as connection:
-            return history.settled_calls(connection, plan_id)
-
     def runs(self, limit: int) -> list[Run]:
         """Return the last `limit` runs, latest first."""
         with self.database.transaction() as connection:
