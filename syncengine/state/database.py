@@ -11,11 +11,11 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -186,12 +186,24 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         engine = sa.create_engine(
             address, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=connect_arguments(address)
         )
+        event.listen(engine, "do_executemany", _one_by_one)
         event.listen(engine, "begin", _with_our_settings)
         if write:  # a reader may be slow: a person with a pager
             end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine.execution_options(postgresql_readonly=not write))
+
+
+def _one_by_one(cursor: Any, statement: str, parameters: Sequence[Any], _context: object) -> bool:
+    """Execute a statement with one set of values after another, instead of psycopg's pipeline.
+
+    A process that is stopped within a pipeline keeps its locks for as long as it stands still: for the server it is at
+    work, so that `idle_in_transaction_session_timeout` does not end it, and no standby could take over.
+    """
+    for values in parameters:
+        cursor.execute(statement, values)
+    return True
 
 
 def _with_our_settings(connection: sa.Connection) -> None:

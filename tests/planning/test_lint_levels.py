@@ -63,6 +63,7 @@ def test_every_code_is_tried() -> None:
         "removed-unknown",
         "nothing-selected",
         "insecure-url",
+        "sink-at-least-once",
     }
     assert tried == {*LINTS, *PLANNING_LINTS, *SETTING_LINTS}
 

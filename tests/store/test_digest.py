@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import io
 
-from syncengine.document.digest import sha256_of, sha256_of_file, sha256_of_parts, sha256_of_values, short_digest
+from syncengine.document.digest import sha256_of, sha256_of_file, sha256_of_parts, sha256_of_values
 
 TEXT, BYTES, VALUES = "fe263064ba02eaea", "fb8e20fc2e4c3f24", "749b2a8886e05ca3"
-ROW = "aca78a38d51453e497715a31fe69fb86"
 
 
 def test_digests_are_those_that_are_stored() -> None:
-    """Of text, bytes, parts and a file; of values whatever the order of their keys; the short one of a row."""
+    """Of text, bytes, parts and a file; of values whatever the order of their keys."""
     assert sha256_of("grün").startswith(TEXT)
     of_bytes = {sha256_of(b"ab"), sha256_of_parts(iter((b"a", b"b"))), sha256_of_file(io.BytesIO(b"ab"))}
     assert of_bytes == {sha256_of("ab")}
     assert sha256_of("ab").startswith(BYTES)
     assert sha256_of_values((1, {"b": 2, "a": None})).startswith(VALUES)
     assert sha256_of_values((1, {"a": None, "b": 2})).startswith(VALUES)
-    assert short_digest("grün", 16).hex() == ROW

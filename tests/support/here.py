@@ -6,6 +6,7 @@ ones, and what the program counts for its process begins anew.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -29,9 +30,17 @@ _turn = threading.Lock()
 
 
 def may_run(arguments: Sequence[str]) -> bool:
-    """Whether nothing tells the difference: no other thread runs it, it ends by itself, and it does not fork."""
+    """Whether nothing tells the difference: no other thread runs it, no loop is running, and it ends by itself."""
     is_free = threading.current_thread() is threading.main_thread() and not _turn.locked()
-    return is_free and LONG_RUNNING.isdisjoint(arguments)
+    return is_free and not _is_in_loop() and LONG_RUNNING.isdisjoint(arguments)
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def run(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str) -> Ended:
