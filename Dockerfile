@@ -8,6 +8,8 @@ RUN apt-get update \
 COPY pyproject.toml README.md LICENSE /usr/src/syncengine/
 COPY syncengine /usr/src/syncengine/syncengine
 RUN pip install --no-cache-dir "/usr/src/syncengine[postgresql]"
+# Or glibc would keep the memory of the largest configuration in an arena for each thread.
+ENV MALLOC_ARENA_MAX=1
 USER syncengine
 WORKDIR /project
 ENTRYPOINT ["syncengine"]

@@ -37,7 +37,6 @@ def serve(options: Globals, listen: str | None) -> int:
     from syncengine.cli.debug import trace_requests
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log, QueuedStream, quiet_libraries
-    from syncengine.serve.memory import share_arena
     from syncengine.serve.process import Process
 
     address = address_of(listen) if listen else None
@@ -47,12 +46,16 @@ def serve(options: Globals, listen: str | None) -> int:
         log = Log(Lines(stream), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
         if options.debug:
             trace_requests(lambda traced: log.debug("request", str(traced), **asdict(traced)))
+
+        def leave() -> None:
+            stream.close()
+            os._exit(ExitCode.INTERRUPTED)
+
         process = Process(options.project, serving, os.environ, log, listen=address)
         try:
             quiet_libraries()
             rare_collection()
-            share_arena()
-            asyncio.run(process.run())
+            asyncio.run(process.run(leave))
         except SyncengineError as error:
             log.refusal("ended", error)
             return error.exit_code

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -26,14 +27,16 @@ from syncengine.project.delivery_schema import Mode
 from syncengine.project.delivery_warnings import warnings_of_sinks
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
-from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
+from syncengine.serve.config_watch import LOOK_SECONDS, changes_between, fingerprint, settings_in
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.readiness import Readiness
-from syncengine.serve.reload_changes import changes_between, settings_in
 from syncengine.serve.worker import Shift
 from syncengine.state.errors import StateReplaced
 from syncengine.state.lock import LockLost
+
+ENDS_WITHIN = 80.0
+"""The seconds from a signal to the end of the process. The files in docs/deployment give it 90 before SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,29 @@ class Process:
     _address: tuple[str, int] = ("", 0)
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self) -> None:
-        """Run until SIGTERM or SIGINT. Raise `SyncengineError` for an error that a retry would not fix."""
-        with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
+    async def run(self, leave: Callable[[], object], ends_within: float = ENDS_WITHIN) -> None:
+        """Run until SIGTERM or SIGINT. `leave` must end the process without waiting for any of its threads.
+
+        It is called at a second signal, and when the process has not ended so many seconds after the first: a thread
+        that waits for a frozen database cannot be ended. It leaves what SIGKILL would, and the next start converges.
+        Raise `SyncengineError` for an error that a retry would not fix.
+        """
+
+        def give_up(why: str) -> None:
+            self.log.error("left", f"{why}: what is still under way is left to the next start")
+            leave()
+
+        # Not by the loop, which may itself be waiting for the threads of its executor by then.
+        deadline = threading.Timer(ends_within, give_up, [f"not stopped within {ends_within:g} s"])
+        deadline.daemon = True
+
+        def end() -> None:
+            if deadline.is_alive():
+                give_up("stopped by a second signal")
+            deadline.start()
+            self._stop.set()
+
+        with _Signals({signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
             server = self._probes()

@@ -223,6 +223,21 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
     assert [got.method for got in slow.got].count("POST") == 1
 
 
+def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> None:
+    """The rest never comes: the process ends all the same, and nothing is delivered."""
+    port = hooked(estate)
+    served = estate.serve()
+    eventually(estate.ready)
+    with socket.create_connection(("127.0.0.1", port)) as caller:
+        head = f"POST / HTTP/1.1\r\nHost: here\r\nx-api-key: {CALLER_KEY}\r\nContent-Length: 1000\r\n\r\n"
+        caller.sendall(head.encode() + b'{"groupId": "a", ')
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert served.stop() == 0
+    assert time.monotonic() - began < 15.0
+    assert estate.ledger() == []
+
+
 def test_an_address_that_is_taken_at_the_start_ends_it(estate: World) -> None:
     """The message says which one and which setting; no webhook is registered that nobody would answer."""
     port = hooked(estate)

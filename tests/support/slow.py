@@ -30,7 +30,7 @@ SLOW: dict[str, str] = {
     "publish": "pipeline publish reviewed",
     "pull_requests": "policy two_sides",
     "quarantine": "killed other_states quarantine",
-    "serve": "delivering living lost_answers stopping unattended webhook",
+    "serve": "delivering failing_over living lost_answers stopping unattended webhook",
     "store": "inbox",
     "tools": "init rebuild_histories schema_command",
 }

@@ -106,6 +106,8 @@ class Worker(NamedTuple):
     stdout: TextIO
     kill: Callable[[], None]
     """SIGKILL."""
+    stop: Callable[[], None]
+    """SIGTERM."""
     is_alive: Callable[[], bool]
 
 
@@ -118,7 +120,7 @@ def working(function: Callable[..., None], *arguments: Any) -> Iterator[Worker]:
     process.start()
     writer.close()
     with reader, os.fdopen(reader.fileno(), encoding="utf-8", closefd=False) as stdout:
-        yield Worker(stdout, process.kill, process.is_alive)
+        yield Worker(stdout, process.kill, process.terminate, process.is_alive)
         process.join()
 
 
