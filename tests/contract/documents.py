@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,12 +46,12 @@ class Case:
         return alike(text) if self.fresh else text
 
 
-def made(folder: Path) -> dict[str, str]:
-    """All documents by name, each made in a folder of its own below this one."""
-    folders = [case.laid_out(folder / name) for name, case in DOCUMENTS.items()]
-    runs = run_many([(place, case.words) for place, case in zip(folders, DOCUMENTS.values(), strict=True)])
-    shown = (case.shown(*each) for case, *each in zip(DOCUMENTS.values(), runs, folders, strict=True))
-    return dict(zip(DOCUMENTS, shown, strict=True))
+def made(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
+    """Their documents by name, each made in a folder of its own below this one."""
+    folders = [case.laid_out(folder / name) for name, case in cases.items()]
+    runs = run_many([(place, case.words) for place, case in zip(folders, cases.values(), strict=True)])
+    shown = (case.shown(*each) for case, *each in zip(cases.values(), runs, folders, strict=True))
+    return dict(zip(cases, shown, strict=True))
 
 
 def saved_approval() -> str:
@@ -82,10 +83,7 @@ APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
 DOCUMENTS = {
     "plan": Case(("plan", *JSON), fresh=True),
     "plan-cold": Case(("plan", *JSON), fresh=True, without=("state.sql", "cache.sql")),
-    "plan-uncached": Case(("plan", *JSON), fresh=True, without=("cache.sql",)),
-    "plan-cold-cached": Case(("plan", *JSON), fresh=True, without=("state.sql",)),
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
-    "plan-settled-uncached": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
     "plan-saved": Case(("show", "saved.plan", *JSON)),
     "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4, fresh=True),
     "plan-saved-elsewhere": Case(("apply", "saved.plan", *JSON), 5, without=("state.sql",), fresh=True),
@@ -108,8 +106,6 @@ DOCUMENTS = {
     "interrupted-state-list": Case(("state", "list", *JSON), situation="interrupted"),
     "interrupted-history": Case(("state", "history", *JSON), situation="interrupted"),
     "interrupted-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="interrupted"),
-    "forgotten-state-list": Case(("state", "list", *JSON), situation="forgotten"),
-    "forgotten-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="forgotten"),
     "inbox": Case(("time", "inbox", *JSON)),
     "inbox-acknowledged": Case(("time", "inbox", "--state", "acknowledged", *JSON)),
     "group-posted": Case(("time", "show", "g-posted", *JSON)),
@@ -138,3 +134,9 @@ DOCUMENTS = {
     "publish": Case(("publish", "report.json", "--to", "github", "--dry-run", *JSON)),
     "state-lock": Case(("state", "lock", "--reason", "the archive moves", *JSON), fresh=True),
 }
+UNCACHED = {
+    "plan": Case(("plan", *JSON), fresh=True, without=("cache.sql",)),
+    "plan-cold": Case(("plan", *JSON), fresh=True, without=("state.sql",)),
+    "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
+}
+"""Documents that are the same without the cache that `DOCUMENTS` has, or with it."""

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.contract.program import DATABASES, Ended, keep, lay_out, restore, run, service, start
+from tests.contract.program import Ended, keep, lay_out, restore, run, service, start
 from tests.sandbox.receiver import eventually
 from tests.support import loopback
 
@@ -26,7 +26,7 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 
 def main() -> None:
     """Write each situation anew."""
-    for situation in (planned, interrupted, forgotten):
+    for situation in (planned, interrupted):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
             situation(Path(folder).resolve())
 
@@ -62,18 +62,6 @@ def interrupted(folder: Path) -> None:
             kill(folder, url, operation, there)
         done(apply(folder, there))
     keep(folder, "interrupted", url=url)
-
-
-def forgotten(folder: Path) -> None:
-    """A state with the history of a tag that was forgotten and made again."""
-    restore(folder, "planned")
-    done(apply(folder, {}))
-    done(run(folder, "state", "forget", "tag/ACME-0042", "-y"))
-    done(apply(folder, {}))
-    for name, database in DATABASES.items():
-        if name != "state.sql":
-            (folder / database).unlink()
-    keep(folder, "forgotten")
 
 
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
