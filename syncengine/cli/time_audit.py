@@ -18,9 +18,7 @@ from syncengine.cli.time_service import say_incomplete
 from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
-    from syncengine.posted_time.audit import Audit
-    from syncengine.posted_time.listing import Listing
-    from syncengine.posted_time.target_receipts import Targets
+    from syncengine.posted_time.audit import Audit, Listing, Targets
     from syncengine.project.model import Project
     from syncengine.service.client import Client
 
@@ -54,10 +52,8 @@ def audit_time(options: Globals, format: str, since: float) -> int:
 
 
 async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing, Targets]:
-    from syncengine.posted_time.audit import AuditReceipt, Known, Listed, audit
+    from syncengine.posted_time.audit import AuditReceipt, Known, Listed, ask_targets, audit, listing
     from syncengine.posted_time.group import read_group
-    from syncengine.posted_time.listing import listing
-    from syncengine.posted_time.target_receipts import ask_targets
     from syncengine.service.posted_time import group_id, submitted
     from syncengine.state.inbox import open_inbox
 

@@ -19,7 +19,7 @@ from syncengine.render.escape import visible
 from syncengine.state.inbox_states import FETCH, MECHANISMS
 
 if TYPE_CHECKING:
-    from syncengine.posted_time.listing import Listing
+    from syncengine.posted_time.audit import Listing
     from syncengine.project.model import Project
     from syncengine.service.client import Client
 
@@ -41,7 +41,7 @@ MECHANISM_FORMAT = "syncengine.mechanism/v1"
 @printing_command
 def list_time(options: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
-    from syncengine.posted_time.listing import listing
+    from syncengine.posted_time.audit import listing
     from syncengine.render import posted_time as rendering
     from syncengine.service.posted_time import list_query, submitted
 

@@ -1,16 +1,28 @@
-"""Compare the service's list of posted groups with the receipts of sinks, to find what each side lacks. Pure.
+"""Audit posted time: the service's list of groups and the receipts in targets → what each side lacks.
 
 docs/interface.md 2.5 shows only one status of a listed group, PENDING: a group with any other status counts as posted,
 unless we refused it. Groups not listed as SUCCESS are shown one by one, with the facts from the inbox. A sink with a
-condition takes only some groups: it lacks a group only if the inbox shows that the sink was to have it.
+condition takes only some groups: it lacks a group only if the inbox shows that the sink was to have it. The inbox also
+records which groups a target took; after a restore from a backup, only the target knows which it still has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from syncengine.database.errors import FAILURES, meaning, sentence
+from syncengine.database.open import open_engine
+from syncengine.database.trouble import TroubleKind
+from syncengine.errors import Problems
+from syncengine.posted_time import receipts
+from syncengine.posted_time.databases import Database
 from syncengine.posted_time.shares import suffixes, tag_of
+from syncengine.project.connections import Connections
+from syncengine.project.delivery_schema import SinkConfig, SqlSinkConfig
+from syncengine.project.model import Project
+from syncengine.service.client import Client
+from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed
 from syncengine.state.inbox_entries import sink_of
 from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 
@@ -100,20 +112,20 @@ class Audit:
 
 def audit(
     listed: Iterable[Listed],
-    receipts: Iterable[AuditReceipt],
+    signed: Iterable[AuditReceipt],
     sinks: Mapping[str, bool],
     inbox: Mapping[str, Known],
     since: float,
     each_tag: Collection[str] = (),
 ) -> Audit:
-    """Compare the groups and receipts since `since` (seconds since the epoch), and return the differences.
+    """Compare the groups and the `signed` receipts since `since` (seconds since the epoch). Pure.
 
     `sinks` maps names to whether a sink takes every group; sinks in `each_tag` get a group once for each of its tags.
     `inbox` holds the inbox's facts about groups by their ids.
     """
     by_id = {group.group_id: group for group in listed}
-    receipts = list(receipts)
-    marks = {(receipt.group_id, receipt.key) for receipt in receipts}
+    signed = list(signed)
+    marks = {(receipt.group_id, receipt.key) for receipt in signed}
     recent = [group for group in by_id.values() if group.submitted is None or group.submitted >= since * 1000]
     posted = [group for group in recent if _is_posted(group, inbox.get(group.group_id))]
     lacking = [
@@ -125,7 +137,7 @@ def audit(
     ]
     unposted = [
         _unposted(receipt, group)
-        for receipt in receipts
+        for receipt in signed
         if receipt.at >= since and ((group := by_id.get(receipt.group_id)) is None or group.status == PENDING)
     ]
     others = [
@@ -165,3 +177,72 @@ def _was_meant(key: str, takes_all: bool, entry: Known | None) -> bool:
 def _takers(group: Listed, sinks: Iterable[str], marks: set[tuple[str, str]]) -> tuple[str, ...]:
     parts = ("", *suffixes(group.tags).values())
     return tuple(sink for sink in sinks if any((group.group_id, sink + part) in marks for part in parts))
+
+
+# --- what the service lists
+
+
+@dataclass(slots=True)
+class Listing:
+    """The listed groups. `unreadable` counts items without an id; `hidden` has instants (ms) that fill a page."""
+
+    groups: list[Group] = field(default_factory=list)
+    unreadable: int = 0
+    hidden: list[int] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.unreadable and not self.hidden
+
+
+async def listing(client: Client, enough: Callable[[Group], bool], page: int = LISTED_AT_MOST) -> Listing:
+    """Return the listed groups, newest first, up to but without the first for which `enough` is true."""
+    found = Listing()
+    async for group in listed(client, page, found.hidden.append):
+        if group_id(group) is None:
+            found.unreadable += 1
+        elif enough(group):
+            break
+        else:
+            found.groups.append(group)
+    return found
+
+
+# --- what targets have
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The receipts of targets that answered, by sink, and in `unread` the reasons why other targets did not."""
+
+    by_sink: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
+async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
+    """Read the receipts of every sink that keeps them in its target."""
+    found = Targets()
+    for sink in (project.posted_time and project.posted_time.deliver) or ():
+        if sink.sql is None or sink.sql.receipts is False:
+            continue
+        name = sink.name.text
+        try:
+            found.by_sink[name] = await _receipts_in(project, environ, sink, sink.sql)
+        except Problems as problems:
+            found.unread[name] = problems.found[0].message
+        except FAILURES as error:
+            found.unread[name] = sentence(name, meaning(error) or TroubleKind.UNKNOWN)
+    return found
+
+
+async def _receipts_in(
+    project: Project, environ: Mapping[str, str], sink: SinkConfig, sql: SqlSinkConfig
+) -> Sequence[AuditReceipt]:
+    name = sink.name.text
+    what, url = Connections(project.sources, project.root, environ).database(sql, name)
+    engine = open_engine(url, what)
+    try:
+        signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
+    finally:
+        engine.dispose()
+    return [AuditReceipt(one.group_id, one.key, one.delivered, one.external_id) for one in signed]

@@ -278,7 +278,7 @@ class Delivery:
         A sink with a good probe after a failed delivery is left out after a while, so that one group can try it: see
         `is_cautious`.
         """
-        return self._health.closed
+        return self._health.blocking
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
@@ -351,7 +351,7 @@ class Delivery:
         )
 
     async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
-        may_wait = mechanism == FETCH and self._health.is_on_trial and self._now() - entry.offered < HOLD
+        may_wait = mechanism == FETCH and self._health.is_half_open and self._now() - entry.offered < HOLD
         result = await self._sink_delivery.deliver(entry, group)
         answer = result.answer
         if isinstance(answer, Differs):

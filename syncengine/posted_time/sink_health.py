@@ -1,9 +1,10 @@
-"""Derive the health of sinks from their answers and probes: which are down, and whether to fetch. Pure.
+"""A circuit breaker for each sink, from its answers and probes: which are down, and whether to fetch. Pure.
 
-A good probe, even of a `health` path, proves that a sink can be reached, but not that it takes groups. So a sink that
-answered a group with trouble is *tried* once its probe is good: time is fetched again, but the sink counts as down
-until it takes or refuses a group, or its probes have been good for `LONG_ENOUGH`. Each failed try is a failure that a
-user sees, so tries become rarer.
+A failure opens the breaker: nothing is fetched. A good probe, even of a `health` path, proves that a sink can be
+reached, but not that it takes groups. So after a good probe the breaker of a sink that answered a group with trouble is
+*half-open*: time is fetched again, but the sink counts as down until it takes or refuses a group, or its probes have
+been good for `LONG_ENOUGH`. Two counters decide: failures in a row (when users are told) and failed tries (each is a
+failure that a user sees, so tries become rarer).
 
 A sink that gave no answer counts as well again after one good probe; if it does not answer the next group either, it
 has to take or refuse a group.
@@ -37,8 +38,8 @@ IN_A_ROW, IN_DOUBT = 2, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Down:
-    """The record of a sink that failed, with instants in seconds since the epoch. `tries` counts the failed tries.
+class _Open:
+    """An open breaker, with instants in seconds since the epoch. `tries` counts the failed tries.
 
     `is_disproved`: the last failure was that the sink could not be reached, and a probe has reached it since.
     """
@@ -50,7 +51,7 @@ class _Down:
     has_answered: bool
     next_try: float
     tries: int = 0
-    is_tried: bool = False
+    is_half_open: bool = False
     is_disproved: bool = False
 
     def is_reported(self, now: float) -> bool:
@@ -63,7 +64,7 @@ class SinkHealth:
     def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
         self.now = now
         self._public_names = public_names or {}
-        self._down: dict[str, _Down] = {}
+        self._down: dict[str, _Open] = {}
         self._believed: set[str] = set()
         self._rests: dict[str, float] = {}
 
@@ -89,7 +90,7 @@ class SinkHealth:
             f"{self._public_names.get(name, name)} did not take the last group.",
         )
         rest = at + FIRST_REST
-        self._down.setdefault(name, _Down(trouble, math.inf, self.now(), 1, has_answered=True, next_try=rest))
+        self._down.setdefault(name, _Open(trouble, math.inf, self.now(), 1, has_answered=True, next_try=rest))
 
     def leave(self, name: str, until: float) -> None:
         """Note that a sink asked, this process or an earlier one, to be sent nothing `until` then (Retry-After)."""
@@ -124,17 +125,17 @@ class SinkHealth:
             self._down.pop(name)
             self._believed.add(name)
         else:
-            is_tried = record.is_tried or self.now() >= record.next_try
+            is_half_open = record.is_half_open or self.now() >= record.next_try
             is_disproved = record.trouble.kind is TroubleKind.UNREACHABLE
-            self._down[name] = replace(record, is_tried=is_tried, is_disproved=is_disproved)
+            self._down[name] = replace(record, is_half_open=is_half_open, is_disproved=is_disproved)
 
     def _fails(
         self, name: str, trouble: SinkTrouble, has_answered: bool, began: float = math.inf, rest: float = 0.0
     ) -> None:
         now, record = self.now(), self._down.get(name)
-        tries = record.tries + record.is_tried if record else 0
+        tries = record.tries + record.is_half_open if record else 0
         failures = record.failures + (began >= record.last) if record else 1 + (name in self._believed)
-        self._down[name] = _Down(
+        self._down[name] = _Open(
             trouble,
             first=min(record.first, now) if record else now,
             last=now,
@@ -156,11 +157,11 @@ class SinkHealth:
         return bool(self._down)
 
     @property
-    def is_on_trial(self) -> bool:
+    def is_half_open(self) -> bool:
         """Whether a sink that failed is being tried with one group."""
-        return any(record.is_tried for record in self._down.values())
+        return any(record.is_half_open for record in self._down.values())
 
     @property
-    def closed(self) -> tuple[SinkTrouble, ...]:
-        """The troubles that stop fetching, of sinks that are down and not being tried."""
-        return tuple(dict.fromkeys(record.trouble for record in self._down.values() if not record.is_tried))
+    def blocking(self) -> tuple[SinkTrouble, ...]:
+        """The troubles that stop fetching, of sinks whose breakers are open and not half-open."""
+        return tuple(dict.fromkeys(record.trouble for record in self._down.values() if not record.is_half_open))

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from syncengine.posted_time.audit import Audit, Known, Other
-from syncengine.posted_time.listing import Listing
+from syncengine.posted_time.audit import Audit, Known, Listing, Other
 from syncengine.render.escape import visible
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import AuditFormat, LackingItem, OtherItem, UnpostedItem, document

@@ -33,16 +33,16 @@ def test_all_is_well_at_first() -> None:
     """And a probe that is well changes nothing."""
     well = SinkHealth(Clock())
     well.probed("pms", None)
-    assert (well.down, well.closed) == ((), ())
+    assert (well.down, well.blocking) == ((), ())
 
 
 def test_what_could_not_be_reached_is_well_once_it_can() -> None:
     """The probe tried just that."""
     well = SinkHealth(Clock())
     well.failed("pms", UNREACHED)
-    assert (names(well.down), names(well.closed), well.is_in_doubt) == ([], ["pms"], True)
+    assert (names(well.down), names(well.blocking), well.is_in_doubt) == ([], ["pms"], True)
     well.probed("pms", None)
-    assert (well.down, well.closed, well.is_in_doubt) == ((), (), False)
+    assert (well.down, well.blocking, well.is_in_doubt) == ((), (), False)
 
 
 @pytest.mark.parametrize("seconds", [0.0, IN_DOUBT - 0.1])
@@ -52,9 +52,9 @@ def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> N
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
     clock.now = seconds
-    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    assert (names(well.down), names(well.blocking)) == ([], ["pms"])
     well.worked("pms")
-    assert (well.down, well.closed) == ((), ())
+    assert (well.down, well.blocking) == ((), ())
 
 
 def test_a_second_failure_in_a_row_is_reported() -> None:
@@ -73,7 +73,7 @@ def test_groups_side_by_side_meet_one_failure() -> None:
     clock.now = 2.0
     for began in (1.0, 1.5, 1.9):
         well.failed("pms", RESTARTING, began)
-    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    assert (names(well.down), names(well.blocking)) == ([], ["pms"])
     well.failed("pms", RESTARTING, 2.0)
     assert names(well.down) == ["pms"]
 
@@ -117,14 +117,14 @@ def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() 
     clock.now = 3600.0
     well.failed_before("pms", clock.now - 1)
     well.probed("pms", None)
-    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    assert (names(well.down), names(well.blocking)) == ([], ["pms"])
     clock.now += FIRST_REST
     well.probed("pms", None)
-    assert (names(well.closed), well.is_on_trial) == ([], True)
+    assert (names(well.blocking), well.is_half_open) == ([], True)
     clock.now += IN_DOUBT
     assert names(well.down) == []
     well.failed("pms", ANSWERED)
-    assert (names(well.down), names(well.closed)) == (["pms"], ["pms"])
+    assert (names(well.down), names(well.blocking)) == (["pms"], ["pms"])
 
 
 def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
@@ -135,12 +135,12 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     well.failed("pms", ANSWERED)
     clock.now = FIRST_REST
     well.probed("pms", None)
-    assert (names(well.down), names(well.closed)) == (["pms"], [])
+    assert (names(well.down), names(well.blocking)) == (["pms"], [])
     well.failed("pms", ANSWERED)
-    assert names(well.closed) == ["pms"]
+    assert names(well.blocking) == ["pms"]
     well.probed("pms", None)
     well.worked("pms")
-    assert (well.down, well.closed) == ((), ())
+    assert (well.down, well.blocking) == ((), ())
 
 
 def test_tries_that_fail_become_rarer() -> None:
@@ -152,7 +152,7 @@ def test_tries_that_fail_become_rarer() -> None:
     for second in range(300):
         clock.now = float(second)
         well.probed("pms", None)
-        if not well.closed:
+        if not well.blocking:
             tried.append(second)
             well.failed("pms", ANSWERED)
     assert tried == [5, 15, 35, 75, 135, 195, 255]
@@ -195,7 +195,7 @@ def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
     well = SinkHealth(Clock())
     well.failed("pms", before)
     well.probed("pms", PROBED)
-    assert (well.down, well.closed) == ((PROBED,), (PROBED,))
+    assert (well.down, well.blocking) == ((PROBED,), (PROBED,))
 
 
 def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() -> None:
@@ -210,6 +210,6 @@ def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() ->
     assert [trouble.sink for trouble in sinks.down] == ["pms"]
     clock.now = FIRST_REST
     sinks.probed("pms", None)
-    assert not sinks.closed
+    assert not sinks.blocking
     sinks.worked("pms")
     assert not sinks.down
