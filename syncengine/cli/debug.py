@@ -10,7 +10,7 @@ import orjson
 
 from syncengine.cli.streams import tell
 from syncengine.render.escape import visible
-from syncengine.service.trace import TRACE, Traced
+from syncengine.service.client import TRACE, Traced
 
 
 class _Handler(logging.Handler):

@@ -162,7 +162,7 @@ class Registrar:
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
         """Register the webhook, and return the answer without its body and with the key masked in its text."""
         answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
-        return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
+        return replace(answer, data=None, text=answer.text.replace(key, "***"))
 
     async def _make_room(self, before: Mechanism | None) -> None:
         """End this project's webhook and any fetch client. Raise `MechanismTaken` when a foreign webhook exists.

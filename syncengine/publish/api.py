@@ -19,8 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
-from syncengine.service.causes import Misconfigured, cause_of
-from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.exchange import HEADERS, Misconfigured, Reply, cause_of, exchange
 from syncengine.service.network import http_client
 
 T = TypeVar("T")

@@ -17,13 +17,13 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from syncengine.errors import SyncengineError
+from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
 from syncengine.sandbox import control
 from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import CUT, PREFIX, Interface
 from syncengine.sandbox.long_poll import Bell
 from syncengine.sandbox.webhook import WebhookCaller
-from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"

@@ -24,6 +24,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from syncengine.errors import SyncengineError, Usage
+from syncengine.http_server import origin_form
 from syncengine.posted_time.webhook import LATER
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project
@@ -31,7 +32,6 @@ from syncengine.project.model import Project
 from syncengine.serve.log import Log, QueuedStream
 from syncengine.serve.process import Configuration, Process
 from syncengine.serve.readiness import Readiness
-from syncengine.service.connection_bounds import origin_form
 from syncengine.service.operations import OPERATIONS
 
 

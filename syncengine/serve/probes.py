@@ -19,9 +19,9 @@ from starlette.types import ASGIApp
 
 from syncengine import __version__
 from syncengine.errors import SyncengineError
+from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
 from syncengine.render.page_files import digest, page_file
 from syncengine.serve.readiness import Readiness
-from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,17 +6,27 @@ import contextlib
 import email.utils
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from syncengine.service.exchange import Reply
+
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
-DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
-"""Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""
 SHOWN_CHARACTERS = 300
 """The maximum number of characters shown of an answer that could not be understood."""
+HIDDEN = "***"
+"""What is shown instead of the key."""
+
+PAGES = frozenset({"text/html", "application/xhtml+xml"})
+PORTAL = ": a login page, a proxy or a portal answered instead of the service"
+"""The remark on a web page where JSON was expected."""
+
+Decoder = Callable[[bytes], object]
+"""A function from the content of a 2xx to its data, or `None` for unexpected content."""
 
 _BLANKS = re.compile(r"[\x00-\x20\x7f-\x9f]+")
 _HEX = rb"[0-9a-fA-F]{2}"
@@ -31,13 +41,12 @@ class Answer:
     """The answer to one call.
 
     `status` is `None` when no answer came; `text` is then the reason. `data` is the parsed JSON, `None` for an empty
-    body. `understood` is `False` for a body that is not JSON or a bare null; `unread` is that body. `reached`: whether
-    an attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and no
-    answer came in time. `text` may contain anything: use `summary` where an answer may contain people's time.
-    `given_up` is when, on this machine's own clock, the last attempt ended that the service may still execute, if any.
-    `diverted`: a server on the way answered, and the service did not get the request; `text` says so as a sentence, and
-    `status` is `None`. `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own
-    remark.
+    body. `understood` is `False` for a body that is not JSON or a bare null. `reached`: whether an attempt may have
+    reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and no answer came in time.
+    `text` may contain anything: use `summary` where an answer may contain people's time. `given_up` is when, on this
+    machine's own clock, the last attempt ended that the service may still execute, if any. `diverted`: a server on the
+    way answered, and the service did not get the request; `text` says so as a sentence, and `status` is `None`.
+    `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own remark.
     """
 
     status: int | None
@@ -48,7 +57,6 @@ class Answer:
     retry_after: float | None = None
     timed_out: bool = False
     given_up: float | None = None
-    unread: bytes = field(default=b"", repr=False)
     kind: str = ""
     size: int = 0
     too_large: bool = False
@@ -95,6 +103,38 @@ class Answer:
         return self.status is None or self.status in RETRIABLE
 
 
+def answer_in(reply: Reply, key: str, largest: int, now: float, decode: Decoder | None) -> Answer:
+    """Return the answer in a reply of at most `largest` bytes, received at `now` (seconds since the epoch).
+
+    The key is hidden in messages only: data to deliver or to send back stays unchanged.
+    """
+    kind = tidy(without(key, reply.headers.get("content-type", "").partition(";")[0]))
+    base: dict[str, Any] = {
+        "status": reply.status,
+        "kind": kind,
+        "retry_after": retry_after(reply.headers.get("retry-after"), now),
+    }
+    if reply.content is None:
+        words = f"the answer is larger than {largest // 1024 // 1024} MB"
+        return Answer(**base, text=words, understood=False, size=largest, too_large=True)
+    base["size"] = len(reply.content)
+    note = PORTAL if reply.ok and kind.lower() in PAGES else ""
+    if decode is not None and reply.ok:
+        data = decode(reply.content)
+        return Answer(**base, data=data, understood=data is not None, note=note)
+    data = None
+    with contextlib.suppress(orjson.JSONDecodeError):
+        data = read_json(reply.content)
+    understood = data is not None or not reply.content.strip()
+    note = "" if understood else note
+    text = "a web page" if note else tidy(without(key, reply.content.decode("utf-8", "replace")))
+    if not reply.ok:
+        data = _hidden(key, data)
+    elif isinstance(data, dict) and "errors" in data:
+        data = {**data, "errors": _hidden(key, data["errors"])}
+    return Answer(**base, data=data, text=text, note=note, understood=understood)
+
+
 def read_json(content: bytes) -> Any:
     """Parse JSON, also with text cut in the middle of a character. Raise `orjson.JSONDecodeError` when it is not JSON.
 
@@ -112,37 +152,33 @@ def mended(content: bytes) -> bytes:
     return _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace").encode()
 
 
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape["half"] else escape[0]
+
+
 def read_loosely(content: bytes) -> Any:
     """Parse the JSON of posted time leniently. Raise `orjson.JSONDecodeError` when no parser could read it.
 
     NaN, Infinity and huge numbers become such floats, bytes that are not UTF-8 become U+FFFD (RFC 8259 §6, §8.1).
     """
+
+    def whole_number(text: str) -> int | float:
+        number = float(text)  # as orjson makes one of an integer beyond 64 bits; `int` refuses thousands of digits
+        return int(text) if abs(number) < 1 << 63 else number
+
     try:
         return read_json(content)
     except orjson.JSONDecodeError as error:
         try:
-            return json.loads(mended(content), strict=False, parse_int=_whole_number)
+            return json.loads(mended(content), strict=False, parse_int=whole_number)
         except (ValueError, RecursionError):
             raise error from None
-
-
-def _whole_number(text: str) -> int | float:
-    """Return an integer as orjson would: a float if it is beyond 64 bits."""
-    number = float(text)
-    return int(text) if abs(number) < 1 << 63 else number
-
-
-def _whole(escape: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 def tidy(text: str) -> str:
     """Return text from outside in a form that is safe to show: on one line and cut to a sane length."""
     line = _BLANKS.sub(" ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
-
-
-HIDDEN = "***"
 
 
 def without(key: str, text: str) -> str:
@@ -158,21 +194,15 @@ def _spellings(key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))))
 
 
-def words_without(key: str, data: object, *, is_refusal: bool) -> object:
-    """Return an answer's JSON with the key hidden: in all of a refusal, but only in the `errors` of a success."""
-    if is_refusal:
-        return _without(key, data)
-    return {**data, "errors": _without(key, data["errors"])} if isinstance(data, dict) and "errors" in data else data
-
-
-def _without(key: str, value: object) -> object:
+def _hidden(key: str, value: object) -> object:
+    """Return JSON without the key in any of its texts."""
     match value:
         case str():
             return value.replace(key, HIDDEN)
         case list():
-            return [_without(key, item) for item in value]
+            return [_hidden(key, item) for item in value]
         case dict():
-            return {name: _without(key, item) for name, item in value.items()}
+            return {name: _hidden(key, item) for name, item in value.items()}
         case _:
             return value
 

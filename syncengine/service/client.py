@@ -4,24 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Protocol, Self
 
+import httpx
 import orjson
 
 from syncengine.document.clock import machine_seconds
-from syncengine.service.answers import Answer, retry_after
-from syncengine.service.attempt import Attempts, Decoder, Request
-from syncengine.service.client_options import ATTEMPTS, Conduct, Endpoint, KeySource
+from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
+from syncengine.service.exchange import HEADERS, Reply, cause_of, exchange
+from syncengine.service.network import check, http_client, trust
 from syncengine.service.operations import TEAM_INFO, Operation
 
-__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traffic", "retry_after"]
+__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic", "retry_after"]
 
+ATTEMPTS = 6
+PATIENCE_SECONDS = 300.0
+FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
+KEPT_SECONDS = 60.0
+"""The seconds for which an idle connection is kept."""
+
+DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
+"""Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""
+
+NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+    httpx.InvalidURL,
+)
+"""Exceptions raised before any byte of the request reaches the service."""
+
+TRACE = logging.getLogger("syncengine.requests")
+"""The logger of every attempt of every call, at level DEBUG with a `Traced` as its argument."""
+
+
+class KeySource(Protocol):
+    """A source of the API key; `fresh` reads a key in a file again, after a 401 (docs/planning.md 4.6)."""
+
+    def __call__(self, *, fresh: bool = False) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """The behaviour of a client. `timeout` and `first_wait` are in seconds.
+
+    `patience` is the limit in seconds for all attempts of a call, the first of which may take its own time. `attempts`
+    1: nothing is retried, the caller does that. `breaks` `False`: a failed call does not prevent the next, as in a
+    process that outlives an outage. `is_local`: the service is part of this process, and no proxy leads to it. Once
+    `stop` is set nothing is retried (docs/planning.md 4.10); once `abandon` is set nothing is sent and no answer is
+    awaited. `before_send` is called before each attempt and raises when nothing may be sent (docs/planning.md 1.5).
+    `on_retry` receives the operation, the reason, and the seconds until the retry.
+    """
+
+    timeout: float = 30.0
+    concurrency: int = 8
+    first_wait: float = FIRST_WAIT
+    attempts: int = ATTEMPTS
+    patience: float = PATIENCE_SECONDS
+    breaks: bool = True
+    is_local: bool = False
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    abandon: asyncio.Event = field(default_factory=asyncio.Event)
+    before_send: Callable[[], None] = lambda: None
+    on_retry: Callable[[str, str, float], None] = lambda operation, why, wait: None
 
 
 @dataclass(slots=True)
@@ -37,11 +97,55 @@ class Traffic:
     statuses: dict[str, set[int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One attempt of a call, without keys, headers or bodies. `trouble` is why `status` is `None`.
+
+    Sizes are in bytes, unpacked. `items` is the number of items sent in a batch or received in a list, `None` for any
+    other call.
+    """
+
+    operation: str
+    method: str
+    path: str
+    status: int | None
+    trouble: str | None
+    seconds: float
+    sent: int
+    received: int
+    items: int | None
+
+    def __str__(self) -> str:
+        outcome = self.status or self.trouble or "no answer"
+        items = "" if self.items is None else f", {self.items} item{'' if self.items == 1 else 's'}"
+        return (
+            f"{self.method} {self.path} ({self.operation}): {outcome}, {self.seconds:.3f} s,"
+            f" {self.sent} bytes sent, {self.received} received{items}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request, the same at every attempt. `items` is the number of items in the body of a batch call."""
+
+    operation: Operation
+    content: bytes | None = None
+    query: Mapping[str, int] | None = None
+    timeout: float | None = None
+    items: int | None = None
+    decode: Decoder | None = None
+
+
+def wait_before(attempt: int, first: float) -> float:
+    """Return the seconds before an attempt from the second on: exponentially more each time, with jitter."""
+    return min(first * 2.0 ** (attempt - 2), LONGEST_WAIT) + random.uniform(0, first)  # noqa: S311 - no secret
+
+
 class Client:
     """Calls operations of the service; use it as an async context manager.
 
     `down` is the circuit breaker: once the service does not answer at all, no further call is sent. `why_down` is a
-    sentence for people.
+    sentence for people. Making it raises `Usage` if a variable of the environment prevents every request (`network`).
     """
 
     def __init__(
@@ -56,29 +160,43 @@ class Client:
         self.traffic = Traffic()
         self.down = False
         self.why_down = "the service is down: repeat unchanged once it answers"
+        self._base_url = base_url.rstrip("/")
         self._key = key
-        self._conduct = conduct or Conduct()
-        self._attempts = Attempts(base_url, key, endpoints or {}, self._conduct, now)
+        self._endpoints = endpoints or {}
+        self._conduct = conduct = conduct or Conduct()
+        self._now = now
+        tls = trust()
+        if not conduct.is_local:
+            check(base_url, tls)
+        limits = httpx.Limits(max_keepalive_connections=conduct.concurrency, keepalive_expiry=KEPT_SECONDS)
+        headers = {**HEADERS, "accept": "application/json"}
+        self._http = http_client(None, headers, tls=tls, limits=limits, is_local=conduct.is_local)
+        # Waiting for one's turn must not count as the call's time, as it would in the pool of httpx.
+        self._free = asyncio.Semaphore(conduct.concurrency)
         self._answers = 0
         self._probing = asyncio.Lock()
+        self._awaited: set[asyncio.Timeout] = set()
         self._abandoning: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._abandoning = asyncio.create_task(self._attempts.abandoned())
+        self._abandoning = asyncio.create_task(self._abandoned())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         if self._abandoning is not None:
             self._abandoning.cancel()
-        await self._attempts.close()
+        await self._http.aclose()
 
     def path(self, operation: Operation) -> str:
         """Return the path at which `operation` is called, relative to the base URL."""
-        return self._attempts.endpoint(operation).path
+        return self._endpoint(operation).path
 
     def shown(self, text: str) -> str:
         """Return text from outside in a form that is safe to show, without the key (docs/planning.md 4.11)."""
-        return self._attempts.shown(text)
+        return tidy(without(self._key(), text))
+
+    def _endpoint(self, operation: Operation) -> Endpoint:
+        return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
 
     async def call(
         self,
@@ -99,12 +217,9 @@ class Client:
             return Answer(None, text=self.why_down, reached=False)
         answers_before = self._answers
         content = None if body is None else orjson.dumps(body)
-        request = Request(operation, content, query, timeout, _count(operation, body), decode)
-        until = time.monotonic() + self._conduct.patience
-        answer = await self._persist(request, until)
-        if answer.status == 401 and self._key() != self._key(fresh=True):
-            refused, answer = answer, await self._persist(request, until)
-            answer = replace(answer, given_up=answer.given_up or refused.given_up)
+        batch = body.get(operation.items) if operation.items and isinstance(body, dict) else None
+        items = len(batch) if isinstance(batch, list) else None
+        answer = await self._persist(_Request(operation, content, query, timeout, items, decode))
         if answer.diverted and self._conduct.breaks:
             self.down, self.why_down = True, answer.text
         elif not answer.exhausted:
@@ -120,41 +235,54 @@ class Client:
         elif not self._conduct.stop.is_set():
             async with self._probing:
                 if not self.down:
-                    self.down = (await self._send(Request(TEAM_INFO))).exhausted
+                    self.down = (await self._send(_Request(TEAM_INFO))).exhausted
 
-    async def _persist(self, request: Request, until: float) -> Answer:
+    async def _persist(self, request: _Request) -> Answer:
         """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
-        answer = await self._send(request)
-        earlier = [answer]
-        while answer.exhausted and not answer.diverted and not (answer.timed_out and request.timeout):
-            wait = self._wait(answer, len(earlier))
-            if len(earlier) >= self._conduct.attempts or time.monotonic() + wait >= until or self._is_quiet:
+        conduct, until = self._conduct, time.monotonic() + self._conduct.patience
+        tried, reached, given_up, note, renewed, remaining = 0, False, None, "", False, math.inf
+        while True:
+            answer = await self._send(request, remaining)
+            reached, given_up = reached or answer.reached, answer.given_up or given_up
+            if answer.status == 401 and not renewed and self._key() != self._key(fresh=True):
+                renewed = True  # the key was replaced while this process ran, which is no failed attempt
+                continue
+            tried += 1
+            is_final = not answer.exhausted or answer.diverted or (answer.timed_out and request.timeout)
+            if is_final or tried >= conduct.attempts or self._is_quiet:
+                break
+            wait = wait_before(tried + 1, conduct.first_wait) if answer.retry_after is None else answer.retry_after
+            if time.monotonic() + wait >= until:
+                if answer.retry_after is not None:
+                    note = (
+                        f" (it asks for a retry in {wait:.0f} s, but a call may take {conduct.patience:.0f} s in all)"
+                    )
                 break
             self.traffic.retries += request.operation is not TEAM_INFO
-            self._conduct.on_retry(request.operation.id, answer.explained, wait)
-            await self._sleep(wait)
-            if self._is_quiet or (remaining := until - time.monotonic()) <= 0:
+            conduct.on_retry(request.operation.id, answer.explained, wait)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(conduct.stop.wait(), wait)
+            remaining = until - time.monotonic()
+            if self._is_quiet or remaining <= 0:
                 break
-            answer = await self._send(request, remaining)
-            earlier.append(answer)
-        note = answer.note + self._note(answer, len(earlier), until - time.monotonic())
-        given_up = max((a.given_up for a in earlier if a.given_up is not None), default=None)
-        return replace(answer, reached=any(a.reached for a in earlier), note=note, given_up=given_up)
+        return replace(answer, reached=reached, given_up=given_up, note=answer.note + note)
 
-    def _note(self, answer: Answer, attempts: int, remaining: float) -> str:
-        """Return a remark if the call was given up because the service asked for a longer wait than a call may take."""
-        delay = answer.retry_after
-        if not answer.exhausted or delay is None or delay < remaining or attempts >= self._conduct.attempts:
-            return ""
-        return f" (it asks for a retry in {delay:.0f} s, but a call may take {self._conduct.patience:.0f} s in all)"
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing more may be sent."""
+        return self._conduct.stop.is_set() or self.down
 
-    async def _send(self, request: Request, remaining: float = math.inf) -> Answer:
-        """Make one attempt, which takes no longer than the time that remains for all attempts."""
+    async def _send(self, request: _Request, remaining: float = math.inf) -> Answer:
+        """Make one attempt, which takes no longer than the time that remains for all attempts, and record it."""
         self._conduct.before_send()
-        answer = await self._attempts.make(request, min(remaining, request.seconds(self._conduct.timeout)))
+        operation, began = request.operation, time.monotonic()
+        # What is held back on purpose begins within its own time, and then takes no longer than others do.
+        seconds = min(remaining, self._conduct.timeout + (request.timeout or 0.0))
+        answer = await self._attempt(request, seconds)
+        if TRACE.isEnabledFor(logging.DEBUG):
+            TRACE.debug(self._traced(request, answer, time.monotonic() - began))
         if answer.may_land:
             answer = replace(answer, given_up=machine_seconds())
-        operation = request.operation
         if operation is not TEAM_INFO:
             self.traffic.requests += 1
             self.traffic.reached |= answer.reached
@@ -162,24 +290,82 @@ class Client:
                 self.traffic.statuses.setdefault(operation.id, set()).add(answer.status)
         return answer
 
-    @property
-    def _is_quiet(self) -> bool:
-        """Whether nothing more may be sent."""
-        return self._conduct.stop.is_set() or self.down
+    async def _attempt(self, request: _Request, seconds: float) -> Answer:
+        """Send a request and read its answer within `seconds`. Faults of the service or the network never raise."""
+        largest = request.operation.largest
+        try:
+            async with self._free, self._abandonable():
+                if self._conduct.abandon.is_set():
+                    return Answer(None, text="interrupted", reached=False)
+                reply = await exchange(self._http, self._built(request), seconds=seconds, most=largest)
+                if reply.status in DIVERTED:
+                    return Answer(None, text=self._diverted(request.operation, reply), reached=False, diverted=True)
+                return answer_in(reply, self._key(), largest, self._now(), request.decode)
+        except TimeoutError:
+            return Answer(None, text="interrupted before the answer came")
+        except NOT_SENT as error:
+            return Answer(None, text=f"cannot connect: {cause_of(error)}", reached=False)
+        except httpx.LocalProtocolError:
+            return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
+        except httpx.ReadTimeout:
+            return Answer(None, text=f"no answer within {request.timeout or seconds:g} s", timed_out=True)
+        except httpx.HTTPError as error:
+            return Answer(None, text=f"no answer: {cause_of(error)}")
 
-    def _wait(self, answer: Answer, attempts: int) -> float:
-        """Return the seconds until the next attempt: what the service asks for, or exponentially more with jitter."""
-        if answer.retry_after is not None:
-            return answer.retry_after
-        first = self._conduct.first_wait
-        return min(first * 2.0 ** (attempts - 1), LONGEST_WAIT) + random.uniform(0, first)  # noqa: S311 - no secret
+    @contextlib.asynccontextmanager
+    async def _abandonable(self) -> AsyncIterator[None]:
+        """Enter a block that ends with `TimeoutError` as soon as answers are no longer awaited."""
+        async with asyncio.timeout(None) as awaited:
+            self._awaited.add(awaited)
+            try:
+                yield
+            finally:
+                self._awaited.discard(awaited)
 
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._conduct.stop.wait(), seconds)
+    async def _abandoned(self) -> None:
+        """Wait until answers are no longer wanted, then cancel the attempts in flight."""
+        await self._conduct.abandon.wait()
+        for awaited in self._awaited:
+            awaited.reschedule(asyncio.get_running_loop().time())
 
+    def _built(self, request: _Request) -> httpx.Request:
+        endpoint = self._endpoint(request.operation)
+        url = httpx.URL(self._base_url + endpoint.path)
+        return self._http.build_request(
+            endpoint.method,
+            url.copy_merge_params(request.query) if request.query else url,
+            headers={"x-api-key": self._key(), **({"content-type": "application/json"} if request.content else {})},
+            content=request.content,
+            timeout=request.timeout,
+        )
 
-def _count(operation: Operation, body: object) -> int | None:
-    """Return the number of items in the body of a batch call, or `None`."""
-    items = body.get(operation.items) if operation.items and isinstance(body, dict) else None
-    return len(items) if isinstance(items, list) else None
+    def _diverted(self, operation: Operation, reply: Reply) -> str:
+        """Return the sentence for an answer that is not the service's."""
+        if reply.status == 407:
+            return "a proxy on the way asks for a login (407): name it with user and password in HTTPS_PROXY"
+        if reply.status == 511:
+            return "the network asks for a login (511), as a portal for guests does"
+        path = self.path(operation)
+        try:
+            place = httpx.URL(self._base_url + path).join(reply.headers.get("location", ""))
+            moved = str(place.copy_with(userinfo=b"", query=None, fragment=None)).removesuffix(path)
+        except httpx.InvalidURL:
+            moved = ""
+        if moved in ("", self._base_url):
+            return f"{path} is redirected ({reply.status}): check `service.baseUrl`"
+        return f"the service has moved to {self.shown(moved)} ({reply.status}): check `service.baseUrl`"
+
+    def _traced(self, request: _Request, answer: Answer, seconds: float) -> Traced:
+        endpoint = self._endpoint(request.operation)
+        query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
+        return Traced(
+            operation=request.operation.id,
+            method=endpoint.method,
+            path=self.shown(endpoint.path + query),
+            status=answer.status,
+            trouble=None if answer.status else answer.text,
+            seconds=round(seconds, 6),
+            sent=len(request.content or b""),
+            received=answer.size,
+            items=len(answer.data) if isinstance(answer.data, list) else request.items,
+        )

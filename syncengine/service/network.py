@@ -7,6 +7,7 @@ SSL_CERT_DIR and REQUESTS_CA_BUNDLE name the trusted authorities. A value with w
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
@@ -19,13 +20,15 @@ from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import repeat
 from pathlib import Path
+from typing import Self
 from urllib.request import getproxies
 
 import httpx
 
 from syncengine.errors import Usage
+from syncengine.project.signals import unless_stopped
 from syncengine.service.answers import tidy
-from syncengine.service.causes import Misconfigured, ProxyTrouble, cause_of
+from syncengine.service.exchange import HEADERS, Misconfigured, ProxyTrouble, Reply, cause_of, exchange
 
 Trust = Callable[[], ssl.SSLContext]
 
@@ -100,19 +103,12 @@ class Proxies:
         named = getproxies()
         self._exempt = tuple(filter(None, re.split(r"[,\s]+", named.pop("no", ""))))
         self._named = {scheme: url for scheme in ("http", "https", "all") if (url := named.get(scheme, "").strip())}
-        self._ways: dict[tuple[str, str, int | None], Proxy | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._named)
 
     def of(self, url: httpx.URL) -> Proxy | None:
         """Return the proxy through which a URL is reached, if any. Raise `Misconfigured` if nothing can use it."""
-        place = (url.scheme, url.host, url.port)
-        if place not in self._ways:
-            self._ways[place] = self._found(url)
-        return self._ways[place]
-
-    def _found(self, url: httpx.URL) -> Proxy | None:
         key = url.scheme if url.scheme in self._named else "all"
         if key not in self._named or any(is_exempt(entry, url) for entry in self._exempt):
             return None
@@ -205,6 +201,41 @@ def http_client(
     """
     transport = ByRoute(tls or trust(), limits, is_local=is_local)
     return httpx.AsyncClient(timeout=timeout, headers=headers, auth=auth, transport=transport, trust_env=False)
+
+
+class BlockingClient:
+    """A client for code without an event loop, and the headers of its requests. Use it as a context manager.
+
+    A request is a task of a loop of its own, since only a task can be cancelled while it waits.
+    """
+
+    def __init__(self, headers: Mapping[str, str], auth: tuple[str, str] | None = None) -> None:
+        self._runner = asyncio.Runner()
+        self._client = http_client(None, {**HEADERS, **headers}, auth=auth)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+
+    def exchange(
+        self,
+        method: str,
+        url: httpx.URL | str,
+        *,
+        seconds: float,
+        most: int,
+        json: bytes | None = None,
+    ) -> Reply:
+        """Return the answer to a request, as the function `exchange` does."""
+        headers = None if json is None else {"content-type": "application/json"}
+        request = self._client.build_request(method, url, headers=headers, content=json)
+        reply = self._runner.run(unless_stopped(exchange(self._client, request, seconds=seconds, most=most)))
+        if reply is None:
+            raise KeyboardInterrupt
+        return reply
 
 
 class ByRoute(httpx.AsyncBaseTransport):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -14,15 +14,17 @@ from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, LIST_POSTED_TIME, UPDATE_POSTED_TIME_STATUS, Operation
-from syncengine.service.pages import Entries, PageEvents, pages
-from syncengine.service.partial_json import id_in, items
 
+T = TypeVar("T")
 Group = Mapping[str, Any]
 """A posted time group as the service sent it."""
 
 LISTED_AT_MOST = 500
 LAST_INSTANT = 253_402_300_800_000
 """The year 10000 in milliseconds since the epoch; times from then on are invalid."""
+
+MOST_PAGES = 20_000
+"""The number of pages after which a list counts as endless: ten million entries, if pages are full."""
 
 _UNFIT = re.compile("[\x00\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
@@ -58,7 +60,7 @@ def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int
 
 async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
     """Fetch by one long poll, which the service holds open for up to 60 seconds; `patience` must be longer."""
-    return await client.call(FETCH_POSTED_TIME, query=fetch_query(limit), timeout=patience)
+    return await client.call(FETCH_POSTED_TIME, query=fetch_query(limit), timeout=patience, decode=groups_in)
 
 
 async def update_status(
@@ -70,19 +72,22 @@ async def update_status(
 
 
 def groups_of(answer: Answer) -> list[Group | Unreadable] | None:
-    """Return the groups in an answer, or `None` when it contains no list. An empty answer is an empty list.
+    """Return the groups in an answer that `groups_in` decoded, or `None` when it contains no list."""
+    return answer.data if answer.ok and isinstance(answer.data, list) else None
+
+
+def groups_in(content: bytes) -> list[Group | Unreadable] | None:
+    """Return the groups in the content of an answer, or `None` when it is no list. No content is an empty list.
 
     An item that is not a group, or not JSON, is returned as `Unreadable`, so that all other items can still be read.
     """
-    if not answer.ok:
-        return None
-    if answer.understood and answer.data is None:
+    if not content.strip():
         return []
     try:
-        found = answer.data if answer.understood else read_loosely(answer.unread)
+        found = read_loosely(content)
         return [_group(item) for item in found] if isinstance(found, list) else None
     except orjson.JSONDecodeError:
-        pieces = items(answer.unread)
+        pieces = items_in(content)
         return None if pieces is None else [_read(piece) for piece in pieces]
 
 
@@ -117,6 +122,64 @@ def submitted(group: Group) -> int | None:
     return int(at) if 0 <= at < LAST_INSTANT else None  # nan and the infinities fail this comparison
 
 
+# --- lists, page by page
+
+
+@dataclass(frozen=True, slots=True)
+class PageEvents:
+    """Callbacks for irregularities of a list.
+
+    `hidden`: an instant fills a page, so that further entries of it may be missing. `ignored`: the service ignores the
+    requested instant. `endless`: the list has more pages than will be read.
+    """
+
+    hidden: Callable[[int], None] = lambda *_: None
+    ignored: Callable[[], None] = lambda *_: None
+    endless: Callable[[], None] = lambda *_: None
+
+
+async def pages(
+    ask: Callable[[int, int | None], Awaitable[Sequence[T]]],
+    key: Callable[[T], Hashable],
+    at: Callable[[T], int | None],
+    size: int,
+    events: PageEvents,
+    most: int = MOST_PAGES,
+) -> AsyncIterator[list[T]]:
+    """Yield the new entries of each page, newest first. Memory holds one page, however long the list is.
+
+    `ask` requests up to `size` entries made before an instant, or as many as allowed where one instant fills a page.
+    `key` identifies an entry, `at` is its time in milliseconds since the epoch, `None` if unknown.
+    """
+    last = set[Hashable]()
+    before: int | None = None
+    for _ in range(most):
+        page = await ask(size, before)
+        instants = {instant for each in page if (instant := at(each)) is not None}
+        if before is not None and max(instants, default=0) > before:
+            events.ignored()
+            return
+        # Several entries may share an instant, so that a page begins within the oldest one of the page before.
+        new = [each for each in page if key(each) not in last and _is_before(at(each), before)]
+        if new:
+            yield new
+        if not instants or (before is not None and min(instants) >= before):
+            return
+        last = {key(each) for each in page}
+        oldest, is_full = min(instants), len(instants) == 1 and len(page) >= size
+        if is_full and size < LISTED_AT_MOST:
+            size = LISTED_AT_MOST
+            continue
+        if is_full and new:
+            events.hidden(oldest)
+        before = oldest + 1 if new and (before is None or oldest + 1 < before) else oldest
+    events.endless()
+
+
+def _is_before(at: int | None, before: int | None) -> bool:
+    return at is None or before is None or at < before
+
+
 async def listed(
     client: Client, page: int = LISTED_AT_MOST, hidden: Callable[[int], None] = lambda instant: None
 ) -> AsyncIterator[Group]:
@@ -126,19 +189,14 @@ async def listed(
     """
 
     async def ask(size: int, before: int | None) -> list[Group]:
-        return _expected(LIST_POSTED_TIME, client, await client.call(LIST_POSTED_TIME, query=list_query(size, before)))
+        answer = await client.call(LIST_POSTED_TIME, query=list_query(size, before), decode=groups_in)
+        if (groups := groups_of(answer)) is None:
+            raise refusal(LIST_POSTED_TIME, client, answer)
+        return [{"groupId": group.id} if isinstance(group, Unreadable) else group for group in groups]
 
-    async for groups in pages(ask, Entries(group_id, submitted), page, LISTED_AT_MOST, PageEvents(hidden=hidden)):
+    async for groups in pages(ask, group_id, submitted, page, PageEvents(hidden=hidden)):
         for group in groups:
             yield group
-
-
-def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:
-    """Return the groups in an answer, with only the id of an unreadable group. Raise an error for any other answer."""
-    groups = groups_of(answer)
-    if groups is None:
-        raise refusal(operation, client, answer)
-    return [{"groupId": group.id} if isinstance(group, Unreadable) else group for group in groups]
 
 
 def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
@@ -153,3 +211,43 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
     if answer.ok:
         return Unanswered(f"{path} answered something that its specification does not allow: {answer.summary}")
     return Unanswered(f"{path} answered {answer.summary}", code=f"status-{answer.status}")
+
+
+# --- malformed lists, whose items are read one by one
+
+
+_STRING = rb'"(?>(?:[^"\\]|\\.)*)"'
+_TOKEN = re.compile(rb'"groupId"\s*+:\s*+(?P<id>' + _STRING + rb")|" + _STRING + rb"|[\[{]|[\]}]|,", re.DOTALL)
+
+
+def items_in(content: bytes) -> list[bytes] | None:
+    """Return the items of a JSON array as raw bytes, or `None` for anything else."""
+    parts: list[bytes] = []
+    depth = begin = 0
+    for token in _TOKEN.finditer(content):
+        if depth == 0 and (token[0] != b"[" or parts or content[: token.start()].strip(b" \t\r\n\xef\xbb\xbf")):
+            return None
+        depth += _level(token[0])
+        if depth == 1 and token[0] == b"[" and not begin:
+            begin = token.end()
+        elif (depth == 1 and token[0] == b",") or depth == 0:
+            parts.append(content[begin : token.start()])
+            begin = token.end()
+    return parts if begin and depth == 0 and not content[begin:].strip() else None
+
+
+def _level(token: bytes) -> int:
+    return (token in (b"[", b"{")) - (token in (b"]", b"}"))
+
+
+def id_in(item: bytes) -> str | None:
+    """Return the `groupId` of an object that is not valid JSON, or `None` when it cannot be found."""
+    depth = 0
+    for token in _TOKEN.finditer(item):
+        depth += _level(token[0])
+        if token["id"] is not None and depth == 1:
+            try:
+                return str(read_loosely(token["id"])) or None
+            except orjson.JSONDecodeError:
+                return None
+    return None

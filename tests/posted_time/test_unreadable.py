@@ -17,8 +17,7 @@ from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken
 from syncengine.posted_time.fetch import Fetching
 from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.service.client import Client, Conduct
-from syncengine.service.partial_json import id_in, items
-from syncengine.service.posted_time import fetch
+from syncengine.service.posted_time import fetch, id_in, items_in
 from syncengine.state.inbox import open_inbox
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
@@ -235,7 +234,7 @@ def test_the_services_own_words_of_an_error_are_told() -> None:
 )
 def test_an_array_is_cut_at_its_own_commas(content: bytes, expected: list[bytes] | None) -> None:
     """Not at those of texts and of what lies deeper; anything but an array has no items."""
-    assert items(content) == expected
+    assert items_in(content) == expected
 
 
 def test_the_id_is_the_groups_own() -> None:

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from syncengine.http_server import BoundedProtocol, Bounds, bounded
 from syncengine.serve.probes import Server, probes
 from syncengine.serve.readiness import Readiness
-from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 T = TypeVar("T")
 Scene = Callable[[str], Awaitable[T]]

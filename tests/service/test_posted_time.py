@@ -10,10 +10,9 @@ import pytest
 
 from syncengine.errors import SyncengineError, Usage
 from syncengine.sandbox.app import running_sandbox
-from syncengine.service.answers import Answer
 from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAG
-from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_of, listed, update_status
+from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_in, groups_of, listed, update_status
 from tests.support import loopback
 
 from .scripted import CUT, OK, Reply, Scripted, saying
@@ -103,7 +102,7 @@ def test_only_a_list_of_groups_is_one(reply: Reply, groups: Any) -> None:
     """Whatever else comes is trouble, not an empty list."""
 
     async def scene(_: Scripted, caller: Client) -> Any:
-        return groups_of(await caller.call(FETCH_POSTED_TIME))
+        return groups_of(await fetch(caller, None, 30.0))
 
     assert talk((reply,), scene) == groups
 
@@ -208,7 +207,7 @@ def test_an_empty_list_is_asked_for_once() -> None:
 def test_an_id_that_could_be_another_one_is_none(id: bytes, more: bytes) -> None:
     """Whatever stands for text that cannot be kept may stand for two ids: a status would go to the wrong one."""
     body = b'[{"groupId": "%b"%b}, {"groupId": "a\xc3\xa4"}]' % (id, more)
-    found = groups_of(Answer(200, None, understood=False, unread=body)) or []
+    found = groups_in(body) or []
     ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
     assert ids[0] is None
     assert more or ids == [None, "aä"]

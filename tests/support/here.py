@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from syncengine.cli import run as run_program
-from syncengine.service.trace import TRACE
+from syncengine.service.client import TRACE
 from syncengine.templating.budget import allowance_of_process
 from tests.support.ended import Ended
 from tests.support.memory import MEMORY

@@ -8,11 +8,9 @@ followed.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,12 +23,10 @@ from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, where_lists_are
 from syncengine.project.paging_schema import Paging
-from syncengine.project.signals import pause, unless_stopped
+from syncengine.project.signals import pause
 from syncengine.service.answers import RETRIABLE, retry_after
-from syncengine.service.causes import Misconfigured, cause_of
-from syncengine.service.client import LONGEST_WAIT
-from syncengine.service.client_options import ATTEMPTS
-from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
+from syncengine.service.exchange import Misconfigured, Reply, cause_of
 from syncengine.service.list_pages import (
     NoPage,
     Page,
@@ -43,7 +39,7 @@ from syncengine.service.list_pages import (
     same_place,
     sign_of_partial_list,
 )
-from syncengine.service.network import http_client
+from syncengine.service.network import BlockingClient
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
@@ -53,8 +49,6 @@ MAX_ALL_BYTES = 512 * 1024 * 1024
 """The maximum number of bytes of all pages together."""
 READ_AGAIN = 3
 """The number of times that a list which changes while it is read is read again."""
-FIRST_WAIT = 0.25
-"""The seconds before the first retry, as in `client_options.Conduct`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +92,8 @@ def http_rows(
     until = Until(time.monotonic() + seconds, seconds, pages)
 
     def read() -> list[Any]:
-        with _asking(headers, auth, timeout, until.deadline) as ask:
-            return _Listing(ask, name, base, question, until, most).rows()
+        with BlockingClient(headers, auth) as client:
+            return _Listing(client, timeout, name, base, question, until, most).rows()
 
     yield from enumerate(_outside_loops(read), 1)
 
@@ -122,34 +116,6 @@ class Changed(Exception):
     """Raised when pages do not fit together, as of a list that changes while it is read. The message says how."""
 
 
-Asked = Callable[[httpx.URL], Reply]
-"""A function that sends one request and returns the reply. It raises `httpx.HTTPError` when there is none."""
-
-
-@contextmanager
-def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: float, until: float) -> Iterator[Asked]:
-    """Yield a function that sends a request. Each answer takes at most `timeout` seconds and ends before `until`."""
-    client = http_client(timeout, HEADERS, auth=auth)
-    client.headers.update(headers)
-
-    def ask(url: httpx.URL) -> Reply:
-        seconds = until - time.monotonic()
-        if seconds <= 0:
-            raise TooLate
-        request = client.build_request("GET", url)
-        reply = loop.run(unless_stopped(exchange(client, request, seconds=min(timeout, seconds), most=MAX_PAGE_BYTES)))
-        if reply is None:
-            raise KeyboardInterrupt
-        return reply
-
-    # An event loop of its own: only a task can be cancelled while it waits.
-    with asyncio.Runner() as loop:
-        try:
-            yield ask
-        finally:
-            loop.run(client.aclose())
-
-
 def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     """Return the URL without credentials, and the user and password, or `None` when the URL has none."""
     parts = urlsplit(url)
@@ -164,7 +130,8 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 class _Listing:
     """One list of a service. Messages omit the source's URL, which may contain a key."""
 
-    ask: Asked
+    client: BlockingClient
+    timeout: float
     name: str
     base: str
     question: HttpQuery
@@ -260,7 +227,7 @@ class _Listing:
     def _page(self, url: httpx.URL, first: Page | None) -> Page:
         label = urlsplit(str(url)).path.removeprefix(urlsplit(self.base).path.rstrip("/")) or "its URL"
         reply = self._reply(url, label)
-        if not 200 <= reply.status < 300:
+        if not reply.ok:
             raise self._trouble(f"{label} answered with status {reply.status}{_elsewhere(url, reply)}")
         if reply.content is None:
             raise self._trouble(f"{label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
@@ -294,7 +261,10 @@ class _Listing:
             try:
                 if attempt:
                     self._wait(attempt, delay)
-                reply = self.ask(url)
+                seconds = self.until.deadline - time.monotonic()
+                if seconds <= 0:
+                    raise TooLate
+                reply = self.client.exchange("GET", url, seconds=min(self.timeout, seconds), most=MAX_PAGE_BYTES)
             except TooLate:
                 words = f"all pages together take longer than {self.until.seconds:g} s{words and f': {words}'}"
                 break
@@ -313,7 +283,7 @@ class _Listing:
     def _wait(self, attempt: int, delay: float | None) -> None:
         """Wait before a retry. Raise `TooLate` if the time of all pages together would be over."""
         if delay is None:
-            delay = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) + random.uniform(0, FIRST_WAIT)  # noqa: S311 - jitter, no secret
+            delay = wait_before(attempt + 1, FIRST_WAIT)
         if time.monotonic() + delay >= self.until.deadline:
             raise TooLate
         pause(delay)

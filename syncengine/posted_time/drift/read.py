@@ -6,7 +6,7 @@ narratives, rows) is skipped without creating values.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -29,9 +29,16 @@ from syncengine.resource import Key, Kind, Recorded, selector
 from syncengine.service.answers import mended
 from syncengine.service.client import Client
 from syncengine.service.operations import LIST_POSTED_TIME
-from syncengine.service.pages import MOST_PAGES, Entries, PageEvents, pages
-from syncengine.service.partial_json import items
-from syncengine.service.posted_time import LAST_INSTANT, LISTED_AT_MOST, list_query, refusal
+from syncengine.service.posted_time import (
+    LAST_INSTANT,
+    LISTED_AT_MOST,
+    MOST_PAGES,
+    PageEvents,
+    items_in,
+    list_query,
+    pages,
+    refusal,
+)
 
 Text = str | int | float | None
 
@@ -69,7 +76,7 @@ def _one_by_one(content: bytes) -> list[Sighting | None] | None:
     try:
         pieces: list[Raw] | list[bytes] | None = _PIECES.decode(content)
     except _TROUBLE:
-        pieces = items(content)
+        pieces = items_in(content)
     return None if pieces is None else [_read(piece) for piece in pieces]
 
 
@@ -164,9 +171,15 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
         raise refusal(LIST_POSTED_TIME, client, answer)
 
     begin = window.begin * 1000
-    entries: Entries[Sighting | None] = Entries(lambda group: group and group.key, lambda group: group and group.at)
     events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
-    async for page in pages(ask, entries, LISTED_AT_MOST, LISTED_AT_MOST, events, most):
+
+    def key(group: Sighting | None) -> Hashable:
+        return group and group.key
+
+    def at(group: Sighting | None) -> int | None:
+        return group and group.at
+
+    async for page in pages(ask, key, at, LISTED_AT_MOST, events, most):
         groups = [group for group in page if group is not None]
         reading.unreadable += len(page) - len(groups)
         yield [group for group in groups if group.at >= begin]

@@ -23,8 +23,7 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.wire import reference
 from syncengine.project.paging_schema import Paging
 from syncengine.service.answers import retry_after
-from syncengine.service.causes import cause_of
-from syncengine.service.exchange import Reply
+from syncengine.service.exchange import Reply, cause_of
 from syncengine.service.list_pages import (
     NoPage,
     Page,

@@ -27,8 +27,7 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
-from syncengine.service.causes import cause_of
-from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.exchange import HEADERS, Reply, cause_of, exchange
 from syncengine.service.network import http_client
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey

@@ -1,4 +1,4 @@
-"""Bound a server's connections: the time in which a request must arrive, and how many may be arriving at once.
+"""What servers of ours share: a listening socket, paths, and bounds on the time in which a request must arrive.
 
 The bounds hold whatever the application answers and whether or not it reads the body: a connection whose request is not
 complete in time is closed, and when too many are incomplete, the oldest is closed. A complete request may wait for its
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -21,7 +20,6 @@ READ_SECONDS = 30.0
 MOST_UNREAD = 200
 
 LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-_WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 
 
 @dataclass(slots=True)
@@ -45,7 +43,10 @@ class BoundedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        (self._end if self.conn.their_state in _WHOLE else self._begin)()
+        # A cycle is one request and its answer; the last one stays until the head of the next request is complete.
+        cycle = self.cycle
+        is_whole = cycle is not None and not cycle.more_body and not cycle.response_complete
+        (self._end if is_whole else self._begin)()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
