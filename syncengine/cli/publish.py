@@ -20,8 +20,8 @@ from syncengine.errors import ExitCode
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.project.model import Project
+    from syncengine.publish.comment import Publishing
     from syncengine.publish.documents import Outputs
-    from syncengine.publish.publish import Publishing
 
 PUBLISH_FORMAT = "syncengine.publish/v1"
 DEFAULT_KEY = "default"
@@ -48,11 +48,10 @@ def publish(
     """
     from syncengine.project import git
     from syncengine.project.load import project_folder
-    from syncengine.publish.comment import LIMITS, comment_of
+    from syncengine.publish.comment import LIMITS, Marker, comment_of
+    from syncengine.publish.comment import publish as publish_comment
     from syncengine.publish.documents import publication_of, refuse_committed
     from syncengine.publish.hosts import HOSTS
-    from syncengine.publish.marker import Marker
-    from syncengine.publish.publish import publish as publish_comment
 
     if dotenv is not None:
         OutputFiles(options, [file]).refuse_input(dotenv, f"--dotenv {dotenv}")
@@ -61,7 +60,7 @@ def publish(
     project = _project(options)
     publication = publication_of(path, file, lambda plan: _judged(plan, project))
     kind = HOSTS[host]
-    place = kind.place(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
+    place = kind.place_in(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
     if not dry_run:
         head = None if place.follows else git.head(options.folder)
         refuse_committed(publication, path, file, head.id if head else None)
@@ -79,7 +78,7 @@ def publish(
 
 
 def _key(options: Globals, key: str | None) -> str:
-    from syncengine.publish.marker import KEY
+    from syncengine.publish.comment import KEY
 
     name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
     if not KEY.fullmatch(name):
@@ -113,7 +112,7 @@ def _judged(plan: Plan, project: Project | None) -> Plan:
 
 def _hand_on(outputs: Outputs, dotenv: Path | None) -> None:
     """Write the outputs for later steps and jobs of CI, before anything is sent to the host."""
-    from syncengine.publish.outputs import append_outputs, write_dotenv
+    from syncengine.publish.documents import append_outputs, write_dotenv
 
     if dotenv is not None:
         write_dotenv(outputs, dotenv)
@@ -123,8 +122,8 @@ def _hand_on(outputs: Outputs, dotenv: Path | None) -> None:
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
     """Print the outcome. A text that could not become a comment goes to the job's summary, or to its log."""
-    from syncengine.publish.outputs import append
-    from syncengine.publish.publish import Published
+    from syncengine.publish.comment import Published
+    from syncengine.publish.documents import append
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if done.outcome is Published.SUMMARY and summary:

@@ -55,7 +55,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     ids = git.recent(options.folder, commits)
     if not ids:
         raise SyncengineError("this folder has no commits: check out the branch to apply", code="no-commit")
-    found = reviewed_files(kind, kind.place(os.environ), ids, Wanted(artifact, file))
+    found = reviewed_files(kind, kind.place_in(os.environ), ids, Wanted(artifact, file))
     output = Output(options, options.folder)
     plans = [each for each in found if _is_plan(each, file, output)]
     folder = options.folder / out

@@ -14,9 +14,11 @@ from urllib.parse import quote
 
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere
-from syncengine.publish.hosts import HostKind, Pull, merged_pulls
+from syncengine.publish.hosts import GitHub, GitLab, Host, Pull
 from syncengine.publish.place import CommentPlace
 
+NEEDS = "`permissions: {actions: read, pull-requests: read}`, or the scope `read_api`"
+"""The rights that a token needs to read plans."""
 DEPTH = 2
 """How deep GitLab nests child pipelines."""
 LARGEST = 256 * 1024 * 1024
@@ -37,28 +39,29 @@ class Wanted(NamedTuple):
     file: str
 
 
-def reviewed_files(kind: HostKind, place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
+def reviewed_files(kind: type[Host], place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
     """Return the plan of each pull request of `commits`, and skip pull requests without a plan."""
-    if place.token is None:
-        raise SyncengineError(f"{kind.client.variable} is not set: pass it to this step", code="no-token")
-    find = _FINDERS[kind.client.title]
-    with HostApi(kind.client.title, place.api, kind.headers(place.token), place.token) as api:
+    files: dict[int, ReviewedFile] = {}
+    with kind.at(place, NEEDS) as host:
         try:
-            files: dict[int, ReviewedFile] = {}
             for commit in commits:
-                for pull in merged_pulls(kind, api, place, commit):
-                    content = None if pull.is_foreign or pull.number in files else find(api, place, pull, wanted)
+                for pull in host.merged_pulls(commit):
+                    content = None if pull.is_foreign or pull.number in files else _plan_of(host, pull, wanted)
                     if content is not None:
                         files[pull.number] = ReviewedFile(pull.number, content)
-            return list(files.values())
         except (NotAllowed, NotThere) as refusal:
-            cure = "it needs `permissions: {actions: read, pull-requests: read}`, or the scope `read_api`"
-            raise SyncengineError(
-                f"the token may not read artifacts ({refusal}): {cure}", code="publish-place"
-            ) from None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            message = f"{kind.client.title} answered in an undocumented form"
-            raise SyncengineError(message, code="publish-host") from None
+            message = f"the token may not read artifacts ({refusal}): it needs {NEEDS}"
+            raise SyncengineError(message, code="publish-place") from None
+    return list(files.values())
+
+
+def _plan_of(host: Host, pull: Pull, wanted: Wanted) -> bytes | None:
+    match host:
+        case GitHub():
+            return _of_github(host.api, host.place, pull, wanted)
+        case GitLab():
+            return _of_gitlab(host.api, host.project, pull, wanted)
+    raise AssertionError(host)
 
 
 def _of_github(api: HostApi, place: CommentPlace, pull: Pull, wanted: Wanted) -> bytes | None:
@@ -87,9 +90,8 @@ def _is_ours(run: Mapping[str, Any], place: CommentPlace) -> bool:
     return place.workflow in (str(run.get("path") or "").partition("@")[0], run.get("name"))
 
 
-def _of_gitlab(api: HostApi, place: CommentPlace, pull: Pull, wanted: Wanted) -> bytes | None:
+def _of_gitlab(api: HostApi, project: str, pull: Pull, wanted: Wanted) -> bytes | None:
     """Return the plan of the newest pipeline that has one, without those of a merge train, which no person reviewed."""
-    project = f"/projects/{quote(place.project, safe='')}"
     pipelines = [
         int(pipeline["id"])
         for pipeline in api.pages(f"{project}/merge_requests/{pull.number}/pipelines")
@@ -122,9 +124,6 @@ def _bridges(api: HostApi, project: str, id: int) -> list[Any]:
         return list(api.pages(f"{project}/pipelines/{id}/bridges"))
     except NotThere:
         return []
-
-
-_FINDERS = {"GitHub": _of_github, "GitLab": _of_gitlab}
 
 
 def _file(api: HostApi, path: str) -> bytes | None:

@@ -27,7 +27,7 @@ from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
 from syncengine.plan.since import Excess, Since
 from syncengine.plan.sweep import Sweep
 from syncengine.project import git
-from syncengine.project.atomic_write import refuse_links
+from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats
 from syncengine.render.documents import change_of, row_of, source_of
 from syncengine.render.json import SHOWN
@@ -40,6 +40,8 @@ from syncengine.service.operations import COMPLETE_SYNC_SESSION
 from syncengine.state.refusals import Refusal
 
 CURE = "write it with `syncengine plan --report json=FILE`"
+SAFE = re.compile(r"[0-9A-Za-z._-]*")
+"""The letters of an output, which is always one line."""
 PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
 _DOCUMENT = formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
 
@@ -335,3 +337,37 @@ def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic,
         )
         for item in items
     )
+
+
+# --- outputs, which CI passes to later steps and jobs
+
+
+def write_dotenv(outputs: Outputs, path: Path) -> None:
+    """Write a file of `name=value` lines, from which GitLab reads variables for later jobs."""
+    try:
+        write_whole(path, [_lines(outputs).encode()])
+    except OSError as error:
+        raise _unwritable(path, "the outputs", error) from None
+
+
+def append_outputs(outputs: Outputs, path: Path) -> None:
+    """Append the outputs to the file of a step's outputs, which other programs may write, too."""
+    append(path, _lines(outputs), "the outputs")
+
+
+def append(path: Path, text: str, purpose: str) -> None:
+    """Append text to a file that CI reads. Raise `SyncengineError` when that fails."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        raise _unwritable(path, purpose, error) from None
+
+
+def _lines(outputs: Outputs) -> str:
+    assert all(SAFE.fullmatch(value) for value in outputs.values())
+    return "".join(f"{name}={value}\n" for name, value in outputs.items())
+
+
+def _unwritable(path: Path, purpose: str, error: OSError) -> SyncengineError:
+    return SyncengineError(f"{path}: {purpose} cannot be written: {error.strerror}", code="report-file")

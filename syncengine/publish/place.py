@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.errors import SyncengineError, Usage
-from syncengine.publish.marker import RunOrder
 from syncengine.state.holder import job_url
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -24,6 +23,14 @@ PUSHES = frozenset({"", "push", "workflow_dispatch"})
 """The events of GitHub that are about the commit of a branch. Others name another commit, or the newest of all."""
 
 Environ = Mapping[str, str]
+
+
+class RunOrder(NamedTuple):
+    """A CI run, ordered by time. `id` counts on a whole host, `number` in a project; 0 means unknown."""
+
+    id: int = 0
+    number: int = 0
+    attempt: int = 0
 
 
 class PullState(StrEnum):
@@ -65,9 +72,9 @@ def github_place(environ: Environ) -> CommentPlace:
     if not REPOSITORY.fullmatch(repository):
         raise Usage(f"GITHUB_REPOSITORY is not OWNER/NAME: {repository!r}")
     event = _event(environ)
-    pull, earlier = _mapping(event.get("pull_request")), _mapping(event.get("workflow_run"))
-    head = _mapping(pull.get("head"))
-    kind = _text(earlier.get("event")) if earlier else environ.get("GITHUB_EVENT_NAME", "")
+    pull, earlier = as_mapping(event.get("pull_request")), as_mapping(event.get("workflow_run"))
+    head = as_mapping(pull.get("head"))
+    kind = as_text(earlier.get("event")) if earlier else environ.get("GITHUB_EVENT_NAME", "")
     searched = PullState.MERGED if kind in PUSHES else None
     if earlier and kind.startswith("pull_request"):
         searched = PullState.OPEN
@@ -81,12 +88,12 @@ def github_place(environ: Environ) -> CommentPlace:
         number=_of_earlier(event, earlier) if earlier else _pull_number(event, pull, environ),
         token=_token(environ, "GITHUB_TOKEN"),
         head=_commit(earlier.get("head_sha")) if earlier else _commit(head.get("sha"), environ.get("GITHUB_SHA")),
-        run=RunOrder(*map(_number, run)),
+        run=RunOrder(*map(as_number, run)),
         job=job_url(environ),
         page=f"{web}/pull",
-        is_fork="repo" in head and _name(head) != (_name(_mapping(pull.get("base"))) or repository.casefold()),
+        is_fork="repo" in head and _name(head) != (_name(as_mapping(pull.get("base"))) or repository.casefold()),
         searched=searched,
-        branch=_text(earlier.get("head_branch")) if earlier else _branch(environ),
+        branch=as_text(earlier.get("head_branch")) if earlier else _branch(environ),
         workflow=_workflow(environ, repository),
         follows=bool(earlier),
     )
@@ -94,13 +101,13 @@ def github_place(environ: Environ) -> CommentPlace:
 
 def _of_earlier(event: Mapping[str, Any], earlier: Mapping[str, Any]) -> int | None:
     """Return the one pull request of the run that caused this one. The list may name pull requests of forks, too."""
-    if not _text(earlier.get("event")).startswith("pull_request"):
+    if not as_text(earlier.get("event")).startswith("pull_request"):
         return None
-    own, head = _mapping(event.get("repository")).get("id"), earlier.get("head_sha")
-    numbers = []
-    for pull in map(_mapping, _list(earlier.get("pull_requests"))):
-        base = _mapping(_mapping(pull.get("base")).get("repo")).get("id")
-        commit = _mapping(pull.get("head")).get("sha")
+    own, head = as_mapping(event.get("repository")).get("id"), earlier.get("head_sha")
+    numbers, pulls = [], earlier.get("pull_requests")
+    for pull in map(as_mapping, pulls if isinstance(pulls, list) else ()):
+        base = as_mapping(as_mapping(pull.get("base")).get("repo")).get("id")
+        commit = as_mapping(pull.get("head")).get("sha")
         if (base is None or own is None or base == own) and commit in (None, head):
             numbers.append(pull.get("number"))
     return numbers[0] if len(numbers) == 1 and isinstance(numbers[0], int) else None
@@ -108,7 +115,7 @@ def _of_earlier(event: Mapping[str, Any], earlier: Mapping[str, Any]) -> int | N
 
 def _name(side: Mapping[str, Any]) -> str:
     """Return the full name of the repository of a side of a pull request; `""` if it was deleted."""
-    return _text(_mapping(side.get("repo")).get("full_name")).casefold()
+    return as_text(as_mapping(side.get("repo")).get("full_name")).casefold()
 
 
 def _branch(environ: Environ) -> str:
@@ -132,10 +139,10 @@ def gitlab_place(environ: Environ) -> CommentPlace:
     return CommentPlace(
         api=environ["CI_API_V4_URL"].rstrip("/"),
         project=project,
-        number=_number(environ.get("CI_MERGE_REQUEST_IID", "")) or None,
+        number=as_number(environ.get("CI_MERGE_REQUEST_IID", "")) or None,
         token=_token(environ, "GITLAB_TOKEN"),
         head=_commit(environ.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), environ.get("CI_COMMIT_SHA")),
-        run=RunOrder(*(_number(environ.get(f"CI_{name}", "")) for name in ("PIPELINE_ID", "PIPELINE_IID", "JOB_ID"))),
+        run=RunOrder(*(as_number(environ.get(f"CI_{name}", "")) for name in ("PIPELINE_ID", "PIPELINE_IID", "JOB_ID"))),
         job=job_url(environ),
         page=f"{environ.get('CI_MERGE_REQUEST_PROJECT_URL') or own}/-/merge_requests",
         is_fork=source != project,
@@ -164,19 +171,19 @@ def _event(environ: Environ) -> Mapping[str, Any]:
     if not file or not Path(file).is_file():
         return {}
     try:
-        return _mapping(json.loads(Path(file).read_bytes()))
+        return as_mapping(json.loads(Path(file).read_bytes()))
     except (OSError, ValueError, RecursionError):
         raise SyncengineError(f"GITHUB_EVENT_PATH: {file} is not JSON", code="publish-event") from None
 
 
 def _pull_number(event: Mapping[str, Any], pull: Mapping[str, Any], environ: Environ) -> int | None:
-    issue = _mapping(event.get("issue"))
+    issue = as_mapping(event.get("issue"))
     numbers = (pull.get("number"), event.get("number"), issue.get("number") if "pull_request" in issue else None)
     of_ref = _PULL.match(environ.get("GITHUB_REF", ""))
     return next((n for n in numbers if isinstance(n, int)), int(of_ref[1]) if of_ref else None)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -185,13 +192,9 @@ def _commit(*candidates: object) -> str:
     return next((text for text in candidates if isinstance(text, str) and COMMIT.fullmatch(text)), "")
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _number(text: str) -> int:
+def as_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

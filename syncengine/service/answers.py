@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from syncengine.service.exchange import Reply
+if TYPE_CHECKING:
+    from syncengine.service.exchange import Reply  # with httpx, which not all need that show text from outside
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300

@@ -63,10 +63,14 @@ class Page:
 
     @property
     def link(self) -> str | None:
-        """The URL of the next page in the header Link (RFC 8288), if any."""
-        links = httpx.Response(200, headers={"link": self.reply.headers.get("link", "")}).links
-        named = (link.get("url") for relations, link in links.items() if "next" in (relations or "").lower().split())
-        return next(named, None)
+        return next_link(self.reply.headers)
+
+
+def next_link(headers: Mapping[str, str]) -> str | None:
+    """Return the URL of the next page in the header Link (RFC 8288), if any."""
+    links = httpx.Response(200, headers={"link": headers.get("link", "")}).links
+    named = (link.get("url") for relations, link in links.items() if "next" in (relations or "").lower().split())
+    return next(named, None)
 
 
 class Sign(NamedTuple):
@@ -166,9 +170,13 @@ def same_place(url: httpx.URL | str) -> Hashable:
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return the scheme, host and port of a URL. The port of its scheme may be left out."""
+    """Return the scheme, host and port of a URL. The port of its scheme may be left out; -1 is none that can be."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    return parts.scheme, parts.hostname, port or PORTS.get(parts.scheme)
 
 
 def signs_of_more(page: Page) -> Iterator[Sign]:

@@ -217,6 +217,9 @@ class BlockingClient:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._runner.run(self._client.aclose())
         self._runner.close()
 

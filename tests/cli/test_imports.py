@@ -19,7 +19,6 @@ HEAVY = (
     "starlette",
     "uvicorn",
     "rich",
-    "tenacity",
 )
 PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
 """Large enough for the quick reader and for the cache."""
