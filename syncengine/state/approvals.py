@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 import sqlalchemy as sa
 
-from syncengine.resource import Key, Recorded
+from syncengine.resource import Key
 from syncengine.state.codec import to_json
-from syncengine.state.losses import ALL_RECORDS, COLUMNS, ApprovalRecord, Approved, Loss, is_settled, record_of, to_list
-from syncengine.state.tables import APPROVALS, FACTS, write_many
+from syncengine.state.losses import ApprovalRecord, Approved, Loss, from_lists, is_settled, to_list
+from syncengine.state.queries import visible
+from syncengine.state.tables import APPROVALS, FACTS
 
 NOTHING = "[]"
-_ALL = sa.text(ALL_RECORDS)
-_TEXTS = sa.select(APPROVALS.c.approval)
-_OWNS_ACTIVITY_TYPES = sa.select(FACTS.c.owns_activity_types)
-_KEEP = sa.update(APPROVALS).where(APPROVALS.c.approval == sa.bindparam("of_text"))
 
 
 def records(connection: sa.Connection) -> list[ApprovalRecord]:
-    """Return all approvals that an apply began with, oldest first."""
-    return [record_of(row, orjson.loads) for row in connection.execute(_ALL)]
+    """Return the approvals that an apply began with, oldest first."""
+    return _records(connection, sa.true())
+
+
+def _pending(connection: sa.Connection) -> list[ApprovalRecord]:
+    return _records(connection, APPROVALS.c.used.is_(None))
+
+
+def _records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[ApprovalRecord]:
+    query = sa.select(APPROVALS).where(condition).order_by(APPROVALS.c.at, APPROVALS.c.approval)
+    return [
+        ApprovalRecord(
+            text=row.approval,
+            run=row.run,
+            plan=row.plan,
+            at=row.at,
+            covers=tuple(from_lists(orjson.loads(row.covers))),
+            remaining=tuple(from_lists(orjson.loads(row.remaining))),
+            used=row.used,
+        )
+        for row in connection.execute(query)
+    ]
 
 
 def begin(connection: sa.Connection, run: str, plan: str | None, approved: Approved, now: float) -> None:
@@ -29,25 +46,20 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
 
     An approval that a dead run began with stays, and covers the losses that remain.
     """
-    pending = [record for record in records(connection) if record.used is None]
-    for record in pending:
+    for record in _pending(connection):
         _keep(connection, record, [loss for loss in record.remaining if not approved.drops(loss, record.run)], now)
-    begun = set(connection.execute(_TEXTS).scalars()) if approved.uses else set()
-    new = [
-        (text, run, plan, now, covers, covers, None)
-        for text, losses in approved.uses.items()
-        if text not in begun and (covers := to_json(to_list(losses)))
-    ]
-    write_many(connection, APPROVALS, COLUMNS, new)
+    for text, losses in _not_begun(connection, approved.uses.items()):
+        covers = to_json(to_list(losses))
+        values = {"approval": text, "run": run, "plan": plan, "at": now, "covers": covers, "remaining": covers}
+        connection.execute(sa.insert(APPROVALS).values(values))
 
 
-def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Key, Recorded]], now: float) -> None:
+def settle(connection: sa.Connection, now: float) -> None:
     """Drop settled losses from all approvals. An approval without remaining losses becomes used."""
-    pending = [record for record in records(connection) if record.used is None]
-    if not pending:
+    if not (pending := _pending(connection)):
         return
-    owns = bool(connection.execute(_OWNS_ACTIVITY_TYPES).scalar_one())
-    rows = rows_of({loss.key for record in pending for loss in record.remaining})
+    owns = bool(connection.execute(sa.select(FACTS.c.owns_activity_types)).scalar_one())
+    rows = visible(connection, {loss.key for record in pending for loss in record.remaining})
     for record in pending:
         unsettled = [
             loss for loss in record.remaining if not is_settled(loss, rows.get(loss.key), owns_activity_types=owns)
@@ -58,17 +70,24 @@ def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Ke
 def withdraw(connection: sa.Connection, keys: Iterable[Key], now: float) -> None:
     """Drop the losses of resources whose rows were written by hand from all approvals."""
     written = set(keys)
-    for record in records(connection):
-        if record.used is None:
-            _keep(connection, record, [loss for loss in record.remaining if loss.key not in written], now)
+    for record in _pending(connection):
+        _keep(connection, record, [loss for loss in record.remaining if loss.key not in written], now)
 
 
 def use_up(connection: sa.Connection, texts: Iterable[str], run: str, now: float) -> None:
     """Mark the given approvals as used, and all approvals in progress."""
     connection.execute(sa.update(APPROVALS).where(APPROVALS.c.used.is_(None)).values(remaining=NOTHING, used=now))
-    begun = set(connection.execute(_TEXTS).scalars())
-    new = [(text, run, None, now, NOTHING, NOTHING, now) for text in dict.fromkeys(texts) if text not in begun]
-    write_many(connection, APPROVALS, COLUMNS, new)
+    for text, _ in _not_begun(connection, ((text, ()) for text in dict.fromkeys(texts))):
+        values = {"approval": text, "run": run, "at": now, "covers": NOTHING, "remaining": NOTHING, "used": now}
+        connection.execute(sa.insert(APPROVALS).values(values))
+
+
+def _not_begun(
+    connection: sa.Connection, uses: Iterable[tuple[str, Sequence[Loss]]]
+) -> list[tuple[str, Sequence[Loss]]]:
+    """Return the approvals with which no run has begun: each is good for one removal."""
+    begun = set(connection.execute(sa.select(APPROVALS.c.approval)).scalars())
+    return [(text, losses) for text, losses in uses if text not in begun]
 
 
 def _keep(connection: sa.Connection, record: ApprovalRecord, losses: list[Loss], now: float) -> None:
@@ -76,4 +95,4 @@ def _keep(connection: sa.Connection, record: ApprovalRecord, losses: list[Loss],
     if len(losses) == len(record.remaining) and losses:
         return
     values = {"remaining": to_json(to_list(losses)), "used": None if losses else now}
-    connection.execute(_KEEP, {"of_text": record.text, **values})
+    connection.execute(sa.update(APPROVALS).where(APPROVALS.c.approval == record.text).values(values))

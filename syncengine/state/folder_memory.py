@@ -33,13 +33,6 @@ FOLDER = ".syncengine/seen"
 
 MARKED, BRANCHED = "marked", "branched"
 
-MARKS = f"""
-SELECT id, verb, change FROM state_marks WHERE verb = '{BRANCHED}' OR id = :number
-    OR id = (SELECT max(id) FROM state_marks) OR id = (SELECT min(id) FROM state_marks WHERE verb = '{MARKED}')
-ORDER BY id
-"""  # noqa: S608 - constants
-"""The query for the marks that matter: all branches, the one with a number, the last, and the oldest that was kept."""
-
 
 class ChangeMark(NamedTuple):
     number: int

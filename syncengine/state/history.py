@@ -15,7 +15,7 @@ from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
 from syncengine.state.journal_detail import Detail, RemovalLine, read
 from syncengine.state.queries import select_keyed
-from syncengine.state.tables import CALLS, CHANGES, RUNS
+from syncengine.state.tables import CALLS, CHANGES, RUNS, SESSIONS
 
 DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""
@@ -185,7 +185,14 @@ def _run(row: sa.Row[Any]) -> Run:
     )
 
 
+def open_sessions(connection: sa.Connection) -> list[str]:
+    """Return the ids of sync sessions that were opened and never closed, oldest first."""
+    query = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
+    return list(connection.execute(query).scalars())
+
+
 def plan_ended(connection: sa.Connection, plan: str) -> bool:
+    """Return whether some run of the plan ran to its end, which uses the plan up (docs/planning.md 6)."""
     is_over = sa.and_(RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
     return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan, is_over).limit(1)).first() is not None
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state.codec import COLUMNS, Values, to_values
-from syncengine.state.folder_memory import MARKS as LAST_MARKS
+from syncengine.state.folder_memory import BRANCHED, MARKED
 from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, appearance, difference
 from syncengine.state.landing import Attempt
 from syncengine.state.queries import by_kind, change_keyed, fetch, in_flight, pieces
@@ -185,8 +185,15 @@ def mark(connection: sa.Connection, stamp: Stamp, verb: str, change: str) -> Non
 
 
 def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
-    """Return the marks that matter to a folder that saw the one with this number last."""
-    return [tuple(row) for row in connection.execute(sa.text(LAST_MARKS), {"number": number})]
+    """Return the marks that matter to a folder that saw the one with this number last, oldest first.
+
+    They are all branches, the mark with this number, the last one, and the oldest that was kept.
+    """
+    last = sa.select(sa.func.max(MARKS.c.id)).scalar_subquery()
+    oldest = sa.select(sa.func.min(MARKS.c.id)).where(MARKS.c.verb == MARKED).scalar_subquery()
+    matters = sa.or_(MARKS.c.verb == BRANCHED, MARKS.c.id.in_((number, last, oldest)))
+    query = sa.select(MARKS.c.id, MARKS.c.verb, MARKS.c.change).where(matters).order_by(MARKS.c.id)
+    return [tuple(row) for row in connection.execute(query)]
 
 
 def answered(connection: sa.Connection, operation: str, path: str) -> None:

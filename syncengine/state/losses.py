@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncengine.document.digest import sha256_of
 from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status, is_blank
@@ -132,10 +132,6 @@ class ApprovalRecord(NamedTuple):
     used: float | None = None
 
 
-COLUMNS = ("approval", "run", "plan", "at", "covers", "remaining", "used")
-ALL_RECORDS = f"SELECT {', '.join(COLUMNS)} FROM state_approvals ORDER BY at, approval"  # noqa: S608 - names of columns
-
-
 @dataclass(frozen=True, slots=True)
 class Approved:
     """The removals of a plan when its apply begins, and the approvals of them.
@@ -170,10 +166,3 @@ def from_lists(lists: Iterable[Sequence[str]]) -> Iterator[Loss]:
     """Yield the losses that `to_list` encoded. Raise `ValueError` or `LookupError` for damaged ones."""
     for of, kind, name, what in lists:
         yield Loss(of, Key(KINDS[kind], name), what)
-
-
-def record_of(values: Sequence[Any], loads: Any) -> ApprovalRecord:
-    """Return the record with these values of `COLUMNS`. `loads` decodes JSON."""
-    text, run, plan, at, covers, remaining, used = values
-    covered, rest = (tuple(from_lists(loads(each))) for each in (covers, remaining))
-    return ApprovalRecord(text, run, plan, float(at), covered, rest, None if used is None else float(used))

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from syncengine.state.folder_memory import MARKED
 from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
-from syncengine.state.queries import address_of, doubtful
+from syncengine.state.queries import LAST_LIMITS, address_of, doubtful
 from syncengine.state.tables import CALLS, CHANGES, FACTS, MARKS, ROWS, RUNS, SESSIONS
 
 GATE_SECONDS = 86_400.0
@@ -47,9 +47,8 @@ def prune(connection: sa.Connection, before: float, *, is_trial: bool) -> Pruned
     staying = sa.select(CALLS.c.run).select_from(calls).where(stays, CALLS.c.run.is_not(None))
     landing = sa.select(CALLS.c.run).where(sa.not_(IS_OVER), CALLS.c.run.is_not(None))
     is_old = sa.and_(RUNS.c.started < before, RUNS.c.ended.is_not(None), RUNS.c.command != PRUNED_RUN)
-    with_limits = sa.and_(RUNS.c.outcome == "complete", RUNS.c.limits.is_not(None))
-    last_limits = sa.select(RUNS.c.id).where(with_limits).order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)
-    is_dropped = sa.and_(is_old, RUNS.c.id.not_in(staying), RUNS.c.id.not_in(landing), RUNS.c.id.not_in(last_limits))
+    limits = sa.select(LAST_LIMITS.subquery().c.id)
+    is_dropped = sa.and_(is_old, RUNS.c.id.not_in(staying), RUNS.c.id.not_in(landing), RUNS.c.id.not_in(limits))
     runs = connection.execute(sa.select(sa.func.count()).select_from(RUNS).where(is_dropped)).scalar_one()
     count = connection.execute(sa.select(sa.func.count()).select_from(in_doubt.subquery())).scalar_one()
     if not is_trial:

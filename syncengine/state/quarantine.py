@@ -7,48 +7,54 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 
 from syncengine.resource import Key
+from syncengine.state.codec import KINDS
 from syncengine.state.queries import change_keyed, select_keyed
-from syncengine.state.refusals import (
-    ALL_QUARANTINE,
-    ALL_REFUSALS,
-    LONGEST_WORDS,
-    QUARANTINE_COLUMNS,
-    REFUSAL_COLUMNS,
-    QuarantineRecord,
-    Refusal,
-    quarantine_of,
-    refusals_of,
-)
+from syncengine.state.refusals import LONGEST_WORDS, QuarantineRecord, Refusal
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
 
-_REFUSALS, _QUARANTINE = sa.text(ALL_REFUSALS), sa.text(ALL_QUARANTINE)
-_ALL_REFUSALS = sa.select(REFUSALS)
-_ANY_REFUSAL = sa.select(REFUSALS.c.name).limit(1)
-_OF_OTHER_RUNS = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(
-    REFUSALS.c.run.is_distinct_from(sa.bindparam("of_run", type_=sa.String))
-)
-_DROP_SETTLED = sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None))
-_UPDATE_REFUSALS = sa.update(REFUSALS)
-_DROPS = {table: sa.delete(table) for table in (REFUSALS, QUARANTINE)}
+REFUSAL_COLUMNS = ("kind", "name", "times", "since", "at", "message", "content", "run", "pending", "settled")
+QUARANTINE_COLUMNS = ("kind", "name", "origin", "reason", "until", "at", "content", "ended")
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
-    """Return the refusals of all resources that have not been applied since they were refused."""
-    return refusals_of(connection.execute(_REFUSALS).all())
+    """Return the refusals of resources that have not been applied since they were refused."""
+    query = sa.select(REFUSALS).where(REFUSALS.c.settled.is_(None)).order_by(REFUSALS.c.kind, REFUSALS.c.name)
+    return {
+        (key := Key(KINDS[row.kind], row.name)): Refusal(
+            key=key,
+            times=row.times,
+            since=row.since,
+            at=row.at,
+            message=row.message,
+            content=row.content,
+            is_last=row.pending is None,
+        )
+        for row in connection.execute(query)
+    }
 
 
 def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
-    """Return all quarantine records, including those for entries of the project file that no longer apply."""
-    return quarantine_of(connection.execute(_QUARANTINE).all())
+    """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
+    rows = connection.execute(sa.select(QUARANTINE).order_by(QUARANTINE.c.kind, QUARANTINE.c.name, QUARANTINE.c.origin))
+    return [
+        QuarantineRecord(
+            key=Key(KINDS[row.kind], row.name),
+            origin=row.origin,
+            reason=row.reason,
+            until=row.until,
+            at=row.at,
+            content=row.content,
+            ended=row.ended,
+        )
+        for row in rows
+    ]
 
 
 def refuse(
     connection: sa.Connection, run: str | None, refused: Mapping[Key, str], messages: Mapping[Key, str], now: float
 ) -> None:
     """Count refusals, at most one per run and resource. `refused` maps keys to the refused content."""
-    if not refused:
-        return
-    before = {(row.kind, row.name): row for row in select_keyed(connection, _ALL_REFUSALS, REFUSALS, refused)}
+    before = {(row.kind, row.name): row for row in select_keyed(connection, sa.select(REFUSALS), REFUSALS, refused)}
     rows = []
     for key, content in refused.items():
         last = before.get((key.kind.value, key.name))
@@ -62,28 +68,25 @@ def refuse(
 
 def begin(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
     """Mark earlier refusals as pending, because calls for their resources are about to be sent."""
-    if here := _refused_before(connection, run, keys):
-        change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, pending=run)
+    change_keyed(connection, sa.update(REFUSALS), REFUSALS, _refused_before(connection, run, keys), pending=run)
 
 
 def settle(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
     """Mark earlier refusals as settled, because calls with all of a resource's content were acknowledged."""
-    if here := _refused_before(connection, run, keys):
-        change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, settled=run)
+    change_keyed(connection, sa.update(REFUSALS), REFUSALS, _refused_before(connection, run, keys), settled=run)
 
 
 def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> list[Key]:
     """Return the keys that were refused in an earlier run. Refusals in this run stay until its end."""
-    earlier = {tuple(row) for row in connection.execute(_OF_OTHER_RUNS, {"of_run": run})}
+    # All refusals are asked for, not those of the keys: there are few of them, and many keys in each call.
+    others = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(REFUSALS.c.run.is_distinct_from(run))
+    earlier = {tuple(row) for row in connection.execute(others)}
     return [key for key in keys if (key.kind.value, key.name) in earlier] if earlier else []
 
 
-def tidy(connection: sa.Connection) -> bool:
-    """Drop the refusals of resources applied since. Return whether there were any refusals before."""
-    if connection.execute(_ANY_REFUSAL).first() is None:
-        return False
-    connection.execute(_DROP_SETTLED)
-    return True
+def tidy(connection: sa.Connection) -> None:
+    """Drop the refusals of resources applied since."""
+    connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
 
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
@@ -95,9 +98,10 @@ def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
     write_many(connection, QUARANTINE, QUARANTINE_COLUMNS, rows, upsert=True)
 
 
-def end(connection: sa.Connection, key: Key, origin: str) -> None:
-    row = sa.and_(QUARANTINE.c.kind == key.kind.value, QUARANTINE.c.name == key.name, QUARANTINE.c.origin == origin)
-    connection.execute(sa.delete(QUARANTINE).where(row))
+def drop(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
+    for origin in {record.origin for record in records}:
+        of_origin = sa.delete(QUARANTINE).where(QUARANTINE.c.origin == origin)
+        change_keyed(connection, of_origin, QUARANTINE, (each.key for each in records if each.origin == origin))
 
 
 def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
@@ -115,5 +119,5 @@ def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> N
 def forget(connection: sa.Connection, keys: Iterable[Key]) -> None:
     """Drop the refusals and quarantine records of resources whose rows are written by hand or dropped."""
     keys = list(keys)
-    for table, drop in _DROPS.items():
-        change_keyed(connection, drop, table, keys)
+    for table in (REFUSALS, QUARANTINE):
+        change_keyed(connection, sa.delete(table), table, keys)

@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_values
-from syncengine.state.tables import CALLS, CHANGES, MOVING, ROWS
+from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_json, from_values
+from syncengine.state.info import Facts
+from syncengine.state.tables import CALLS, CHANGES, FACTS, MOVING, ROWS, RUNS
 
 PIECE = 5000
 """The number of names in one IN: SQLite takes 32,766 parameters in a statement, PostgreSQL 65,535."""
@@ -83,9 +86,41 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
             yield kind, piece
 
 
-def is_empty(connection: sa.Connection) -> bool:
-    """Return whether no row is recorded."""
-    return connection.execute(sa.select(ROWS.c.kind).limit(1)).first() is None
+LAST_LIMITS = (
+    sa.select(RUNS.c.id, RUNS.c.limits)
+    .where(RUNS.c.outcome == "complete", RUNS.c.limits.is_not(None))
+    .order_by(RUNS.c.started.desc(), RUNS.c.id.desc())
+    .limit(1)
+)
+"""The last complete run that recorded limits, with them."""
+
+
+def facts(connection: sa.Connection) -> Facts:
+    """Return the facts about the state, with its last limits. Raise `ValueError` for damaged ones."""
+    row = connection.execute(sa.select(FACTS)).one()
+    limits = connection.execute(sa.select(LAST_LIMITS.subquery().c.limits)).scalar_one_or_none()
+    try:
+        return msgspec.convert(
+            {
+                "lineage": row.lineage,
+                "base_url": row.base_url,
+                "team": row.team,
+                "owns_activity_types": row.owns_activity_types,
+                "commit": row.revision,
+                "generation": row.generation,
+                "ancestors": orjson.loads(row.ancestors or "[]"),
+                "sources": from_json(row.sources),
+                "limits": from_json(limits),
+            },
+            Facts,
+        )
+    except msgspec.ValidationError as error:
+        raise ValueError("the facts about the state itself are damaged") from error
+
+
+def count(connection: sa.Connection) -> int:
+    """Return the number of recorded rows."""
+    return int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
 
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
@@ -93,8 +128,13 @@ def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED)
     return {recorded.key: recorded for recorded in map(from_values, select_keyed(connection, query, ROWS, keys))}
 
 
-def stream(connection: sa.Connection, kind: Kind | None) -> Iterator[Recorded]:
-    """Yield all rows, or the rows of one kind, ordered by kind and name."""
+def visible(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, Recorded]:
+    """Return the recorded rows of `keys` as readers see them. Keys that are not recorded are left out."""
+    return fetch(connection, keys, visible_rows())
+
+
+def stream(connection: sa.Connection, kind: Kind | None = None) -> Iterator[Recorded]:
+    """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
     query = visible_rows().order_by(ROWS.c.kind, ROWS.c.name)
     query = query if kind is None else query.where(ROWS.c.kind == kind.value)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
@@ -106,7 +146,7 @@ def contents(connection: sa.Connection) -> Iterator[Content]:
 
 
 def members(connection: sa.Connection, categories: Iterable[str]) -> list[Recorded]:
-    """Return the tags that the service may still hold in one of `categories`, ordered by name."""
+    """Return the tags of `categories` that the service may still hold, of any status, ordered by name."""
     keys = [Key(Kind.CATEGORY, name) for name in categories]
     ids = {f"id/{row.server_id}" for row in fetch(connection, keys).values() if row.server_id}
     references = ids.union(map(str, keys))  # tags name a category by externalId, or by the server's id

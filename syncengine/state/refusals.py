@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.document.digest import sha256_of
 from syncengine.resource import Body, Key
-from syncengine.state.codec import KINDS, to_json
+from syncengine.state.codec import to_json
 
 REMOVAL = "removal/"
 """The prefix of a refused removal's content. The action follows it: retire, delete or sweep."""
@@ -56,54 +55,10 @@ class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
     ended: float | None = None
 
 
-REFUSAL_COLUMNS = ("kind", "name", "times", "since", "at", "message", "content", "run", "pending", "settled")
-ALL_REFUSALS = f"SELECT {', '.join(REFUSAL_COLUMNS)} FROM state_refusals ORDER BY kind, name"  # noqa: S608 - names of columns
-QUARANTINE_COLUMNS = ("kind", "name", "origin", "reason", "until", "at", "content", "ended")
-ALL_QUARANTINE = f"SELECT {', '.join(QUARANTINE_COLUMNS)} FROM state_quarantine ORDER BY kind, name, origin"  # noqa: S608 - names of columns
-
-
 def content_of(body: Body) -> str:
     """Return the digest of a resource's declared content, which does not depend on its place or order."""
     about = {"fields": body.fields, "keywords": sorted(body.keywords), "metadata": body.metadata}
     return sha256_of(to_json(about))[:32]
-
-
-def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
-    """Convert rows in the order of `REFUSAL_COLUMNS` to refusals, without resources that were applied since.
-
-    Raise `ValueError` or `LookupError` for damaged rows.
-    """
-    refusals = {}
-    for kind, name, times, since, at, message, content, _, pending, applied_at in rows:
-        if not (isinstance(name, str) and isinstance(message, str) and isinstance(content, str)):
-            raise ValueError("a refusal has a value of the wrong type")
-        if applied_at is None:
-            key = Key(KINDS[kind], name)
-            refusals[key] = Refusal(
-                key=key,
-                times=int(times),
-                since=float(since),
-                at=float(at),
-                message=message,
-                content=content,
-                is_last=pending is None,
-            )
-    return refusals
-
-
-def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
-    """Convert rows in the order of `QUARANTINE_COLUMNS` to records. Raise `ValueError` or `LookupError` if damaged."""
-    records = []
-    for kind, name, origin, reason, until, at, content, ended in rows:
-        if not all(isinstance(text, str) for text in (name, origin, reason, content)):
-            raise ValueError("a quarantine record has a value of the wrong type")
-        end, over = (None if each is None else float(each) for each in (until, ended))
-        key = Key(KINDS[kind], name)
-        record = QuarantineRecord(
-            key=key, origin=origin, reason=reason, until=end, at=float(at), content=content, ended=over
-        )
-        records.append(record)
-    return records
 
 
 def with_end(record: QuarantineRecord, now: float) -> QuarantineRecord:

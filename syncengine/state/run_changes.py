@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from syncengine.resource import Body, Key, Recorded, Status, Value
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state.codec import KINDS
-from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run
+from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run, runs
 from syncengine.state.journal import ERASED, FORGOTTEN
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import address_of, fetch, visible_rows
@@ -92,14 +92,18 @@ def _family(run: str, undoes: Mapping[str, str]) -> set[str]:
     return family
 
 
-def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
-    """Return the first plan run among `runs` that changed a resource, or else the first that wrote at all.
+RECENT = 1000
+"""The number of latest runs that are searched for the last one that changed something."""
+
+
+def writing_run(connection: sa.Connection) -> Run | None:
+    """Return the last plan run that changed a resource, or else the last that wrote at all, or `None`.
 
     A run that sends everything again unchanged, as `apply --reassert` does, therefore comes second. An erased one
     counts as a change, since its content is unknown.
     """
     first: Run | None = None
-    for run in runs:
+    for run in runs(connection, RECENT):
         if run.plan is not None and has_changed(connection, run.id):
             if _makes_something(connection, run.id):
                 return run

@@ -1,14 +1,11 @@
-"""The cached prior state for the engine: reads of rows and history, and writes made under a lease."""
+"""The cached prior state for the engine: what can be read of it, and what can be written under its lock."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -17,38 +14,22 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.project.git_ref import is_git_ref
-from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import (
-    approvals,
-    attempts,
-    history,
-    info,
-    journal,
-    quarantine,
-    queries,
-    run_changes,
-    undone_table,
-)
-from syncengine.state.clock import Clock
-from syncengine.state.codec import Content
-from syncengine.state.database import StateDatabase, empty, open_database
-from syncengine.state.errors import StateReplaced, as_state_errors
-from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
-from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.info import (
-    LAST_LIMITS,
-    Facts,
-    facts_of,
-    limits_of,
-)
-from syncengine.state.journal import CallFailure, Settlement, Stamp
-from syncengine.state.journal_detail import RemovalLine
+from syncengine.resource import Key, Recorded, Status
+from syncengine.state import approvals as approval_rows
+from syncengine.state import attempts, journal, queries, run_changes, undone_table
+from syncengine.state import history as history_rows
+from syncengine.state import quarantine as quarantine_rows
+from syncengine.state.database import empty, open_database
+from syncengine.state.errors import as_state_errors
+from syncengine.state.folder_memory import FolderMemory
+from syncengine.state.history import Run
+from syncengine.state.info import Facts
+from syncengine.state.journal import CallFailure, Settlement
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
-from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
-from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.losses import Approved
 from syncengine.state.published import PublishedCalls
-from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
-from syncengine.state.run_changes import ChangedRow
+from syncengine.state.refusals import BY_HAND, QuarantineRecord, with_end
+from syncengine.state.session import LEASE_SECONDS, StateSession, new_lineage, reading, streaming, write_commit
 from syncengine.state.tables import FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
 from syncengine.state.undone import UndoneChange, UndoneRecord
@@ -56,31 +37,19 @@ from syncengine.state.undone import UndoneChange, UndoneRecord
 if TYPE_CHECKING:
     from syncengine.state.erase import Erased, Obstacle
     from syncengine.state.prune import Pruned
-
-if TYPE_CHECKING:
     from syncengine.state.snapshots.versions import Snapshot
 
-__all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
-
-# Statements that every run needs are built once: building a statement takes longer than SQLite takes to execute it.
-NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
-_NEXT_GENERATION = NEW_GENERATION.where(
-    sa.or_(*(FACTS.c.generation.is_not_distinct_from(sa.bindparam(name, type_=sa.Text)) for name in ("last", "tried")))
-)
-_LAST_WRITTEN = sa.select(FACTS.c.lineage, FACTS.c.generation)
-_SET_FACTS = sa.update(FACTS)
-_SOURCES = sa.select(FACTS.c.sources)
-_OPEN_SESSION = sa.insert(SESSIONS)
-_CLOSE_SESSION = sa.update(SESSIONS).where(SESSIONS.c.id == sa.bindparam("of_id"))
-_OPEN_SESSIONS = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
-LEASE_SECONDS = 60.0
-REQUEST_SECONDS = 30.0
-RECENT = 1000
-"""The number of latest runs searched for the last run that changed something."""
-
-
-def new_lineage() -> str:
-    return str(uuid.uuid4())
+__all__ = [
+    "LEASE_SECONDS",
+    "Attempt",
+    "CallFailure",
+    "Facts",
+    "Run",
+    "Settlement",
+    "State",
+    "new_lineage",
+    "open_state",
+]
 
 
 def open_state(
@@ -135,257 +104,50 @@ def refuse_vanished(url: str, memory: FolderMemory | None) -> None:
                 memory.refuse_missing()
 
 
-class State:
-    """An open state: recorded rows, their journal, runs and the lock. Also a context manager that closes the state.
+class State(StateSession):
+    """An open state: recorded rows, their journal, runs and the lock.
 
     `doubted` is true once a row was marked doubtful through this object although no call had left it in doubt.
     """
 
-    def __init__(
-        self,
-        database: StateDatabase,
-        now: Callable[[], float],
-        new_generation: Callable[[], str] = new_lineage,
-        *,
-        seconds: Callable[[], float] = machine_seconds,
-        memory: FolderMemory | None = None,
-        branches: bool = False,
-    ) -> None:
-        self.database = database
-        self._memory = memory
-        self._branches = branches or (database.is_new and memory is not None and memory.last() is not None)
-        self._is_marked = False
-        self.exists = not database.absent
-        self.lease: Lease | None = None
-        self.doubted = False
-        self._now = now
-        self._locks = Locks(database, now, seconds=seconds)
-        self._clock = Clock.of_database(database.engine.dialect.name, seconds)
-        self._run: Run | None = None
-        self._ancestors: tuple[str, ...] = ()
-        self._knows_refusals = True  # queried once per run: nobody else writes refusals while the run has the lock
-        self._shared: sa.Connection | None = None
-        self._published = PublishedCalls()
-        # Set by whatever must be in the repository before the next call is sent: an intent that only this machine knows
-        # would be lost with it, and with it the doubt. It is set for every state, but only one in Git publishes.
-        self._must_publish = False
-        self._new_generation = new_generation
-        self._generation: str | None = None  # as this object last wrote it, under the lock alone
-        self._tried: str | None = None  # of the write that began last: if it failed, it may have been committed
+    doubted = False
 
-    def facts(self) -> Facts:
+    # What can be read, each in one transaction.
+    facts = reading(queries.facts)
+    count = reading(queries.count)
+    rows = streaming(queries.stream)
+    contents = streaming(queries.contents)
+    get = reading(queries.visible)
+    members = reading(queries.members)
+    marks = reading(journal.marks)
+    answering_paths = reading(journal.paths)
+    open_sessions = reading(history_rows.open_sessions)
+    plan_ended = reading(history_rows.plan_ended)
+    plan_began = reading(history_rows.plan_began)
+    runs = reading(history_rows.runs)
+    runs_of = reading(history_rows.runs_of)
+    runs_like = reading(history_rows.runs_like)
+    history = reading(history_rows.history)
+    removals = reading(history_rows.removals)
+    settled_at = reading(history_rows.settled_at)
+    forgotten = reading(history_rows.forgotten)
+    writing_run = reading(run_changes.writing_run)
+    has_changed = reading(run_changes.has_changed)
+    was_pruned = reading(run_changes.was_pruned)
+    was_erased = reading(run_changes.was_erased)
+    family_of = reading(run_changes.family_of)
+    changes_of = reading(run_changes.changes_of)
+    approvals = reading(approval_rows.records)
+    refusals = reading(quarantine_rows.refusals)
+    quarantine = reading(quarantine_rows.quarantine)
+    undone = reading(undone_table.changes)
+
+    def under_way(self, window: float) -> float:
+        """Return for how many more seconds some call may be executed. Reads only."""
         with self.database.transaction() as connection:
-            *facts, last = connection.execute(_FACTS).one()
-            return replace(facts_of(facts), limits=limits_of(last))
+            return max((late.remaining for late in attempts.outstanding(connection, self._clock, window)), default=0.0)
 
-    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
-        """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
-        with self.database.transaction() as connection:
-            yield from queries.stream(connection, kind)
-
-    def count(self) -> int:
-        """Return the number of recorded rows."""
-        with self.database.transaction() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
-
-    def marks(self, number: int) -> Sequence[Sequence[object]]:
-        """Return the marks that matter to a folder that saw the one with this number last."""
-        with self.database.transaction() as connection:
-            return journal.marks(connection, number)
-
-    def contents(self) -> Iterator[Content]:
-        """Yield the content of every row, in no order, read as it is consumed."""
-        with self.database.transaction() as connection:
-            yield from queries.contents(connection)
-
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
-        with self.database.transaction() as connection:
-            if queries.is_empty(connection):  # as before a first apply, whose plan has the most keys
-                return {}
-            return queries.fetch(connection, keys, queries.visible_rows())
-
-    def removals(self, since: float) -> list[RemovalLine]:
-        """Return changes of plan runs that may have removed something after `since`, oldest first."""
-        with self.database.transaction() as connection:
-            return history.removals(connection, since)
-
-    def approvals(self) -> list[ApprovalRecord]:
-        """Return the approvals that an apply began with, oldest first."""
-        with self.database.transaction() as connection:
-            return approvals.records(connection)
-
-    def refusals(self) -> dict[Key, Refusal]:
-        """Return the refusals of resources that have not been applied since they were refused."""
-        with self.database.transaction() as connection:
-            return quarantine.refusals(connection)
-
-    def quarantine(self) -> list[QuarantineRecord]:
-        """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
-        with self.database.transaction() as connection:
-            return quarantine.quarantine(connection)
-
-    def undone(self) -> list[UndoneChange]:
-        """Return the undone changes, ordered by kind and name."""
-        with self.database.transaction() as connection:
-            return undone_table.changes(connection)
-
-    def members(self, categories: Iterable[str]) -> list[Recorded]:
-        """Return the tags of `categories` that the service may still hold, of any status, ordered by name."""
-        with self.database.transaction() as connection:
-            return queries.members(connection, categories)
-
-    def open_sessions(self) -> list[str]:
-        """Return the ids of sync sessions that were opened and never closed, oldest first."""
-        with self.database.transaction() as connection:
-            return list(connection.execute(_OPEN_SESSIONS).scalars())
-
-    def answering_paths(self) -> set[tuple[str, str]]:
-        """Return pairs of an operation and a path at which it has answered with a 2xx."""
-        with self.database.transaction() as connection:
-            return journal.paths(connection)
-
-    def plan_ended(self, plan_id: str) -> bool:
-        """Return whether some run of the plan ran to its end, which uses the plan up (docs/planning.md 6)."""
-        with self.database.transaction() as connection:
-            return history.plan_ended(connection, plan_id)
-
-    def plan_began(self, plan_id: str) -> bool:
-        """Return whether some run of the plan began, however it ended. A refused run does not count."""
-        with self.database.transaction() as connection:
-            return history.plan_began(connection, plan_id)
-
-    def runs(self, limit: int) -> list[Run]:
-        """Return the last `limit` runs, latest first."""
-        with self.database.transaction() as connection:
-            return history.runs(connection, limit)
-
-    def runs_of(self, ids: Iterable[str]) -> list[Run]:
-        """Return the runs with these ids. Unknown ids are skipped."""
-        with self.database.transaction() as connection:
-            return history.runs_of(connection, ids)
-
-    def writing_run(self) -> Run | None:
-        """Return the last plan run that changed something, or `None` when there is none."""
-        with self.database.transaction() as connection:
-            runs = history.runs(connection, RECENT)
-            return run_changes.writing_run(connection, runs)
-
-    def has_changed(self, run: str) -> bool:
-        """Return whether the run wrote anything about a resource."""
-        with self.database.transaction() as connection:
-            return run_changes.has_changed(connection, run)
-
-    def was_pruned(self, run: Run) -> bool:
-        """Return whether some of the run's history was pruned."""
-        with self.database.transaction() as connection:
-            return run_changes.was_pruned(connection, run)
-
-    def was_erased(self, run: str) -> bool:
-        """Return whether every resource that the run wrote about has been erased."""
-        with self.database.transaction() as connection:
-            return run_changes.was_erased(connection, run)
-
-    def family_of(self, run: str) -> set[str]:
-        """Return the ids of the run, of the runs that undid it, of the runs that undid those, and so on."""
-        with self.database.transaction() as connection:
-            return run_changes.family_of(connection, run)
-
-    def runs_like(self, prefix: str) -> list[Run]:
-        """Return the runs whose ids begin with `prefix`, latest first."""
-        with self.database.transaction() as connection:
-            return history.runs_like(connection, prefix)
-
-    def changes_of(self, run: str) -> list[ChangedRow]:
-        """Return the rows that the run touched, each before and after the run."""
-        with self.database.transaction() as connection:
-            return run_changes.changes_of(connection, run)
-
-    def history(self, key: Key) -> list[HistoryEntry]:
-        """Return the history of one resource, oldest entry first."""
-        with self.database.transaction() as connection:
-            return history.history(connection, key)
-
-    def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
-        """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
-        with self.database.transaction() as connection:
-            return history.settled_at(connection, keys)
-
-    def forgotten(self, keys: Iterable[Key]) -> set[Key]:
-        """Return the subset of `keys` that `state forget` has ever dropped."""
-        with self.database.transaction() as connection:
-            return history.forgotten(connection, keys)
-
-    def current_lock(self) -> LockInfo | None:
-        return self._locks.current()
-
-    def lock(
-        self,
-        holder: Holder,
-        *,
-        wait: float,
-        request_timeout: float,
-        sleep: Callable[[float], None] = time.sleep,
-        lease_seconds: float = LEASE_SECONDS,
-        new_id: Callable[[], str] = short_id,
-        on_wait: Callable[[LockInfo], None] = lambda lock: None,
-    ) -> Lease:
-        """Take the lock that every writing method needs. Raise `LockHeld`, naming the holder, after `wait` seconds."""
-        self.lease = self._locks.acquire(
-            holder,
-            lock_id=new_id(),
-            wait=wait,
-            request_timeout=request_timeout,
-            sleep=sleep,
-            seconds=lease_seconds,
-            on_wait=on_wait,
-        )
-        if self.database.snapshots is not None:
-            self.database.snapshots.epoch = self.lease.epoch
-            self.lease.before_release = self._publish_rest
-        if self.database.snapshots is None:
-            self._take_up()
-            self.lease.before_release = self._mark_end
-        return self.lease
-
-    def _take_up(self) -> None:
-        """Read the state's last generation and, if it is remembered, refuse a state that was set back."""
-        with self.database.transaction() as connection:
-            lineage, self._generation = connection.execute(_LAST_WRITTEN).one()
-            self._tried = self._generation
-            marks = journal.marks(connection, number_of(self._memory)) if self._memory else ()
-        if self._memory is not None:
-            self._memory.take(lineage, marks, is_meant=self._branches)
-
-    def _remember(self) -> None:
-        """Have the project's folder remember our last mark."""
-        if self._memory is not None:
-            with self.database.transaction() as connection:
-                lineage, _ = connection.execute(_LAST_WRITTEN).one()
-                marks = journal.marks(connection, 0)
-            self._memory.take(lineage, marks, is_meant=True)
-
-    def _mark_end(self) -> None:
-        """Mark the last change of this session, unless the lock was taken over, so that another's mark is the last."""
-        if not self._is_marked:
-            return
-        self._is_marked = False
-        try:
-            with proven(self.database, self.lease) as connection:  # of the same generation: no row changes
-                journal.mark(connection, self._stamp(), MARKED, self._new_generation())
-        except StateReplaced:
-            raise
-        except LockLost:
-            return
-        self._remember()
-
-    def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
-        """Lock the state by hand. The lock lasts until `force_unlock` ends it."""
-        return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
-
-    def force_unlock(self, lock_id: str) -> bool:
-        """End the lock with this id, whoever holds it, so that the holder's next write fails. `False`: no such lock."""
-        return self._locks.break_open(lock_id)
+    # A run, from its begin to its end.
 
     def begin_run(
         self,
@@ -402,22 +164,42 @@ class State:
         run marks as undone, and marks that it lifts. `ancestors`: the commits before the run's own.
         """
         with self._writing() as connection:
-            journal.abandon(connection)
-            attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
-            self._knows_refusals = quarantine.tidy(connection)
-            history.open_run(connection, run, self._now(), by_unit=approved is not None)
-            self._settle_approvals(connection)
+            self._end_calls(connection, self.lease.quiet if self.lease else 0.0)
+            history_rows.open_run(connection, run, self._now(), by_unit=approved is not None)
             if approved is not None:
-                approvals.begin(connection, run.id, run.plan, approved, self._now())
+                approval_rows.begin(connection, run.id, run.plan, approved, self._now())
             if undone is not None:
                 undone_table.write(connection, undone.lifted, undone.changes)
             if sources:
-                existing = self._sources(connection)  # the larger number stays: the run may end half-way
+                existing = queries.facts(connection).sources  # the larger number stays: the run may end half-way
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember_sources(connection, {**existing, **most})
         self._run, self._ancestors, self._published = run, tuple(ancestors), PublishedCalls()
         if self.database.snapshots is not None:
             self.database.snapshots.run = run.id
+
+    def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
+        """Close the run. The rows of calls that are still in flight become doubtful.
+
+        `sources`: the number of rows in each data source, recorded when the run is complete.
+        """
+        run = self._current()
+        with self._writing() as connection:
+            self._end_calls(connection, 0.0)
+            history_rows.close_run(connection, run.id, self._now(), outcome, counts)
+            if outcome == "complete":
+                self._mark_applied(connection)
+                if sources is not None:
+                    self._remember_sources(connection, sources)
+        self._publish_rest()
+        self._run = None
+
+    def _end_calls(self, connection: sa.Connection, quiet: float) -> None:
+        """End what a run leaves behind: nobody has sent its calls for `quiet` seconds, and nobody will."""
+        journal.abandon(connection)
+        attempts.take_over(connection, self._clock, quiet)
+        quarantine_rows.tidy(connection)
+        approval_rows.settle(connection, self._now())
 
     def record_refusal(self, run: Run) -> None:
         """Append a refused run to the history. No lock is needed: a held lock may be the reason for the refusal."""
@@ -425,14 +207,16 @@ class State:
             snapshots.run = run.id
 
             def append(connection: sa.Connection) -> bool:
-                history.refused_run(connection, run)
+                history_rows.refused_run(connection, run)
                 return True
 
             with as_state_errors(self.database.name):
                 snapshots.commit(append, rows=True)
             return
         with self.database.transaction() as connection:
-            history.refused_run(connection, run)
+            history_rows.refused_run(connection, run)
+
+    # Calls: announced, intended before they are sent, settled or failed, and ended.
 
     def announce(self, calls: Callable[[], PublishedCalls]) -> None:
         """Publish all calls of a plan as under way, before the first is sent. Only a state in Git needs this."""
@@ -445,59 +229,25 @@ class State:
         self._must_publish = self._must_publish or not self._published.covers(calls.values())
         with self._writing() as connection:
             self._mark_applied(connection)
-            if self._knows_refusals:
-                quarantine.begin(connection, self._current().id, _keys_of(calls.values()))
+            quarantine_rows.begin(connection, self._current().id, _keys_of(calls.values()))
             journal.intend(connection, self._stamp(), calls)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
         """Record the removals of calls that were answered with a 2xx. Effects not passed here stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
-            if self._knows_refusals:
-                quarantine.settle(connection, self._run_id, _keys_of(entries))
+            quarantine_rows.settle(connection, self._stamp().run, _keys_of(entries))
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
         """Record that calls were refused. Their rows keep their content and become doubtful."""
-        with self._writing() as connection:
-            journal.fail(connection, self._stamp(), entries)
-            self._count_refusals(connection, entries)
-
-    def _count_refusals(self, connection: sa.Connection, entries: Sequence[CallFailure]) -> None:
-        run = self._run_id
         refused = {key: content for entry in entries for key, content in entry.refused.items()}
         messages = {key: entry.message for entry in entries for key in entry.refused}
-        self._knows_refusals = self._knows_refusals or bool(refused)
-        quarantine.refuse(connection, run, refused, messages, self._now())
-        quarantine.begin(connection, run, (key for entry in entries for key in entry.keys if key not in entry.refused))
-
-    def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
-        """Quarantine resources, replacing earlier quarantine records of the same origin."""
+        others = [key for entry in entries for key in entry.keys if key not in entry.refused]
         with self._writing() as connection:
-            quarantine.put(connection, records)
-            by_hand = [record.key for record in records if record.origin == BY_HAND]
-            journal.note(connection, self._stamp(), journal.QUARANTINED, by_hand)
-
-    def end_quarantine(self, over: Sequence[QuarantineRecord]) -> None:
-        """End quarantines. A record made by hand is dropped; one of the project file is kept, marked as ended."""
-        with self._writing() as connection:
-            now = self._now()
-            quarantine.put(connection, [with_end(record, now) for record in over if record.origin != BY_HAND])
-            by_hand = [record.key for record in over if record.origin == BY_HAND]
-            for key in by_hand:
-                quarantine.end(connection, key, BY_HAND)
-            journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
-
-    def drop_quarantine(self, records: Sequence[QuarantineRecord]) -> None:
-        """Drop records of entries that were taken out of the project file, so that they may be written again."""
-        with self._writing() as connection:
-            for record in records:
-                quarantine.end(connection, record.key, record.origin)
-
-    def import_quarantine(self, aside: SetAsideRows) -> None:
-        """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""
-        with self._writing() as connection:
-            quarantine.import_refusals(connection, aside.refusals.values())
-            quarantine.put(connection, aside.quarantine)
+            stamp = self._stamp()
+            journal.fail(connection, stamp, entries)
+            quarantine_rows.refuse(connection, stamp.run, refused, messages, stamp.at)
+            quarantine_rows.begin(connection, stamp.run, others)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
         """Drop `ended` calls. Keep `lingering` calls, each with the seconds since its sender gave it up."""
@@ -512,24 +262,23 @@ class State:
             attempts.expire(connection, self._clock, window)
             return attempts.outstanding(connection, self._clock, window)
 
-    def under_way(self, window: float) -> float:
-        """Return for how many more seconds some call may be executed. Reads only."""
-        with self.database.transaction() as connection:
-            return max((late.remaining for late in attempts.outstanding(connection, self._clock, window)), default=0.0)
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Run all writes made inside the block in one transaction, so that they reach the disk together."""
-        if self._shared is not None:
-            yield
-            return
+    def path_answered(self, operation: str, path: str) -> None:
+        """Record that the operation has answered at this path."""
         with self._writing() as connection:
-            self._shared = connection
-            try:
-                yield
-            finally:
-                self._shared = None
-        self._publish_intents()
+            journal.answered(connection, operation, path)
+
+    def session_opened(self, session: str) -> None:
+        """Record a sync session before its first call: one that nobody knows could never be closed."""
+        self._must_publish = True
+        with self._writing() as connection:
+            opened = sa.insert(SESSIONS).values(id=session, run=self._stamp().run, opened=self._now())
+            connection.execute(opened)
+
+    def session_closed(self, session: str) -> None:
+        with self._writing() as connection:
+            connection.execute(sa.update(SESSIONS).where(SESSIONS.c.id == session).values(closed=self._now()))
+
+    # Rows, without a call.
 
     def record(self, effects: Sequence[Effect]) -> None:
         """Record effects that no call was sent for. Effects on unrecorded keys are skipped."""
@@ -538,39 +287,27 @@ class State:
 
     def put(self, rows: Sequence[Recorded]) -> None:
         """Write whole rows over the recorded ones, as `adopt` and `state import` do."""
+        keys = [row.key for row in rows]
         with self._writing() as connection:
             journal.put(connection, self._stamp(), rows)
-            quarantine.forget(connection, (row.key for row in rows))
+            quarantine_rows.forget(connection, keys)
             # A call that may still be executed for a row carries other content than the new row.
-            late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
-            journal.doubt(connection, late)
-            approvals.withdraw(connection, (row.key for row in rows), self._now())
-
-    def add_undone(self, changes: Sequence[UndoneChange]) -> None:
-        """Add undone changes that `state import` has read."""
-        with self._writing() as connection:
-            undone_table.write(connection, (), changes)
-
-    def use_up_approvals(self, texts: Iterable[str]) -> None:
-        """Mark the given approvals as used, and all approvals in progress: their removals are recorded anew."""
-        with self._writing() as connection:
-            approvals.use_up(connection, texts, self._current().id, self._now())
+            journal.doubt(connection, attempts.in_question(connection, self._clock, math.inf, keys))
+            approval_rows.withdraw(connection, keys, self._now())
 
     def doubt(self, keys: Iterable[Key]) -> None:
         """Mark the rows of `keys` as doubtful, so that the next plan sends them again."""
-        doubted = list(keys)
-        self.doubted = self.doubted or bool(doubted)
-        with self._writing() as connection:
-            journal.doubt(connection, doubted)
-            journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
+        self._doubt(journal.doubt, list(keys))
 
     def doubt_ids(self, categories: Iterable[Key]) -> None:
         """Doubt categories and their recorded ids, so that the next plan sends the categories again by name alone."""
-        doubted = list(categories)
-        self.doubted = self.doubted or bool(doubted)
+        self._doubt(journal.unconfirm, list(categories))
+
+    def _doubt(self, write: Callable[[sa.Connection, Iterable[Key]], None], keys: Sequence[Key]) -> None:
+        self.doubted = self.doubted or bool(keys)
         with self._writing() as connection:
-            journal.unconfirm(connection, doubted)
-            journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
+            write(connection, keys)
+            journal.note(connection, self._stamp(), journal.DOUBTED, keys)
 
     def doubt_all(self) -> int:
         """Doubt every row except deleted ones, and return the number of rows changed (docs/planning.md 7)."""
@@ -578,13 +315,6 @@ class State:
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
-
-    def restore(self, version: Snapshot) -> None:
-        """Replace the rows by those of an earlier version of a state in Git."""
-        from syncengine.state.snapshots.restore import copy_of, restore
-
-        with self._writing() as connection:
-            restore(copy_of(self.database), connection, self._stamp(), version)
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Delete the rows of `keys` and return their number. Their journal stays.
@@ -598,8 +328,78 @@ class State:
                 key, seconds = next(iter(late.items()))
                 message = f"{key}: an earlier call may still be executed; retry in {math.ceil(seconds)} s"
                 raise SyncengineError(message, code="landing")
-            quarantine.forget(connection, keys)
+            quarantine_rows.forget(connection, keys)
             return journal.forget(connection, self._stamp(), keys)
+
+    def restore(self, version: Snapshot) -> None:
+        """Replace the rows by those of an earlier version of a state in Git."""
+        from syncengine.state.snapshots.restore import copy_of, restore
+
+        with self._writing() as connection:
+            restore(copy_of(self.database), connection, self._stamp(), version)
+
+    # Approvals, undone changes and quarantine.
+
+    def use_up_approvals(self, texts: Iterable[str]) -> None:
+        """Mark the given approvals as used, and all approvals in progress: their removals are recorded anew."""
+        with self._writing() as connection:
+            approval_rows.use_up(connection, texts, self._current().id, self._now())
+
+    def add_undone(self, changes: Sequence[UndoneChange]) -> None:
+        """Add undone changes that `state import` has read."""
+        with self._writing() as connection:
+            undone_table.write(connection, (), changes)
+
+    def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
+        """Quarantine resources, replacing earlier quarantine records of the same origin."""
+        with self._writing() as connection:
+            quarantine_rows.put(connection, records)
+            by_hand = [record.key for record in records if record.origin == BY_HAND]
+            journal.note(connection, self._stamp(), journal.QUARANTINED, by_hand)
+
+    def end_quarantine(self, over: Sequence[QuarantineRecord]) -> None:
+        """End quarantines. A record made by hand is dropped; one of the project file is kept, marked as ended."""
+        by_hand = [record for record in over if record.origin == BY_HAND]
+        with self._writing() as connection:
+            now = self._now()
+            quarantine_rows.put(connection, [with_end(record, now) for record in over if record.origin != BY_HAND])
+            quarantine_rows.drop(connection, by_hand)
+            journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, [record.key for record in by_hand])
+
+    def drop_quarantine(self, records: Sequence[QuarantineRecord]) -> None:
+        """Drop records of entries that were taken out of the project file, so that they may be written again."""
+        with self._writing() as connection:
+            quarantine_rows.drop(connection, records)
+
+    def import_quarantine(self, aside: SetAsideRows) -> None:
+        """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""
+        with self._writing() as connection:
+            quarantine_rows.import_refusals(connection, aside.refusals.values())
+            quarantine_rows.put(connection, aside.quarantine)
+
+    # The state as a whole.
+
+    def set_facts(
+        self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
+    ) -> None:
+        """Store facts about the state. `None` keeps the stored value."""
+        facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
+        values = {name: value for name, value in facts.items() if value is not None}
+        with self._writing() as connection:
+            if values:
+                connection.execute(sa.update(FACTS).values(values))
+
+    def take_commit(self, commit: str | None, ancestors: Sequence[str]) -> None:
+        """Take over another state's last applied commit, unless this state has a commit not among `ancestors`."""
+        if commit is not None and self.facts().commit in (None, *ancestors):
+            with self._writing() as connection:
+                write_commit(connection, commit, ancestors)
+
+    def begin_lineage(self, *, base_url: str, team: str | None) -> None:
+        """Give the state a new lineage at this service, so that earlier saved plans and approvals no longer fit."""
+        values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
+        with self._writing() as connection:
+            connection.execute(sa.update(FACTS).values(values | ({"team": team} if team else {})))
 
     def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
         """Remove history before `before`, except entries that rows, the gate or approvals need. A trial only counts."""
@@ -639,197 +439,8 @@ class State:
         if self.database.snapshots is not None:
             self.database.snapshots.keeps = 1
 
-    def path_answered(self, operation: str, path: str) -> None:
-        """Record that the operation has answered at this path."""
-        with self._writing() as connection:
-            journal.answered(connection, operation, path)
-
-    def session_opened(self, session: str) -> None:
-        run = self._run.id if self._run else None
-        self._must_publish = True
-        with self._writing() as connection:
-            connection.execute(_OPEN_SESSION, {"id": session, "run": run, "opened": self._now()})
-
-    def session_closed(self, session: str) -> None:
-        with self._writing() as connection:
-            connection.execute(_CLOSE_SESSION, {"of_id": session, "closed": self._now()})
-
-    def set_facts(
-        self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
-    ) -> None:
-        """Store facts about the state. `None` keeps the stored value."""
-        facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
-        values = {name: value for name, value in facts.items() if value is not None}
-        with self._writing() as connection:
-            if values:
-                connection.execute(_SET_FACTS, values)
-
-    def take_commit(self, commit: str | None, ancestors: Sequence[str]) -> None:
-        """Take over another state's last applied commit, unless this state has a commit not among `ancestors`."""
-        if commit is not None and self.facts().commit in (None, *ancestors):
-            with self._writing() as connection:
-                _write_commit(connection, commit, ancestors)
-
-    def begin_lineage(self, *, base_url: str, team: str | None) -> None:
-        """Give the state a new lineage at this service, so that earlier saved plans and approvals no longer fit."""
-        values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
-        with self._writing() as connection:
-            connection.execute(_SET_FACTS, values | ({"team": team} if team else {}))
-
-    def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
-        """Close the run. The rows of calls that are still in flight become doubtful.
-
-        `sources`: the number of rows in each data source, recorded when the run is complete.
-        """
-        run = self._current()
-        with self._writing() as connection:
-            journal.abandon(connection)
-            attempts.take_over(connection, self._clock, 0.0)
-            self._settle_approvals(connection)
-            if self._knows_refusals:
-                quarantine.tidy(connection)
-            history.close_run(connection, run.id, self._now(), outcome, counts)
-            if outcome == "complete":
-                self._mark_applied(connection)
-                if sources is not None:
-                    self._remember_sources(connection, sources)
-        self._publish_rest()
-        self._run = None
-
-    def close(self) -> None:
-        """Release the lock and close the database."""
-        if self.lease:
-            self.lease.release()
-        self.database.close()
-
-    def abandon(self) -> None:
-        """Stop like a process that dies: publish nothing, and let the lock expire."""
-        if self.lease:
-            self.lease.abandon()
-        self.database.close()
-
-    def __enter__(self) -> State:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if self.lease:
-                self.lease.__exit__(kind)
-        finally:
-            self.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """Open a transaction that first proves the lock's epoch (docs/planning.md 1.5).
-
-        Raise `StateReplaced` if the state lacks our last write, as after a backup was restored over it.
-        """
-        if self._shared is not None:
-            yield self._shared
-            return
-        with proven(self.database, self.lease) as connection:
-            before = {"last": self._generation, "tried": self._tried}
-            self._tried = self._new_generation()
-            written = connection.execute(_NEXT_GENERATION, {"new": self._tried, **before}).rowcount
-            if not written and self.database.snapshots is None:
-                raise StateReplaced.of(self.database.name)
-            is_first = not self._is_marked and self.database.snapshots is None
-            if is_first:
-                verb = BRANCHED if self._branches else MARKED
-                journal.mark(connection, self._stamp(), verb, self._new_generation())
-            yield connection
-        self._generation = self._tried
-        if is_first:
-            self._is_marked = True
-            self._remember()
-        if self.database.snapshots is not None:
-            self.database.snapshots.dirty = True
-            self._publish_intents()
-
-    def _publish_intents(self) -> None:
-        """Publish the intents that no publication covers yet, before the next call is sent."""
-        if self._must_publish and self._shared is None:
-            self._must_publish = False
-            if self.database.snapshots is not None:
-                self._publish()
-
-    def _publish_rest(self) -> None:
-        """Publish all unpublished changes, after trimming the journal that every version repeats."""
-        snapshots = self.database.snapshots
-        self._published = PublishedCalls()
-        if snapshots is None or not snapshots.dirty:
-            return
-        from syncengine.state.snapshots.bounds import trim
-
-        with proven(self.database, self.lease) as connection:
-            trim(connection, self._now())
-        self._publish()
-
-    def _publish(self) -> None:
-        snapshots, lease = self.database.snapshots, self.lease
-        assert snapshots is not None
-        if lease is None:
-            raise LockLost("the state is not locked by this run")
-        term = lease.term()
-        with as_state_errors(self.database.name):
-            snapshots.publish(self._with_all_under_way)
-        if snapshots.epoch is None:
-            raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
-        lease.renewed(term)
-
-    def _with_all_under_way(self, connection: sa.Connection) -> None:
-        """Write announced calls as if they had been sent, with all effects that they may have."""
-        if self.lease is not None:
-            self.lease.prove(connection)
-        if not self._published.attempts or self._run is None:
-            return
-        begun = journal.calls_of(connection, self._run.id)
-        calls = {call: attempt for call, attempt in self._published.attempts.items() if call not in begun}
-        connection.execute(NEW_GENERATION, {"new": self._new_generation()})
-        self._mark_applied(connection)
-        journal.intend(connection, self._stamp(), calls)
-        journal.record(connection, self._stamp(), self._published.records)
-
-    def _settle_approvals(self, connection: sa.Connection) -> None:
-        query = queries.visible_rows()
-        approvals.settle(connection, lambda keys: queries.fetch(connection, keys, query), self._now())
-
-    def _current(self) -> Run:
-        if self._run is None:
-            raise RuntimeError("begin_run comes first")
-        return self._run
-
-    @property
-    def _run_id(self) -> str | None:
-        return self._run.id if self._run else None
-
-    def _stamp(self) -> Stamp:
-        run = self._run
-        return Stamp(run.id if run else None, run.plan if run else None, self._now())
-
-    def _sources(self, connection: sa.Connection) -> dict[str, int]:
-        counts: dict[str, int] = json.loads(connection.execute(_SOURCES).scalar_one() or "{}")
-        return counts
-
     def _remember_sources(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
-        connection.execute(_SET_FACTS, {"sources": json.dumps(sources, sort_keys=True)})
-
-    def _mark_applied(self, connection: sa.Connection) -> None:
-        """Record the run's commit. From the first intent on, an older commit is refused (docs/planning.md 1.7)."""
-        commit = self._current().commit
-        if commit is not None:
-            _write_commit(connection, commit, self._ancestors)
-
-
-def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
-    values = {"revision": commit, "ancestors": json.dumps(ancestors)}
-    # Asked before each call, and written once a run: the ancestors are up to 16 kB.
-    is_news = sa.or_(*(FACTS.c[name].is_distinct_from(value) for name, value in values.items()))
-    connection.execute(sa.update(FACTS).where(is_news).values(values))
-
-
-_FACTS = sa.select(*(FACTS.c[name] for name in info.FACTS), sa.text(f"({LAST_LIMITS})"))
-"""The query for a state's facts and its last limits."""
+        connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:

@@ -206,10 +206,10 @@ UNDONE = sa.Table(
     METADATA,
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
+    sa.Column("run", sa.Text, primary_key=True, comment="The run that was undone"),
     sa.Column("made", sa.Text, nullable=False, comment="Digests of the parts added and removed, as undone.made_of"),
-    sa.Column("run", sa.Text, nullable=False),
     sa.Column("undone_by", sa.Text, nullable=False, comment="The run that undid the change"),
-    comment="The changes of undone runs, one line per run. Manifests that ask for such a change again are not applied.",
+    comment="The changes of undone runs. Manifests that ask for such a change again are not applied.",
 )
 
 SESSIONS = sa.Table(

@@ -5,21 +5,16 @@ Content is stored as digests of its parts, which suffice to recognize it and rev
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from syncengine.document.digest import sha256_of
 from syncengine.resource import Body, Key, Recorded, Status
-from syncengine.state.codec import KINDS, to_json
+from syncengine.state.codec import to_json
 
 GONE, DECLARED = "gone", "declared"
 """The single part of an undeclared resource, and a part that every declared resource has."""
-
-COLUMNS = ("kind", "name", "made", "run", "undone_by")
-ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # noqa: S608 - names of columns
-
 
 PUBLIC = sha256_of(to_json(["field", "visibility", "PUBLIC"]))[:16]
 """The digest of a part that tells nothing: a row says that its tag is public where its manifest is silent."""
@@ -82,19 +77,3 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
     yield from (to_json(["keyword", keyword]) for keyword in body.keywords)
     if protect is not None:
         yield to_json(["protect", protect])
-
-
-def undone_of(values: Sequence[Any]) -> list[UndoneChange]:
-    """Return an address's changes from values of `COLUMNS`. Raise `LookupError` or `ValueError` for damaged values."""
-    kind, name, *columns = values
-    lines = zip(*(column.split("\n") for column in columns), strict=True)
-    return [UndoneChange(Key(KINDS[kind], name), *line) for line in lines]
-
-
-def rows_of(changes: Iterable[UndoneChange]) -> list[tuple[str, ...]]:
-    """Return the values of `COLUMNS` for each address, with one line per change in each value."""
-    by_key: dict[Key, list[UndoneChange]] = defaultdict(list)
-    for change in changes:
-        by_key[change.key].append(change)
-    columns = ((key, zip(*(change[1:] for change in of_key), strict=True)) for key, of_key in by_key.items())
-    return [(key.kind.value, key.name, *map("\n".join, each)) for key, each in columns]

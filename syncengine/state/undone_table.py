@@ -6,26 +6,23 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
+from syncengine.resource import Key
+from syncengine.state.codec import KINDS
 from syncengine.state.queries import change_keyed
 from syncengine.state.tables import UNDONE, write_many
-from syncengine.state.undone import ALL, COLUMNS, UndoneChange, rows_of, undone_of
-
-_ALL = sa.text(ALL)
-_DROP = sa.delete(UNDONE)
+from syncengine.state.undone import UndoneChange
 
 
 def changes(connection: sa.Connection) -> list[UndoneChange]:
-    """Return all undone changes, ordered by kind and name."""
-    return [change for values in connection.execute(_ALL) for change in undone_of(values)]
+    """Return the undone changes, ordered by kind and name. Raise `LookupError` for a damaged one."""
+    rows = connection.execute(sa.select(UNDONE).order_by(UNDONE.c.kind, UNDONE.c.name, UNDONE.c.run))
+    return [UndoneChange(Key(KINDS[row.kind], row.name), row.made, row.run, row.undone_by) for row in rows]
 
 
 def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:
     """Drop `lifted` changes and write `added` ones. An added change replaces that of the same run and address."""
-    if not lifted and not added:
-        return
-    over, anew = {*lifted}, {(change.key, change.run) for change in added}
-    touched = {change.key for change in (*lifted, *added)}
-    others = [change for change in changes(connection) if change.key in touched and change not in over]
-    change_keyed(connection, _DROP, UNDONE, touched)
-    rows = rows_of((*(change for change in others if (change.key, change.run) not in anew), *added))
-    write_many(connection, UNDONE, COLUMNS, rows)
+    for run in {change.run for change in lifted}:
+        keys = [change.key for change in lifted if change.run == run]
+        change_keyed(connection, sa.delete(UNDONE).where(UNDONE.c.run == run), UNDONE, keys)
+    rows = [(change.key.kind.value, change.key.name, *change[1:]) for change in added]
+    write_many(connection, UNDONE, ("kind", "name", "made", "run", "undone_by"), rows, upsert=True)

@@ -1,0 +1,306 @@
+"""One process's work on a state: its lock, transactions that prove it, marks for its folder, publication in Git."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import sqlalchemy as sa
+
+from syncengine.document.clock import machine_seconds
+from syncengine.state import journal
+from syncengine.state.clock import Clock
+from syncengine.state.database import StateDatabase
+from syncengine.state.errors import StateReplaced, as_state_errors
+from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
+from syncengine.state.history import Run
+from syncengine.state.journal import Stamp
+from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
+from syncengine.state.published import PublishedCalls
+from syncengine.state.tables import FACTS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LEASE_SECONDS = 60.0
+"""The length of a lease: a machine that was cut off holds up the next run for about as long."""
+
+REQUEST_SECONDS = 30.0
+"""How long a request of an earlier holder may take where its command does not tell: the default of `timeout`."""
+
+
+def new_lineage() -> str:
+    return str(uuid.uuid4())
+
+
+class StateSession:
+    """An open state with at most one lease and one run. Also a context manager that closes the state.
+
+    `branches`: a state that was set back, or begins anew, is meant; other folders are to accept it.
+    """
+
+    def __init__(
+        self,
+        database: StateDatabase,
+        now: Callable[[], float],
+        new_generation: Callable[[], str] = new_lineage,
+        *,
+        seconds: Callable[[], float] = machine_seconds,
+        memory: FolderMemory | None = None,
+        branches: bool = False,
+    ) -> None:
+        self.database = database
+        self.exists = not database.absent
+        self.lease: Lease | None = None
+        self._now = now
+        self._clock = Clock.of_database(database.engine.dialect.name, seconds)
+        self._locks = Locks(database, now, seconds=seconds)
+        self._memory = memory
+        self._branches = branches or (database.is_new and memory is not None and memory.last() is not None)
+        self._is_marked = False
+        self._new_generation = new_generation
+        self._generation: str | None = None  # as this object last wrote it, under the lock alone
+        self._tried: str | None = None  # of the write that began last: if it failed, it may have been committed
+        self._run: Run | None = None
+        self._ancestors: tuple[str, ...] = ()
+        self._shared: sa.Connection | None = None
+        self._published = PublishedCalls()
+        # Set by whatever must be in the repository before the next call is sent: an intent that only this machine knows
+        # would be lost with it, and with it the doubt. It is set for every state, but only one in Git publishes.
+        self._must_publish = False
+
+    def current_lock(self) -> LockInfo | None:
+        return self._locks.current()
+
+    def lock(
+        self,
+        holder: Holder,
+        *,
+        wait: float,
+        request_timeout: float,
+        sleep: Callable[[float], None] = time.sleep,
+        lease_seconds: float = LEASE_SECONDS,
+        new_id: Callable[[], str] = short_id,
+        on_wait: Callable[[LockInfo], None] = lambda lock: None,
+    ) -> Lease:
+        """Take the lock that every writing method needs. Raise `LockHeld`, naming the holder, after `wait` seconds."""
+        self.lease = self._locks.acquire(
+            holder,
+            lock_id=new_id(),
+            wait=wait,
+            request_timeout=request_timeout,
+            sleep=sleep,
+            seconds=lease_seconds,
+            on_wait=on_wait,
+        )
+        if self.database.snapshots is not None:
+            self.database.snapshots.epoch = self.lease.epoch
+            self.lease.before_release = self._publish_rest
+            return self.lease
+        with self.database.transaction() as connection:
+            lineage, self._generation = connection.execute(_LAST_WRITTEN).one()
+            marks = journal.marks(connection, number_of(self._memory)) if self._memory else ()
+        self._tried = self._generation
+        if self._memory is not None:  # not before the lock is ours: a run that ends now would still add its mark
+            self._memory.take(lineage, marks, is_meant=self._branches)
+        self.lease.before_release = self._mark_end
+        return self.lease
+
+    def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
+        """Lock the state by hand. The lock lasts until `force_unlock` ends it."""
+        return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
+
+    def force_unlock(self, lock_id: str) -> bool:
+        """End the lock with this id, whoever holds it, so that the holder's next write fails. `False`: no such lock."""
+        return self._locks.break_open(lock_id)
+
+    def close(self) -> None:
+        """Release the lock and close the database."""
+        if self.lease:
+            self.lease.release()
+        self.database.close()
+
+    def abandon(self) -> None:
+        """Stop like a process that dies: publish nothing, and let the lock expire."""
+        if self.lease:
+            self.lease.abandon()
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if self.lease:
+                self.lease.__exit__(kind)
+        finally:
+            self.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Run all writes made inside the block in one transaction, so that they reach the disk together."""
+        if self._shared is not None:
+            yield
+            return
+        with self._writing() as connection:
+            self._shared = connection
+            try:
+                yield
+            finally:
+                self._shared = None
+        self._publish_intents()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """Open a transaction that first proves the lock's epoch (docs/planning.md 1.5).
+
+        Raise `StateReplaced` if the state lacks our last write, as after a backup was restored over it.
+        """
+        if self._shared is not None:
+            yield self._shared
+            return
+        is_in_git = self.database.snapshots is not None
+        with proven(self.database, self.lease) as connection:
+            last = sa.or_(*(FACTS.c.generation.is_not_distinct_from(each) for each in (self._generation, self._tried)))
+            self._tried = self._new_generation()
+            advance = sa.update(FACTS).values(generation=self._tried)
+            # A backup of the time of this lease has our lock's row: only the last generation tells it from our state.
+            if connection.execute(advance if is_in_git else advance.where(last)).rowcount == 0:
+                raise StateReplaced.of(self.database.name)
+            is_first = not self._is_marked and not is_in_git
+            if is_first:
+                verb = BRANCHED if self._branches else MARKED
+                journal.mark(connection, self._stamp(), verb, self._new_generation())
+            yield connection
+        self._generation = self._tried
+        if is_first:
+            self._is_marked = True
+            self._remember()
+        if self.database.snapshots is not None:
+            self.database.snapshots.dirty = True
+            self._publish_intents()
+
+    def _mark_end(self) -> None:
+        """Mark the last change of this session, unless the lock was taken over, so that another's mark is the last."""
+        if not self._is_marked:
+            return
+        self._is_marked = False
+        try:
+            with proven(self.database, self.lease) as connection:  # of the same generation: no row changes
+                journal.mark(connection, self._stamp(), MARKED, self._new_generation())
+        except StateReplaced:
+            raise
+        except LockLost:
+            return
+        self._remember()
+
+    def _remember(self) -> None:
+        """Have the project's folder remember our last mark."""
+        if self._memory is not None:
+            with self.database.transaction() as connection:
+                lineage, _ = connection.execute(_LAST_WRITTEN).one()
+                marks = journal.marks(connection, 0)
+            self._memory.take(lineage, marks, is_meant=True)
+
+    def _publish_intents(self) -> None:
+        """Publish the intents that no publication covers yet, before the next call is sent."""
+        if self._must_publish and self._shared is None:
+            self._must_publish = False
+            if self.database.snapshots is not None:
+                self._publish()
+
+    def _publish_rest(self) -> None:
+        """Publish all unpublished changes, after trimming the journal that every version repeats."""
+        snapshots = self.database.snapshots
+        self._published = PublishedCalls()
+        if snapshots is None or not snapshots.dirty:
+            return
+        from syncengine.state.snapshots.bounds import trim
+
+        with proven(self.database, self.lease) as connection:
+            trim(connection, self._now())
+        self._publish()
+
+    def _publish(self) -> None:
+        snapshots, lease = self.database.snapshots, self.lease
+        assert snapshots is not None
+        if lease is None:
+            raise LockLost("the state is not locked by this run")
+        term = lease.term()
+        with as_state_errors(self.database.name):
+            snapshots.publish(self._with_all_under_way)
+        if snapshots.epoch is None:
+            raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
+        lease.renewed(term)
+
+    def _with_all_under_way(self, connection: sa.Connection) -> None:
+        """Write announced calls as if they had been sent, with all effects that they may have.
+
+        So a plan of many calls is published once before the first, and not before each: a push takes about a second.
+        """
+        if self.lease is not None:
+            self.lease.prove(connection)
+        if not self._published.attempts or self._run is None:
+            return
+        begun = journal.calls_of(connection, self._run.id)
+        calls = {call: attempt for call, attempt in self._published.attempts.items() if call not in begun}
+        connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
+        self._mark_applied(connection)
+        journal.intend(connection, self._stamp(), calls)
+        journal.record(connection, self._stamp(), self._published.records)
+
+    def _mark_applied(self, connection: sa.Connection) -> None:
+        """Record the run's commit. From the first intent on, an older commit is refused (docs/planning.md 1.7)."""
+        commit = self._current().commit
+        if commit is not None:
+            write_commit(connection, commit, self._ancestors)
+
+    def _current(self) -> Run:
+        if self._run is None:
+            raise RuntimeError("begin_run comes first")
+        return self._run
+
+    def _stamp(self) -> Stamp:
+        run = self._run
+        return Stamp(run.id if run else None, run.plan if run else None, self._now())
+
+
+_LAST_WRITTEN = sa.select(FACTS.c.lineage, FACTS.c.generation)
+
+
+def write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
+    """Record the last applied commit and those before it."""
+    values = {"revision": commit, "ancestors": json.dumps(ancestors)}
+    # Asked before each call, and written once a run: the ancestors are up to 16 kB.
+    is_news = sa.or_(*(FACTS.c[name].is_distinct_from(value) for name, value in values.items()))
+    connection.execute(sa.update(FACTS).where(is_news).values(values))
+
+
+def reading(question: Callable[Concatenate[sa.Connection, P], T]) -> Callable[Concatenate[StateSession, P], T]:
+    """Make a method of a function that reads: it has a transaction of its own, and the function's docstring."""
+
+    @wraps(question)
+    def method(session: StateSession, /, *values: P.args, **names: P.kwargs) -> T:
+        with session.database.transaction() as connection:
+            return question(connection, *values, **names)
+
+    return method
+
+
+def streaming(
+    question: Callable[Concatenate[sa.Connection, P], Iterable[T]],
+) -> Callable[Concatenate[StateSession, P], Iterator[T]]:
+    """Make a method of a function that yields what it reads: the transaction lasts until all is consumed."""
+
+    @wraps(question)
+    def method(session: StateSession, /, *values: P.args, **names: P.kwargs) -> Iterator[T]:
+        with session.database.transaction() as connection:
+            yield from question(connection, *values, **names)
+
+    return method
