@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from syncengine.cli.command_table import program
 from syncengine.errors import ExitCode
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.schemas.published import schemas
 from syncengine.serve.readiness import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
 from tests.support import warm
@@ -221,7 +222,7 @@ def test_every_operation_of_the_service_is_described(operation: Operation) -> No
 
 def test_every_state_of_a_group_is_described() -> None:
     """Those that `time inbox --state` takes, in the order in which a group comes to them."""
-    schema = json.loads(text_of(ROOT / "schemas/group.schema.json"))
+    schema = schemas()["group.schema.json"]
     states = re.findall(r"^\| `([\w-]+)` \| ", text_of(DOCS / "posted-time.md").partition("## 6.")[2], re.MULTILINE)
     assert states == schema["properties"]["state"]["enum"]
 
@@ -300,7 +301,7 @@ def test_an_example_of_a_format_is_one(page: str, example: str) -> None:
     """It is what the published schema of its format describes."""
     document = json.loads(example)
     name = document["format"].removeprefix("syncengine.").removesuffix("/v1")
-    Draft202012Validator(json.loads(text_of(ROOT / f"schemas/{name}.schema.json"))).validate(document)
+    Draft202012Validator(schemas()[f"{name}.schema.json"]).validate(document)
 
 
 @pytest.mark.parametrize(("page", "example"), [*examples("yaml"), *examples("jinja")])

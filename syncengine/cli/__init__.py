@@ -137,7 +137,7 @@ def _tell(words: Sequence[str], message: str, text: str, code: str) -> None:
 
 
 def _logs_json(words: Sequence[str]) -> bool:
-    return read_words(program, words).values.get("--log-format") == "json"
+    return read_words(program, words).last("--log-format") == "json"
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
@@ -175,8 +175,8 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
 
     Print nothing when stdout already has a document: the error is on stderr, too.
     """
-    command, values = read_words(program, words)
-    format = values.get("--format", "")
+    line = read_words(program, words)
+    format = line.last("--format")
     if format in MACHINE_FORMATS and not has_printed():
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
@@ -184,7 +184,7 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
         from syncengine.render.registry import DIAGNOSTIC_FORMATS
         from syncengine.render.style import PLAIN
 
-        is_report = command == "apply" and format == "json"
+        is_report = line.others[:1] == ["apply"] and format == "json"
         text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[format](error.diagnostics(), PLAIN)
         with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
             put(text, commands=format in COMMANDS)

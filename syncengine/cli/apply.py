@@ -5,26 +5,31 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import click
 from msgspec import structs
 
-from syncengine.apply.report import Report, RunStatus
+from syncengine.apply.report import RunStatus
 from syncengine.apply.reviewed import DENIED, refuse_missing
 from syncengine.cli import completion
 from syncengine.cli.data_output import output_format
 from syncengine.cli.empty_values import refuse_empty
-from syncengine.cli.help import Command
 from syncengine.cli.moment import Seconds
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
+from syncengine.cli.output_files import (
+    OutputFiles,
+    ReportingCommand,
+    ReportKind,
+    Reports,
+    takes_stdout,
+    trouble_of,
+)
 from syncengine.cli.plan_options import SELECTING, announce, request_of
-from syncengine.cli.plan_reports import trouble_of
 from syncengine.cli.progress import AT_ONCE, Progress
-from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
@@ -41,10 +46,13 @@ from syncengine.render.gate import asks_about_removals_alone
 from syncengine.render.outcomes import report_of
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 
+REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, report_of)
 
-class ApplyCommand(Command):
+
+class ApplyCommand(ReportingCommand):
     """The `apply` command, which checks some empty values itself, so that its report contains these errors."""
 
+    kind = REPORTS
     refused_later = frozenset({"paths", "reviewed", "targets", "excludes", "approvals"})
 
 
@@ -86,28 +94,30 @@ def apply(
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
-    files = OutputFiles(options, (*paths, *chosen["reviewed"]))
-    targets = files.reports(reports, list(REPORT_FORMATS))
-    files.refuse_links(file for _, file in targets)
-    if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
-        raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
-    applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
-    try:
-        done = applying.apply(paths, chosen)
-    except (Exception, KeyboardInterrupt) as error:
-        trouble = trouble_of(error)
-        if not isinstance(error, SyncengineError | click.UsageError) and trouble.exit_code is ExitCode.ERROR:
-            with suppress(SyncengineError):
-                applying.write_reports(report_of(trouble), targets)
-            raise  # a defect, which the program reports
-        done = Applied(None, report_of(trouble), trouble.exit_code)
-    try:
-        applying.show(done)
-    except BrokenPipeError:  # the reader is gone, but the apply is done
-        discard(sys.stdout)
-    except OutputFailed as error:
-        applying.unshown = error
-    applying.write_reports(done.report, targets)
+    files = OutputFiles(options.folder, (*paths, *chosen["reviewed"]))
+    applying = _Applying(options, auto_approve, format)
+    reporting = Reports(REPORTS, applying.output, files.valid_reports(reports, REPORT_FORMATS))
+    with reporting.on_every_path():
+        targets = files.reports(reports, REPORT_FORMATS)
+        files.refuse_links(targets)
+        if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
+            raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
+        applying.shows = not takes_stdout(targets)
+        try:
+            done = applying.apply(paths, chosen)
+        except (Exception, KeyboardInterrupt) as error:
+            trouble = trouble_of(error)
+            if not isinstance(error, SyncengineError | click.UsageError) and trouble.exit_code is ExitCode.ERROR:
+                raise  # a defect, which the program reports
+            done = Applied(None, report_of(trouble), trouble.exit_code)
+        try:
+            applying.show(done)
+        except BrokenPipeError:  # the reader is gone, but the apply is done
+            discard(sys.stdout)
+        except OutputFailed as error:
+            applying.unshown = error
+        reporting.output = applying.output
+        reporting.write(done.report)
     if applying.unshown and not done.exit_code:
         raise applying.unshown
     return done.exit_code
@@ -120,11 +130,11 @@ REPORTED, NONE = frozenset({DENIED}), frozenset[str]()
 class _Applying:
     """One run of the `apply` command: its question, progress and output."""
 
-    def __init__(self, options: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
+    def __init__(self, options: Globals, auto_approve: bool, format: str) -> None:
         self._options = options
         self._auto_approve = auto_approve
         self._format = format
-        self._shows = shows
+        self.shows = True
         self._has_shown = False
         self._project: Project | None = None
         self.unshown: OutputFailed | None = None
@@ -176,7 +186,7 @@ class _Applying:
 
     def _show_plan(self, plan: Plan) -> None:
         self._has_shown = True
-        if self._format == "text" and self._shows:
+        if self._format == "text" and self.shows:
             try:
                 self.output.data(PLAN_FORMATS["text"](plan, self.output.look()) + "\n")
             except OutputFailed as error:  # as under a daemon that closes stdout
@@ -186,13 +196,9 @@ class _Applying:
         elif not self._auto_approve:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
 
-    def write_reports(self, report: Report, targets: Sequence[tuple[str, str]]) -> None:
-        plain = replace(self.output.look(), colour=False, lines=None)
-        write_reports(self.output, [(name, REPORT_FORMATS[name](report, plain), file) for name, file in targets])
-
     def show(self, done: Applied) -> None:
         """Print the report, preceded by the plan if that was not printed yet."""
-        if not self._shows:
+        if not self.shows:
             return
         if self._format == "json":
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))

@@ -14,18 +14,24 @@ from syncengine.cli.completion import files
 from syncengine.cli.data_output import output_format
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
-from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
-from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
+from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
 from syncengine.cli.selection import selected, selection
 from syncengine.document.gc_pause import leave_to_exit, no_collection
 from syncengine.errors import ExitCode, SyncengineError
-from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.plan.request import PlanRequest
     from syncengine.plan.review import ReviewedPlan
     from syncengine.project.model import Project
+
+
+REPORTS = ReportKind(PLAN_REPORTS, DIAGNOSTIC_FORMATS, lambda error: error.diagnostics())
+
+
+class PlanCommand(ReportingCommand):
+    kind = REPORTS
 
 
 @click.command(
@@ -74,20 +80,19 @@ def plan(
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     chosen |= {"undo": undo, "force": force, "format": format}
-    files = OutputFiles(options, [] if since is None else [since])
-    reporting = PlanReports(Output(options, options.folder), valid_targets(reports, files, out))
+    files = OutputFiles(options.folder, [] if since is None else [since])
+    reporting = Reports(REPORTS, Output(options, options.folder), files.valid_reports(reports, PLAN_REPORTS, out))
     try:
-        with reporting.instead():
-            targets = files.reports(reports, list(PLAN_REPORTS))
+        with reporting.on_every_path():
+            targets = files.reports(reports, PLAN_REPORTS)
             if out is not None:
                 _refuse_output(out, [file for _, file in targets], files)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             leave_to_exit(result)
-            texts = reporting.rendered(result)
+            reporting.write(result)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)
     output = reporting.output
-    write_reports(output, texts)
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](result, output.look()))
     if out is not None:
@@ -108,7 +113,7 @@ def _refuse_output(out: str, reports: Sequence[str], files: OutputFiles) -> None
     """Raise a usage error for a plan that cannot be saved there, or that a report would overwrite."""
     if out == "-":
         raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
-    files.refuse_input(out, f"--out {out}")
+    files.refuse_unsuitable(out, f"--out {out}")
     if files.place(out) in files.named_twice([out, *reports]):
         raise click.UsageError(f"--out {out}: a report is written to the same file")
 
@@ -134,7 +139,7 @@ def _next_step(plan: Plan, command: str) -> str:
 
 def _planned(
     options: Globals,
-    reporting: PlanReports,
+    reporting: Reports,
     paths: Sequence[str],
     out: str | None,
     revision: str | None,

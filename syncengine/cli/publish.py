@@ -14,7 +14,7 @@ from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.report_files import OutputFiles
+from syncengine.cli.output_files import OutputFiles
 from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def publish(
     from syncengine.publish.hosts import HOSTS
 
     if dotenv is not None:
-        OutputFiles(options, [file]).refuse_input(dotenv, f"--dotenv {dotenv}")
+        OutputFiles(options.folder, [file]).refuse_unsuitable(dotenv, f"--dotenv {dotenv}")
     name = _key(options, key)
     path = options.folder / file
     project = _project(options)

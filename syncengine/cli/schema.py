@@ -23,7 +23,7 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
     NAME is the schema's file name without suffix: manifest, project, plan, report, diagnostics and so on. With -o, or
     several NAMEs, these schemas are written to the folder.
     """
-    from syncengine.cli.report_files import OutputFiles
+    from syncengine.cli.output_files import OutputFiles
     from syncengine.project.atomic_write import refuse_links, write_whole
     from syncengine.render.json import dumped
 
@@ -33,10 +33,8 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
         output.data(dumped(*chosen.values()))
         return ExitCode.DONE
     place = options.folder / (folder or ".")
-    files = OutputFiles(options)
     for name in chosen:
-        if use := files.use_of(place / name):
-            raise click.UsageError(f"{place / name} is {use}: choose another folder")
+        OutputFiles(options.folder).refuse_unsuitable(str(place / name), "-o")
     try:
         refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)

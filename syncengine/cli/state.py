@@ -17,7 +17,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import FutureTime, PastTime
 from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.report_files import OutputFiles
+from syncengine.cli.output_files import OutputFiles
 from syncengine.cli.state_writing import named_run, near, writing
 from syncengine.cli.streams import agreed, is_answered, standard_input
 from syncengine.engine import rebind_team
@@ -326,7 +326,7 @@ def export_rows(options: Globals, out: str | None) -> int:
     if out == "-":
         out = None
     if out is not None:
-        OutputFiles(options).refuse_input(out, f"--out {out}")
+        OutputFiles(options.folder).refuse_unsuitable(out, f"--out {out}")
     output = Output(options, options.folder)
     try:
         with _reading(options) as store:

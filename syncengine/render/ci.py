@@ -196,6 +196,7 @@ def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
 def _issues(found: Sequence[HostFinding], look: Look) -> str:
     issues: list[Document] = [
         {
+            "engine_name": "syncengine",
             "description": visible(message(diagnostic)),
             "check_name": diagnostic.code,
             "fingerprint": fingerprint,

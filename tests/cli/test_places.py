@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
 
 import pytest
+
+from syncengine.render.registry import PLAN_REPORTS, REPORT_FORMATS
 
 from .program import PROGRAM, Project, tag
 
@@ -207,95 +208,97 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
     ],
 )
 @pytest.mark.parametrize(
-    ("place", "kind"),
+    "place",
     [
-        ("manifests/more.json", "in a folder whose JSON files this project reads"),
-        ("manifests/new.json", "in a folder whose JSON files this project reads"),
-        (".syncengine/state.db", "read by this project and would be overwritten"),
-        (".syncengine/state.db-wal", "read by this project and would be overwritten"),
-        (".syncengine/cache.db", "a database and would be overwritten"),
-        ("data/rows.json", "JSON that syncengine did not write and would be overwritten"),
-        ("data/rows.jsonl", "JSON that syncengine did not write and would be overwritten"),
-        ("secret/key.txt", "read by this project and would be overwritten"),
-        ("out/time.jsonl", "read by this project and would be overwritten"),
-        (".git/config", "in the folder of Git"),
-        (".syncengine/.gitignore", "read by this project and would be overwritten"),
-        (".syncengine/sandbox/service.db-wal", "read by this project and would be overwritten"),
-        ("elsewhere/new.json", "in a folder whose JSON files this project reads"),
-        ("narrative.txt", "read by this project and would be overwritten"),
+        "manifests/more.json",
+        ".syncengine/state.db",
+        ".syncengine/cache.db",
+        "data/rows.json",
+        "data/rows.jsonl",
+        "secret/key.txt",
+        "out/time.jsonl",
+        ".git/config",
+        ".syncengine/.gitignore",
+        "narrative.txt",
     ],
 )
-def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str, kind: str) -> None:
+def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str) -> None:
     """A manifest in JSON, the state, data, a key, posted time: nothing is planned or sent."""
     project.settle(tags=OLD)
     project.settings(
         "postedTime: {narrative: {template: narrative.txt}, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}",
-        "environments: {other: {manifests: [elsewhere], service: {apiKey: {file: secret/key.txt}}}}",
+        "environments: {other: {service: {apiKey: {file: secret/key.txt}}}}",
     )
     written = {
         "manifests/more.json": '{"tags": [{"name": "NEW-1"}],}',
         "data/rows.json": '[{"a": 1}]',
         "data/rows.jsonl": '{"a": 1}\n{"a": 2}\n',
         "secret/key.txt": "key",
-        "out/time.jsonl": "",
+        "out/time.jsonl": '{"group": "g-1"}\n',
         ".git/config": "",
         "narrative.txt": "{{ group.description }}",
-        "elsewhere/all.yaml": "tags: []\n",
-        ".syncengine/sandbox/other": "",
         ".syncengine/cache.db": "SQLite format 3\0",
     }
     for name, content in written.items():
         (project.folder / name).parent.mkdir(exist_ok=True)
         (project.folder / name).write_text(content)
     path = project.folder / place
-    before = path.read_bytes() if path.exists() else None
+    before = path.read_bytes()
     done = project.run(*words.format(place).split())
+    kind = "in the folder of Git" if ".git/" in place else "not from syncengine and would be overwritten"
     assert (done.code, f"this file is {kind}" in done.err) == (64, True)
-    assert (path.read_bytes() if path.exists() else None) == before
+    assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "words", ["schema -o manifests", "schema plan -o manifests/below", "schema -o .git", "schema -o policies"]
-)
-def test_no_schema_becomes_an_input(project: Project, words: str) -> None:
-    """The next plan would read it as a manifest."""
+@pytest.mark.parametrize("name", ["plan.schema.json", "manifest.schema.json"])
+def test_a_schema_replaces_a_schema_alone(project: Project, name: str) -> None:
+    """Any other file of this name is kept, and the others are not written either."""
+    assert project.run("schema", "-o", "made").code == 0
+    assert project.run("schema", "-o", "made").code == 0
+    for path in (project.folder / "made").iterdir():
+        path.write_text('{"mine": true}') if path.name == name else path.unlink()
+    done = project.run("schema", "-o", "made")
+    assert (done.code, "not from syncengine" in done.err) == (64, True)
+    assert [path.read_text() for path in (project.folder / "made").iterdir()] == ['{"mine": true}']
+
+
+@pytest.mark.parametrize("content", ["", " \n", "[]"])
+def test_an_output_replaces_an_empty_file(project: Project, content: str) -> None:
+    """And then itself."""
     project.wants(tags=OLD)
-    done = project.run(*words.split())
-    assert (done.code, "choose another folder" in done.err) == (64, True)
-    assert not [*project.folder.rglob("*.schema.json")]
-
-
-@pytest.mark.parametrize("text", ["version: 1\nmanifests: [conf]\n", "version: 1\nbogus: 1\n", None])
-def test_no_schema_becomes_an_input_later(project: Project, text: str | None) -> None:
-    """The folder of manifests does not exist yet, and the project may be invalid or none."""
-    shutil.rmtree(project.folder / "manifests", ignore_errors=True)
-    file = project.folder / "syncengine.yaml"
-    file.unlink() if text is None else file.write_text(text)
-    folder = "conf" if text and "conf" in text else "manifests"
-    done = project.run("schema", "plan", "-o", folder)
-    assert (done.code, "choose another folder" in done.err) == (64, True)
-    assert not (project.folder / folder).exists()
-
-
-@pytest.mark.parametrize("content", ["", "not JSON", "[]", "{}", "\ud800", "{" * 100_000])
-def test_an_output_overwrites_any_other_file(project: Project, content: str) -> None:
-    """Among them an earlier plan."""
-    project.wants(tags=OLD)
-    (project.folder / "saved.json").write_text(content, errors="surrogatepass")
+    (project.folder / "saved.json").write_text(content)
     for _ in range(2):
         assert project.run("plan", "--out", "saved.json").code == 0
 
 
-@pytest.mark.parametrize("format", ["json", "sarif", "gitlab"])
-def test_an_output_overwrites_any_report(project: Project, format: str) -> None:
-    """A job may give its output another format, and a person may have sorted it."""
+@pytest.mark.parametrize("content", ["not ours", "{}", "\ud800", "{" * 100_000, '{"format": "other/v1"}'])
+def test_an_output_replaces_no_other_file(project: Project, content: str) -> None:
+    """Whatever it holds, somebody may miss it."""
+    project.wants(tags=OLD)
+    (project.folder / "notes").write_text(content, errors="surrogatepass")
+    done = project.run("plan", "--out", "notes")
+    assert (done.code, "not from syncengine" in done.err) == (64, True)
+    assert (project.folder / "notes").read_text(errors="surrogatepass") == content
+
+
+@pytest.mark.parametrize("format", PLAN_REPORTS)
+@pytest.mark.parametrize("names", [["OLD-1"], ["OLD-1", "NEW-1"], []], ids=["nothing", "a change", "a removal"])
+def test_an_output_replaces_any_report(project: Project, format: str, names: list[str]) -> None:
+    """A job may give its output another format."""
     project.settle(tags=OLD)
-    project.wants(tags=[])
-    report = project.folder / "report.json"
-    assert project.run("plan", "--report", f"{format}=report.json").code == 0
-    report.write_text(json.dumps(json.loads(report.read_text()), sort_keys=True))
-    for words in ("--report sarif=report.json", "--report json=report.json", "--out report.json"):
+    project.wants(tags=[tag(name) for name in names])
+    for words in ("", "--report sarif=report", "--report json=report", "--out report"):
+        assert project.run("plan", "--report", f"{format}=report").code == 0
         assert project.run("plan", *words.split()).code == 0
+
+
+@pytest.mark.parametrize("format", REPORT_FORMATS)
+def test_a_report_of_an_apply_replaces_another(project: Project, format: str) -> None:
+    """Also that of a command line which was misspelt."""
+    project.wants(tags=OLD)
+    for words, code in ((["--bogus"], 64), ([], 0), (["--bogus"], 64), (["--target", "tag/none"], 64), ([], 0)):
+        assert project.run("apply", "-y", "--report", f"{format}=report", *words).code == code
+    assert "usage" not in (project.folder / "report").read_text()
 
 
 def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:

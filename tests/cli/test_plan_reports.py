@@ -13,13 +13,23 @@ import pytest
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.plan_reports import PlanReports
+from syncengine.cli.output_files import MARKS, Reports
+from syncengine.cli.plan import REPORTS
 from syncengine.errors import Unreachable
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
 
 from .program import Project, activity_type, category, ended, tag
 
 STALE = "the report of an earlier plan"
+STARTS = {
+    **MARKS,
+    "json": '{"format": "syncengine.plan/v1", "id": "',
+    "html": '<!doctype html><meta name="generator" content="syncengine">',
+    "github": "::notice ::",
+    "gitlab": '[{"engine_name": "syncengine", "description": "',
+    "sarif": '{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "name": "syncengine"',
+}
+"""How the reports of an earlier plan begin, by which they may be replaced."""
 WORDS = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
 
 
@@ -28,7 +38,7 @@ def reported(project: Project) -> Iterator[Project]:
     """A project with reports of an earlier plan, none of which is there at the end."""
     project.settle(tagCategories=[category("gone")], activityTypes=[activity_type("A100")], tags=[tag("HELD-1")])
     for name in PLAN_REPORTS:
-        (project.folder / f"report.{name}").write_text(STALE)
+        (project.folder / f"report.{name}").write_text(STARTS[name] + STALE)
     yield project
     assert [name for name in PLAN_REPORTS if STALE in (project.folder / f"report.{name}").read_text()] == []
 
@@ -77,7 +87,7 @@ def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
     gone = "postgresql+psycopg://127.0.0.1:9/none?connect_timeout=1"
     assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": gone}).code == 1
     assert '"diagnostics": [' in reports(reported)
-    (reported.folder / "report.json").write_text(STALE)
+    (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
     assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": "manifests"}).code == 1
 
 
@@ -87,7 +97,7 @@ def test_8_has_every_finding(reported: Project) -> None:
     assert reported.run("plan", *WORDS).code == 8
     assert reports(reported).count('"error"') >= 2
     (reported.folder / "syncengine.yaml").write_text("version: 7\n")
-    (reported.folder / "report.json").write_text(STALE)
+    (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
     assert reported.run("plan", *WORDS).code == 8
 
 
@@ -112,7 +122,7 @@ def test_64_says_what_was_misspelt(reported: Project, words: tuple[str, ...]) ->
 def test_a_report_in_a_folder_that_is_chosen_by_c_says_what_was_misspelt(reported: Project) -> None:
     """Whether `-C` stands before the command or behind it."""
     for words in (("-C", "project", "plan", *WORDS, "--nope"), ("plan", "--nope", *WORDS, "-Cproject")):
-        (reported.folder / "report.json").write_text(STALE)
+        (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
         assert reported.run(*words, cwd=reported.folder.parent).code == 64
         assert '"usage"' in reports(reported)
 
@@ -139,7 +149,6 @@ def test_130_says_that_it_was_interrupted(reported: Project) -> None:
 def test_an_error_of_ours_is_reported_without_its_data(tmp_path: Path) -> None:
     """A bug must not leave an older plan either; nor what its message holds."""
     file = tmp_path / "report.json"
-    reporting = PlanReports(Output(Globals(), tmp_path), [("json", str(file))])
     for error, code in {
         ZeroDivisionError("secret"): "internal",
         OSError(5, "trouble", "somewhere"): "file",
@@ -147,7 +156,8 @@ def test_an_error_of_ours_is_reported_without_its_data(tmp_path: Path) -> None:
         Unreachable("nobody answers"): "unreachable",
         click.UsageError("misspelt"): "usage",
     }.items():
-        with pytest.raises(type(error)), reporting.instead():
+        reporting = Reports(REPORTS, Output(Globals(), tmp_path), [("json", str(file))])
+        with pytest.raises(type(error)), reporting.on_every_path():
             raise error
         assert f'"{code}"' in file.read_text()
         assert "secret" not in file.read_text()

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from syncengine.render.schemas.published import SUFFIX, schemas
 from tests.contract.documents import DOCUMENTS
-from tests.contract.program import ROOT, TODAY, restore, run
+from tests.contract.program import TODAY, restore, run
 from tests.contract.test_documents import FOLDER
 from tests.support.formats import fitting
 
@@ -38,7 +39,7 @@ def test_documents_of_today_keep_to_the_schemas() -> None:
         judged.add(name := fitting(first))
         for each in others:
             fitting(each, name)
-    assert judged == {path.name.partition(".")[0] for path in (ROOT / "schemas").iterdir()} - elsewhere
+    assert judged == {name.removesuffix(SUFFIX) for name in schemas()} - elsewhere
 
 
 def _documents(file: Path) -> list[dict[str, Any]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from typing import Any
 
 import jsonschema
 import pytest
 
-from tests.cli.program import REPOSITORY, Project
+from syncengine.render.schemas.published import schemas
+from tests.cli.program import Project
 
 LIST = """number,title,client,status
 C-1,"Opposition: ""Widget, improved"" #2",Müller & Söhne GmbH,open
@@ -80,5 +80,4 @@ def test_a_report_names_the_row_of_each_resource(sources: Project) -> None:
 
 
 def assert_fits(name: str, document: Any) -> None:
-    schema = json.loads((REPOSITORY / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(document)
+    jsonschema.Draft202012Validator(schemas()[f"{name}.schema.json"]).validate(document)

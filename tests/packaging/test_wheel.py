@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from syncengine import DISTRIBUTION, __version__
+from syncengine.render.schemas.published import schemas
 
 ROOT = Path(__file__).parents[2]
 BUILT = ("pyproject.toml", "README.md", "LICENSE")
@@ -86,9 +87,7 @@ def test_it_does_its_work(python: Path, tmp_path: Path) -> None:
         done = run(python, tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
     assert run(python, tmp_path, "plan", "--sandbox", "--detailed-exitcode").returncode == 0
-    assert {path.name for path in (tmp_path / "there").iterdir()} == {
-        path.name for path in (ROOT / "schemas").iterdir()
-    }
+    assert {path.name for path in (tmp_path / "there").iterdir()} == schemas().keys()
     assert run(python, tmp_path, "--version").stdout == f"syncengine {__version__}\n"
 
 

@@ -296,7 +296,7 @@ def test_sarif_points_at_the_column() -> None:
 
 def test_gitlab_has_what_code_quality_asks_for() -> None:
     issues = json.loads(report_gitlab(mixed()))
-    assert {" ".join(issue) for issue in issues} == {"description check_name fingerprint severity location"}
+    assert {" ".join(issue) for issue in issues} == {"engine_name description check_name fingerprint severity location"}
     assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
     assert issues[0]["location"] == {"path": "manifests/acme.yaml", "lines": {"begin": 12}}
     assert issues[3]["location"]["path"] == "syncengine.yaml"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
+from syncengine.render.schemas.published import SUFFIX, schemas
+
 MANIFEST = "manifest"
 """What `render` prints: a manifest, which names no format, because it can be read again as one."""
 
@@ -24,12 +23,15 @@ def fitting(document: dict[str, Any], format: str = MANIFEST) -> str:
 
 @cache
 def _judge(name: str) -> jsonschema.Draft202012Validator:
-    file = SCHEMAS / f"{name}.schema.json"
-    assert file.exists(), f"no schema of the format {name}"
-    return jsonschema.Draft202012Validator(json.loads(file.read_text(encoding="utf-8"), object_hook=_closed))
+    return jsonschema.Draft202012Validator(_closed(schemas()[f"{name}{SUFFIX}"]))
 
 
-def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+def _closed(schema: Any) -> Any:
     """Without members beside those that are named; mappings by names of users stay open."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(each) for name, each in schema.items()}
     is_open = "properties" in schema and schema.get("additionalProperties") is True
-    return {**schema, "additionalProperties": False} if is_open else schema
+    return {**closed, "additionalProperties": False} if is_open else closed

@@ -54,6 +54,9 @@ from syncengine.service.operations import OPERATIONS
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SUFFIX = ".schema.json"
 
+PEOPLE_WRITE = ("manifest", "project", "policies")
+"""The schemas of files that people write, which are kept in the repository for editors; `schema` prints the others."""
+
 
 class _Untitled(GenerateJsonSchema):
     """A generator that gives fields no titles, which would only repeat their names."""
