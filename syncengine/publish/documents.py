@@ -20,7 +20,6 @@ from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
-from syncengine.plan.calls import Call
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
@@ -36,13 +35,14 @@ from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
 from syncengine.render.undo import undo_of
 from syncengine.resource import Key
-from syncengine.service.operations import COMPLETE_SYNC_SESSION
 from syncengine.state.refusals import Refusal
 
 CURE = "write it with `syncengine plan --report json=FILE`"
 SAFE = re.compile(r"[0-9A-Za-z._-]*")
 """The letters of an output, which is always one line."""
 PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
+COUNTED = ("create", "update", "delete", "retire", "forget")
+"""The actions that outputs count. Those from the third on are removals."""
 _DOCUMENT = formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
 
 Outputs = Mapping[str, str]
@@ -77,7 +77,7 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
             case formats.ReportFormat():
                 return _of_report(report_of(document), name)
             case _:
-                return _of_trouble(diagnostics_of(document.diagnostics))
+                return _of_trouble(diagnostics_of(document.diagnostics), name)
     except (ValueError, KeyError) as error:
         raise _unfit(f"{name} is damaged: {error}") from None
 
@@ -141,47 +141,42 @@ def _unfit(message: str) -> SyncengineError:
 
 
 def _of_plan(plan: Plan, name: str) -> Publication:
-    removals = plan.summary.delete + plan.summary.retire + plan.summary.forget
-    counts = {"create": plan.summary.create, "update": plan.summary.update, "remove": removals}
-    outputs = _outputs(plan.changes_something, counts, plan.gate.is_closed, plan.id, name)
+    counts = {word: getattr(plan.summary, word) for word in COUNTED}
+    outputs = _outputs(counts, plan.changes_something, plan.gate.is_closed, plan.id, name)
     return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit, has_commit=True)
 
 
 def _of_report(report: Report, name: str) -> Publication:
     """Return the publication of a report, whose outputs count the applied changes."""
     applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
-    removals = applied["delete"] + applied["retire"] + applied["forget"]
-    counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
-    outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
-    has_commit = report.status is not RunStatus.REFUSED  # else the project may have been unreadable, with its commit
     return Publication(
         lambda look, most: report_markdown(report, look, most),
-        outputs,
+        _outputs(applied, report.totals.applied > 0, is_closed, report.plan or "", name),
         report.circumstances.commit,
-        has_commit=has_commit,
+        # Else the project may have been unreadable, with its commit.
+        has_commit=report.status is not RunStatus.REFUSED,
     )
 
 
-def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
+def _of_trouble(diagnostics: tuple[Diagnostic, ...], name: str) -> Publication:
     """Return the publication of findings that prevented a plan. Its outputs count no changes."""
-    outputs = _outputs(False, {"create": 0, "update": 0, "remove": 0}, False, "", "")
+    outputs = _outputs({}, False, False, "", name)
     return Publication(lambda look, most: trouble_markdown(diagnostics, look, most), outputs)
 
 
-def _outputs(changes: bool, counts: Mapping[str, int], is_closed: bool, plan_id: str, name: str) -> Outputs:
+def _outputs(counts: Mapping[str, int], changes: bool, is_closed: bool, plan_id: str, name: str) -> Outputs:
     if not PLAN_ID.fullmatch(plan_id):
         raise _unfit(f"{name} is damaged: its plan id is malformed")
+    create, update, *removals = (counts.get(word, 0) for word in COUNTED)
     return {
-        "has_changes": _flag(changes),
-        **{word: str(count) for word, count in counts.items()},
-        "gate": _flag(is_closed),
+        "has_changes": str(changes).lower(),
+        "create": str(create),
+        "update": str(update),
+        "remove": str(sum(removals)),
+        "gate": str(is_closed).lower(),
         "plan_id": plan_id,
     }
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
 
 
 # --- documents → the values that renderers take
@@ -190,12 +185,11 @@ def _flag(value: bool) -> str:
 def plan_of(document: formats.PlanFormat) -> Plan:
     """Return the plan in a document, for rendering only: it has no calls. Raise `ValueError` for an unknown word."""
     sweep = document.sweep
-    nothing = Call("", COMPLETE_SYNC_SESSION.id, ())
     return Plan(
         _basis(document, document.basis),
         Summary(**{name: getattr(document.summary, name) for name in Summary.__struct_fields__}),
         _gate(document.gate),
-        Sweep(sweep.known, (), nothing) if sweep else None,
+        Sweep(sweep.known, (), saved.NO_CALL) if sweep else None,
         tuple(map(change_of, document.changes)),
         tuple(Note(Key.parse(n.address), n.kind, n.message, source_of(n.source)) for n in document.notes),
         (),

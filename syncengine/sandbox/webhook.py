@@ -12,6 +12,7 @@ from syncengine.sandbox.long_poll import Bell, seconds_until_due
 from syncengine.sandbox.posted_time import WEBHOOK, answered, next_call
 from syncengine.sandbox.store import Json
 from syncengine.service.exchange import HEADERS, Unfinished, cause_of, exchange
+from syncengine.service.network import http_client
 
 AT_ONCE = 4
 """The maximum number of webhook calls at the same time."""
@@ -30,9 +31,8 @@ class WebhookCaller:
         """Call the registered webhook until cancelled."""
         while self._sandbox.store.connection["mechanism"] != WEBHOOK:
             await self._bell.wait(None)
-        # Created only now: a client loads certificates, which most sandboxes never need.
-        # The receiver is the developer's own, so proxies in the environment are ignored.
-        async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
+        # The receiver is the developer's own, so that no proxy leads to it.
+        async with http_client(None, {"accept-encoding": HEADERS["accept-encoding"]}, is_local=True) as http:
             await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
 
     async def _call_in_turn(self, http: httpx.AsyncClient) -> None:

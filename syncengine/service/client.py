@@ -17,7 +17,7 @@ import orjson
 
 from syncengine.document.clock import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
-from syncengine.service.exchange import HEADERS, Reply, cause_of, exchange
+from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import check, http_client, trust
 from syncengine.service.operations import TEAM_INFO, Operation
 
@@ -32,16 +32,6 @@ KEPT_SECONDS = 60.0
 
 DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
 """Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""
-
-NOT_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.UnsupportedProtocol,
-    httpx.ProxyError,
-    httpx.InvalidURL,
-)
-"""Exceptions raised before any byte of the request reaches the service."""
 
 TRACE = logging.getLogger("syncengine.requests")
 """The logger of every attempt of every call, at level DEBUG with a `Traced` as its argument."""
@@ -303,10 +293,10 @@ class Client:
                 return answer_in(reply, self._key(), largest, self._now(), request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before the answer came")
-        except NOT_SENT as error:
-            return Answer(None, text=f"cannot connect: {cause_of(error)}", reached=False)
         except httpx.LocalProtocolError:
             return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
+        except NOT_SENT as error:
+            return Answer(None, text=f"cannot connect: {cause_of(error)}", reached=False)
         except httpx.ReadTimeout:
             return Answer(None, text=f"no answer within {request.timeout or seconds:g} s", timed_out=True)
         except httpx.HTTPError as error:

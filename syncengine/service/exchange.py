@@ -25,6 +25,17 @@ NO_CONTENT = (204, 304)
 """Answers without content. Some servers send content nevertheless, which must not be read as the next answer, so that
 the connection is not used again."""
 
+NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+    httpx.InvalidURL,
+    httpx.LocalProtocolError,
+)
+"""Exceptions raised before any byte of the request reaches the other end."""
+
 LEAVES = "http11.send_request_headers.started"
 """httpcore's name for the moment before the first byte leaves."""
 

@@ -27,7 +27,7 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
-from syncengine.service.exchange import HEADERS, Reply, cause_of, exchange
+from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import http_client
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
@@ -68,15 +68,6 @@ _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.SUBSCRIPTION: "has a problem with its subscription",
     TroubleKind.UNKNOWN: "does not work as expected",
 }
-_NEVER_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.UnsupportedProtocol,
-    httpx.ProxyError,
-    httpx.InvalidURL,
-    httpx.LocalProtocolError,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +159,7 @@ class HttpSink:
             reply = await self._send(self._method, request.path, headers, request.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind = TroubleKind.UNREACHABLE
-            return Failed(kind, self._sentence(kind), _is_unsent(error), detail=cause_of(error))
+            return Failed(kind, self._sentence(kind), isinstance(error, NOT_SENT), detail=cause_of(error))
         except Problems as problems:  # the file of a secret is missing
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
@@ -275,10 +266,6 @@ def _merged(*headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
     found.pop("transfer-encoding", None)
     return [(name.encode("ascii"), value.encode()) for name, value in found.values()]
-
-
-def _is_unsent(error: Exception) -> bool:
-    return isinstance(error, _NEVER_SENT)
 
 
 def _json(reply: Reply) -> Any:
