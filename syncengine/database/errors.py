@@ -1,8 +1,8 @@
-"""Classify a database's error: its fault, and its meaning for a delivery, which is a user error or trouble. Pure.
+"""Classify a database's error: its fault, with cause and cure, and its meaning for a delivery. Pure.
 
 Errors are classified by SQLSTATE or by SQLite's code, or without a code by the driver's message or the error's class.
 No driver's message is ever shown: users get a sentence, and operators get the cause, with only codes and names
-of the schema. States have their own sentences for the same faults (state/errors.py).
+of the schema. The users of a state get the cause and the cure (state/errors.py).
 """
 
 from __future__ import annotations
@@ -31,51 +31,108 @@ class Replaced(OSError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseFault:
-    """A kind of database failure: its meaning for a delivery, and a sentence on its cause."""
+    """A kind of database failure: its meaning for a delivery, its cause in words, and what it is for a state.
+
+    `code` follows `state-` in the code of a state's error; `cure` tells what its user can do.
+    """
 
     kind: Meaning
     words: str = "the database rejects the request"
+    code: str = "refused"
+    cure: str = ""
 
 
-VALUE = DatabaseFault(USER, "a value does not fit its column")
+def _unreachable(words: str = "the server failed", code: str = "unreachable", cure: str = "") -> DatabaseFault:
+    return DatabaseFault(TroubleKind.UNREACHABLE, words, code, cure)
+
+
+_NEWER = (
+    "another version of syncengine may have replaced the tables meanwhile; run the command again, and if that does not"
+    " help, restore the state from a backup"
+)
+_RIGHTS = (
+    "an apply creates and writes tables (GRANT USAGE, CREATE ON SCHEMA), a plan reads those named state_… (GRANT"
+    " SELECT), and posted time is read by its owner alone (docs/postgresql.md)"
+)
+_RETRY = "run the command again"
+
+VALUE = DatabaseFault(
+    USER, "a value does not fit its column", cure="look for invalid Unicode text or too large numbers"
+)
 TOO_LARGE = DatabaseFault(USER, "a value is too large")
 CONSTRAINT = DatabaseFault(USER, "a constraint is violated")
 RAISED = DatabaseFault(USER, "a trigger or procedure of the database rejects it")
-LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database rejects the user or the password")
-NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server accepts no connections from this user or this machine")
-NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this")
-READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database is read-only")
-READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file is read-only")
-NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "permission to access the file is denied")
-FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
-NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
-NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
-CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction conflicted with another and must be repeated")
-PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
+LOGIN = DatabaseFault(
+    TroubleKind.AUTHENTICATION, "the database rejects the user or the password", "login", "correct them in the URL"
+)
+NOT_LET_IN = DatabaseFault(
+    TroubleKind.PERMISSIONS,
+    "the server accepts no connections from this user or this machine",
+    "login",
+    "see pg_hba.conf on the server, or add ?sslmode=require to the URL to encrypt the connection",
+)
+NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this", "rights", _RIGHTS)
+READ_ONLY = DatabaseFault(
+    TroubleKind.PERMISSIONS, "the database is read-only", "rights", "use the URL of the primary server"
+)
+READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file is read-only", "read-only", "permit writing to it")
+NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "permission to access the file is denied", "unreadable")
+FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS, code="unreadable")
+NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table", "changed", _NEWER)
+NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column", "changed", _NEWER)
+CONFLICT = DatabaseFault(
+    TroubleKind.UNKNOWN, "the transaction conflicted with another and must be repeated", "busy", _RETRY
+)
+PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN, code="busy", cure=_RETRY)
 OTHER = DatabaseFault(TroubleKind.UNKNOWN)
-NOT_SUPPORTED = DatabaseFault(TroubleKind.UNKNOWN, "the server does not support the statement")
-NO_OPTIONS = DatabaseFault(TroubleKind.UNREACHABLE, "the server, such as a pooler, accepts no `options` in the URL")
-NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
-CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
-CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has reached its connection limit")
-NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server is out of disk space or memory")
-SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than allowed")
-CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is starting or stopping")
-ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
-BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
-NO_SCHEMA = DatabaseFault(TroubleKind.UNREACHABLE, "the database has no schema of that name")
-NO_ENCRYPTION = DatabaseFault(TroubleKind.UNREACHABLE, "no encrypted connection is possible")
-NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing is listening at the server's address")
-NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "the host name cannot be resolved")
-NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
-CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
-NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is not a SQLite database")
-DAMAGED = DatabaseFault(TroubleKind.UNREACHABLE, "the file is damaged")
-BUSY = DatabaseFault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
-LOCKED = DatabaseFault(TroubleKind.UNREACHABLE)
-REPLACED = DatabaseFault(TroubleKind.UNREACHABLE, "the file was removed or replaced while it was written")
-DISK_FULL = DatabaseFault(TroubleKind.UNREACHABLE, "the disk is full")
-DISK_ERROR = DatabaseFault(TroubleKind.UNREACHABLE, "the disk reported an error")
+NOT_SUPPORTED = DatabaseFault(  # a standby's answer to a transaction that may write
+    TroubleKind.UNKNOWN, "the server does not support the statement", "rights", "use the URL of the primary server"
+)
+NO_OPTIONS = _unreachable(
+    "the server, such as a pooler, accepts no `options` in the URL",
+    "url",
+    "set `search_path` for the user instead (ALTER ROLE … SET search_path), or connect without the pooler",
+)
+NO_DATABASE = _unreachable(
+    "the server has no database of that name", "no-database", "create it with `createdb`, or correct the URL"
+)
+CUT = _unreachable(
+    "the server cannot be reached, or it ended the connection",
+    cure="check that it is running and that the address is right",
+)
+CROWDED = _unreachable("the server has reached its connection limit", cure="retry, or raise `max_connections`")
+NO_ROOM = _unreachable("the server is out of disk space or memory")
+SLOW = _unreachable("the statement took longer than allowed", "busy", _RETRY)
+CHANGING = _unreachable("the server is starting or stopping", cure="retry in a moment")
+ENDED = _unreachable("the server ended the connection", cure="retry once it is up")
+BROKEN_SERVER = _unreachable()
+NO_SCHEMA = _unreachable(
+    "the database has no schema of that name",
+    "no-schema",
+    "create it with CREATE SCHEMA, or correct `search_path`",
+)
+NO_ENCRYPTION = _unreachable(
+    "no encrypted connection is possible",
+    "tls",
+    "check that the server supports TLS and that its certificate matches `sslmode` and `sslrootcert` in the URL",
+)
+NO_LISTENER = _unreachable(
+    "nothing is listening at the server's address", cure="check that it is running and that host and port are right"
+)
+NO_HOST = _unreachable("the host name cannot be resolved", cure="correct it in the URL, or check the name server")
+NO_ANSWER = _unreachable("the server does not answer in time", cure="check that this machine can reach it")
+CANNOT_OPEN = _unreachable("the file cannot be opened", "unreadable", "it is not a file, or permission is denied")
+NOT_SQLITE = _unreachable("the file is not a SQLite database", "foreign")
+DAMAGED = _unreachable(
+    "the database is damaged",
+    "damaged",
+    "restore it from a backup, or move it away and run `syncengine state rebuild`",
+)
+BUSY = _unreachable("another process has been writing to the file for too long", "busy", _RETRY)
+LOCKED = _unreachable("another connection has locked a table", "busy", _RETRY)
+REPLACED = _unreachable("the file was removed or replaced while it was written", "io")
+DISK_FULL = _unreachable("the disk is full", "full", "free some space")
+DISK_ERROR = _unreachable("the disk reported an error", "io")
 
 _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("22", VALUE),
@@ -119,6 +176,8 @@ _BY_SQLITE: Mapping[int, DatabaseFault] = {
     sqlite3.SQLITE_IOERR: DISK_ERROR,
 }
 """Faults by SQLite's primary result code."""
+
+_NO_SUCH = (("no such table", NO_TABLE), ("no such column", NO_COLUMN))
 
 _BY_MYSQL: Mapping[int, DatabaseFault] = {
     **dict.fromkeys((1048, 1062, 1169, 1216, 1217, 1364, 1451, 1452, 1557, 1586, 1761, 1762, 3819, 4025), CONSTRAINT),
@@ -190,6 +249,9 @@ FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSE
 def fault_of(error: Exception) -> DatabaseFault | None:
     """Return the fault by the error's code, or by its message if it has no code. Return `None` if neither is known."""
     if (code := sqlite_code(error)) is not None:
+        if code == sqlite3.SQLITE_ERROR:  # for a missing table or column, SQLite has no code
+            text = str(_cause_of(error))
+            return next((fault for start, fault in _NO_SUCH if text.startswith(start)), OTHER)
         return _BY_SQLITE.get(code, OTHER)
     if isinstance(error, UnicodeEncodeError):
         return VALUE
@@ -281,11 +343,6 @@ def is_left_behind(error: Exception) -> bool:
 def is_down(error: Exception) -> bool:
     """Return whether other statements would fail as well, which is not so after a conflict such as a deadlock."""
     return fault_of(error) is not CONFLICT
-
-
-def is_outage(error: Exception) -> bool:
-    """Return whether every other statement would fail the same way now, or wait as long."""
-    return isinstance(error, FAILURES) and meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
 
 
 def sentence(sink: str, kind: TroubleKind) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -54,7 +54,6 @@ OTHER_VERSION = StateTrouble(
     " version first. Nothing was changed",
 )
 FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state of syncengine")
-MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is not a file, or permission is denied")
 UNSUPPORTED = StateTrouble(
     "state-url", "state {state}: expected a path, or a sqlite:///, postgresql+psycopg:// or git+ref:// URL"
 )
@@ -67,155 +66,65 @@ NO_DRIVER = StateTrouble(
     "state-driver",
     f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",
 )
-WRONG_PASSWORD = StateTrouble(
-    "state-login",
-    "state {state}: the database rejects this user or password; correct them in the URL",
-)
-NO_DATABASE = StateTrouble(
-    "state-no-database", "state {state}: the server has no such database; create it with `createdb`, or correct the URL"
-)
-NOT_LET_IN = StateTrouble(
-    "state-login",
-    "state {state}: the server accepts no connections from this user, from this machine or without encryption; see"
-    " pg_hba.conf on the server, or add ?sslmode=require to the URL to encrypt the connection",
-)
 NO_INBOX = StateTrouble(
     "state-without-inbox",
     "state {state}: posted time and registrations need a database, which a state in Git does not have; use a file or"
     " PostgreSQL (docs/git-state.md)",
-)
-NO_RIGHTS = StateTrouble(
-    "state-rights",
-    "state {state}: the database user lacks rights: an apply creates and writes tables (GRANT USAGE, CREATE ON SCHEMA),"
-    " a plan reads those named state_… (GRANT SELECT), and posted time is read by its owner alone (docs/postgresql.md)",
-)
-READ_ONLY = StateTrouble(
-    "state-rights", "state {state}: the database is read-only, like a standby; use the URL of the primary server"
 )
 UNFIT_ENCODING = StateTrouble(
     "state-encoding",
     "state {state}: the database cannot store every character, as names and descriptions need; create one with"
     " `createdb --encoding=UTF8 --template=template0`",
 )
-NO_OPTIONS = StateTrouble(
-    "state-url",
-    "state {state}: the server, such as a pooler, accepts no `options` in the URL; set `search_path` for the user"
-    " instead (ALTER ROLE … SET search_path), or connect without the pooler",
+
+
+def trouble_of(fault: DatabaseFault) -> StateTrouble:
+    """Return what a fault of the database is for a state: its cause and its cure."""
+    cure = f"; {fault.cure}" if fault.cure else ""
+    return StateTrouble(f"state-{fault.code}", f"state {{state}}: {fault.words}{cure}")
+
+
+MISSING, NO_SCHEMA, NO_DATABASE = map(trouble_of, (faults.CANNOT_OPEN, faults.NO_SCHEMA, faults.NO_DATABASE))
+BUSY, DAMAGED, CHANGED, REFUSED = map(trouble_of, (faults.BUSY, faults.DAMAGED, faults.NO_TABLE, faults.OTHER))
+
+BY_CLASS: tuple[tuple[type[Exception], DatabaseFault], ...] = (
+    (exc.DataError, faults.VALUE),
+    (exc.OperationalError, faults.CUT),
+    (exc.InterfaceError, faults.CUT),
+    (exc.TimeoutError, faults.SLOW),
+    (exc.SQLAlchemyError, faults.OTHER),
+    (UnicodeEncodeError, faults.VALUE),
+    (OverflowError, faults.VALUE),
+    (orjson.JSONEncodeError, faults.VALUE),
+    (PermissionError, faults.CANNOT_OPEN),
+    (FileNotFoundError, faults.CANNOT_OPEN),
+    (IsADirectoryError, faults.CANNOT_OPEN),
+    (OSError, faults.DISK_ERROR),
+    # What was read back is not what this program writes.
+    (ValueError, faults.DAMAGED),
+    (RecursionError, faults.DAMAGED),
+    (LookupError, faults.DAMAGED),
+    (TypeError, faults.DAMAGED),
 )
-NO_SCHEMA = StateTrouble(
-    "state-no-schema",
-    "state {state}: no schema in `search_path` exists; create it with CREATE SCHEMA, or correct `search_path`",
-)
-NO_ENCRYPTION = StateTrouble(
-    "state-tls",
-    "state {state}: no encrypted connection is possible; check that the server supports TLS and that its certificate"
-    " matches `sslmode` and `sslrootcert` in the URL",
-)
-
-
-def _unreachable(why: str) -> StateTrouble:
-    return StateTrouble("state-unreachable", f"state {{state}}: {why}")
-
-
-UNREACHABLE = _unreachable(
-    "the database cannot be reached, or it ended the connection; check that the server is running and the address is"
-    " right"
-)
-REFUSED = StateTrouble("state-refused", "state {state}: the database rejected a statement")
-UNFIT = StateTrouble(
-    "state-refused", "state {state}: the database cannot store a value: invalid Unicode text, or too large a number"
-)
-CHANGED = StateTrouble(
-    "state-changed",
-    "state {state} lacks a table or a column: another version of syncengine may have migrated it meanwhile; run the"
-    " command again, and if that does not help, restore the state from a backup",
-)
-BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
-
-DAMAGED = StateTrouble(
-    "state-damaged",
-    "state {state} is damaged; restore it from a backup, or move it away and run `syncengine state rebuild`",
-)
-FULL = StateTrouble("state-full", "state {state} cannot be written: the disk is full")
-DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
-
-BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
-    faults.LOGIN: WRONG_PASSWORD,
-    faults.NOT_LET_IN: NOT_LET_IN,
-    faults.NO_DATABASE: NO_DATABASE,
-    faults.NO_SCHEMA: NO_SCHEMA,
-    faults.NO_ENCRYPTION: NO_ENCRYPTION,
-    faults.NO_RIGHT: NO_RIGHTS,
-    faults.READ_ONLY: READ_ONLY,
-    faults.NOT_SUPPORTED: READ_ONLY,  # a standby's answer to a transaction that may write
-    faults.NO_OPTIONS: NO_OPTIONS,
-    faults.SLOW: BUSY,
-    faults.NO_LISTENER: _unreachable(
-        "nothing is listening at the server's address; check that it is running and that host and port are right"
-    ),
-    faults.NO_HOST: _unreachable("the host name cannot be resolved; correct it in the URL, or check the name server"),
-    faults.NO_ANSWER: _unreachable("the server does not answer in time; check that this machine can reach it"),
-    faults.ENDED: _unreachable("the server ended the connection; retry once it is up"),
-    faults.CHANGING: _unreachable("the server is starting or stopping; retry in a moment"),
-    faults.CROWDED: _unreachable("the server has reached its connection limit; retry, or raise `max_connections`"),
-    faults.NO_ROOM: _unreachable("the server is out of disk space or memory"),
-    faults.TOO_LARGE: UNFIT,
-    faults.NO_TABLE: CHANGED,
-    faults.NO_COLUMN: CHANGED,
-    faults.CONFLICT: BUSY,
-    faults.BUSY: BUSY,
-    faults.LOCKED: BUSY,
-    faults.PROTOCOL: BUSY,
-    faults.CANNOT_OPEN: MISSING,
-    faults.NO_PERMISSION: MISSING,
-    faults.FORBIDDEN: MISSING,
-    faults.READ_ONLY_FILE: StateTrouble("state-read-only", "state {state} cannot be written: permission denied"),
-    faults.NOT_SQLITE: StateTrouble("state-foreign", "{state} is not a SQLite database"),
-    faults.DAMAGED: DAMAGED,
-    faults.DISK_FULL: FULL,
-    faults.DISK_ERROR: DISK,
-}
-
-BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
-    (exc.DataError, UNFIT),
-    (exc.OperationalError, UNREACHABLE),
-    (exc.InterfaceError, UNREACHABLE),
-    (exc.TimeoutError, BUSY),
-    (exc.SQLAlchemyError, REFUSED),
-    (UnicodeEncodeError, UNFIT),
-    (OverflowError, UNFIT),
-    (orjson.JSONEncodeError, UNFIT),
-    (PermissionError, MISSING),
-    (FileNotFoundError, MISSING),
-    (IsADirectoryError, MISSING),
-    (OSError, DISK),
-    (ValueError, DAMAGED),
-    (RecursionError, DAMAGED),
-    (LookupError, DAMAGED),
-    (TypeError, DAMAGED),
-)
-"""The trouble for each class of error whose fault is unknown. The first matching class counts."""
-
-
-NO_SUCH = "no such "
-"""The beginning of SQLite's message about a missing table or column, for which it has no code."""
+"""The fault for each class of error whose fault is unknown. The first matching class counts."""
 
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
 
-def diagnose(error: Exception) -> StateTrouble:
+def _fault_of(error: Exception) -> DatabaseFault:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return FULL
-    if trouble := BY_FAULT.get(faults.fault_of(error)):
-        return trouble
-    if faults.sqlite_code(error) == sqlite3.SQLITE_ERROR:  # an error in the statement, not in the file
-        return CHANGED if NO_SUCH in str(error) else REFUSED
-    return next((of_class for family, of_class in BY_CLASS if isinstance(error, family)), REFUSED)
+        return faults.DISK_FULL
+    of_class = (fault for family, fault in BY_CLASS if isinstance(error, family))
+    return faults.fault_of(error) or next(of_class, faults.OTHER)
+
+
+def diagnose(error: Exception) -> StateTrouble:
+    return trouble_of(_fault_of(error))
 
 
 def is_of_disk(error: Exception) -> bool:
     """Return whether the disk or the access to it failed, rather than the data read from it."""
-    return diagnose(error) in (FULL, DISK, MISSING, BUSY)
+    return _fault_of(error).code in ("full", "io", "unreadable", "busy")
 
 
 @contextmanager
