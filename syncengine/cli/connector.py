@@ -33,10 +33,10 @@ def register_connector(options: Globals, format: str) -> int:
     The settings that the service returns are stored in the state, without their secrets.
     """
     from syncengine.connector.registration import register
-    from syncengine.state.connector_settings import remember
+    from syncengine.state.connector import remember_settings
 
     registered = calling(options, lambda client, project: register(client, time.time(), project.service.connector_type))
-    remember(options.project().state, registered.configuration)
+    remember_settings(options.project().state, registered.configuration)
     return show(options, format, _document(registered), _text(registered))
 
 

@@ -134,7 +134,7 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
     """Return the settings of the last registration, or none when the state cannot be read: a preview works without."""
-    from syncengine.state.connector_settings import settings_in
+    from syncengine.state.connector import settings_in
     from syncengine.state.inbox import open_inbox
 
     try:

@@ -124,11 +124,11 @@ async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) 
 
 def _remember(project: Project, name: str) -> None:
     """Record the mechanism in the state: a fetch implicitly registers a fetch client (docs/interface.md 4)."""
-    from syncengine.state.mechanism import Mechanism, registered, remember
+    from syncengine.state.connector import Mechanism, registered_mechanism, remember_mechanism
 
     mechanism = Mechanism(name, project.base_url())
-    if registered(project.state) != mechanism:
-        remember(project.state, mechanism)
+    if registered_mechanism(project.state) != mechanism:
+        remember_mechanism(project.state, mechanism)
 
 
 def _troubles(events: list[Event]) -> Iterator[str]:

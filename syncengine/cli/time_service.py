@@ -113,9 +113,9 @@ def unregister_time(options: Globals, format: str, mechanism: str | None) -> int
 
 async def _unregistered(client: Client, project: Project, name: str | None, messages: list[str]) -> tuple[str, bool]:
     from syncengine.posted_time.mechanism import NAMES, Registrar
-    from syncengine.state.mechanism import registered
+    from syncengine.state.connector import registered_mechanism
 
-    registration = registered(project.state)
+    registration = registered_mechanism(project.state)
     chosen = name or (registration.name if registration else _mode(project))
     ended = await Registrar(client, project.state, project.base_url(), messages.append).end(chosen)
     return NAMES[chosen], ended

@@ -13,9 +13,9 @@ from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
 from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
+from syncengine.state.connector import bind
 from syncengine.state.folder_memory import FolderMemory, memory_of
 from syncengine.state.lock import LockLost
-from syncengine.state.mechanism import bind
 from syncengine.state.store import State, open_state
 
 AGAIN = "repeat unchanged once it answers"

@@ -28,8 +28,8 @@ from syncengine.service.operations import (
     RESCIND_HEALTH_FAILURE,
 )
 from syncengine.service.posted_time import Unanswered, refusal
+from syncengine.state.connector import disown, forget_report, is_reported, remember_report
 from syncengine.state.database import StateDatabase
-from syncengine.state.health_report import disown, forget_report, is_reported, remember_report
 
 NOT_REGISTERED = "the connector could not be registered"
 

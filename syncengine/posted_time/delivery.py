@@ -31,7 +31,7 @@ from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdic
 from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
-from syncengine.state.connector_settings import remember_in, settings_in
+from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
@@ -138,7 +138,7 @@ class Delivery:
         """
         if settings is not None:
             self.route.configuration = dict(settings)
-            remember_in(self.inbox.database, settings, self._now())
+            remember_settings_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
         """Take over the sinks' troubles from the delivery that this one replaces."""

@@ -23,9 +23,9 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.service.posted_time import refusal
-from syncengine.state import mechanism as store
+from syncengine.state import connector as store
+from syncengine.state.connector import Mechanism
 from syncengine.state.inbox_states import FETCH, WEBHOOK
-from syncengine.state.mechanism import Mechanism
 
 ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}
 
@@ -185,7 +185,7 @@ class Registrar:
 
     async def _mechanism(self) -> Mechanism | None:
         """Return the recorded registration at this service, or `None`. One at another service is ignored."""
-        mechanism = await asyncio.to_thread(store.registered, self._state)
+        mechanism = await asyncio.to_thread(store.registered_mechanism, self._state)
         return mechanism if mechanism is not None and mechanism.base_url == self._base_url else None
 
     async def _name(self) -> str | None:
@@ -194,7 +194,7 @@ class Registrar:
 
     async def _remember(self, mechanism: Mechanism | None) -> None:
         if await self._mechanism() != mechanism:
-            await asyncio.to_thread(store.remember, self._state, mechanism)
+            await asyncio.to_thread(store.remember_mechanism, self._state, mechanism)
 
 
 def _already(is_ours: bool, refused: Answer) -> str:

@@ -19,10 +19,10 @@ from syncengine.posted_time.sinks.find import unknown
 from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
+from syncengine.state.connector import remember_rest, rests_in
 from syncengine.state.inbox import InboxEntry
 from syncengine.state.inbox_entries import DOUBTFUL, Delivered, DeliveryKey, DeliveryStatus, sink_of
 from syncengine.state.inbox_writes import DIED, Begin, EndDelivery
-from syncengine.state.sink_rests import remember_rest, rests_in
 
 
 @dataclass(frozen=True, slots=True)

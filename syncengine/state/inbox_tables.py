@@ -84,7 +84,6 @@ CONNECTOR = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
     sa.Column("settings", sa.Text, nullable=False, comment="JSON: connectorConfiguration of the last registration"),
     sa.Column("registered", sa.Double, nullable=False),
-    comment="Created at the first registration. Older versions do not need this table.",
 )
 
 HEALTH = sa.Table(
@@ -92,7 +91,7 @@ HEALTH = sa.Table(
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
     sa.Column("reported", sa.Double, nullable=False),
-    comment="A row: this connector reported a health failure and has not rescinded it. Created at the first one.",
+    comment="A row: this connector reported a health failure and has not rescinded it.",
 )
 
 RESTS = sa.Table(
@@ -100,7 +99,7 @@ RESTS = sa.Table(
     METADATA,
     sa.Column("receiver", sa.Text, primary_key=True, comment="digest of the name and the URL of an HTTP sink"),
     sa.Column("until", sa.Double, nullable=False),
-    comment="When the receiver's Retry-After ends. Created at the first one.",
+    comment="When the receiver's Retry-After ends.",
 )
 
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncengine.state.mechanism import Mechanism, digest, registered, remember
+from syncengine.state.connector import Mechanism, digest, registered_mechanism, remember_mechanism
 
 KEY = "caller-key-of-a-test"
 FETCH = Mechanism("fetch", "https://service.example")
@@ -14,18 +14,18 @@ HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", d
 def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
     """The last one only; nothing at first, and nothing once it was ended. Looking creates no state."""
     state = str(tmp_path / "state.db")
-    assert registered(state) is None
+    assert registered_mechanism(state) is None
     assert not Path(state).exists()
     for mechanism in (Mechanism("fetch", "https://service.example"), HOOK, None):
-        remember(state, mechanism)
-        assert registered(state) == mechanism
+        remember_mechanism(state, mechanism)
+        assert registered_mechanism(state) == mechanism
 
 
 def test_the_key_is_known_again_and_is_nowhere(tmp_path: Path) -> None:
     """Two digests of one key differ, and neither is the key."""
     state = tmp_path / "state.db"
-    remember(str(state), HOOK)
-    found = registered(str(state))
+    remember_mechanism(str(state), HOOK)
+    found = registered_mechanism(str(state))
     assert found is not None
     assert found.has_key(KEY)
     assert not found.has_key(KEY + "x")
