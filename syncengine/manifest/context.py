@@ -19,7 +19,7 @@ from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import SourceConfig
 from syncengine.project.model import Checkout, Project
 from syncengine.project.schema import Level
-from syncengine.templating.budget import Allowance
+from syncengine.templating.bounds import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 CONFIDENTIAL = "the project file uses this file for a secret or posted time, so manifests cannot read it"

@@ -6,16 +6,17 @@ expression is the project's own text: `{{ '/time?draft=1' if tag }}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
 from jinja2 import nodes
 from jinja2.filters import do_urlencode
+from jinja2.loaders import BaseLoader
 from jinja2.visitor import NodeTransformer
 
-from syncengine.templating.deliveries import DeliverySandbox
-from syncengine.templating.metering import Filter
+from syncengine.templating.deliveries import DeliverySandbox, Names
+from syncengine.templating.filters import Filter
 
 UPWARDS = frozenset({".", ".."})
 
@@ -40,9 +41,9 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
         case nodes.Concat():
             return nodes.Concat([_quoting(inner) for inner in part.nodes], lineno=part.lineno)
         case nodes.Filter() if part.name == "urlencode":
-            return nodes.Filter(part.node, "_encoded", [], [], None, None, lineno=part.lineno)
+            return nodes.Filter(part.node, "encoded value", [], [], None, None, lineno=part.lineno)
         case _:
-            return nodes.Filter(part, "_quoted", [], [], None, None, lineno=part.lineno)
+            return nodes.Filter(part, "quoted value", [], [], None, None, lineno=part.lineno)
 
 
 class PathSandbox(DeliverySandbox):
@@ -50,8 +51,8 @@ class PathSandbox(DeliverySandbox):
 
     rewritings = (Quoting, *DeliverySandbox.rewritings)
 
-    def _own_filters(self) -> dict[str, Filter]:
-        return {**super()._own_filters(), "_quoted": self._quoted, "_encoded": self._encoded}
+    def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
+        super().__init__(names, {**filters, "quoted value": self._quoted, "encoded value": self._encoded}, loader)
 
     def _quoted(self, value: Any) -> str:
         """Return a value as one piece of a path or query, with all but letters, digits and `-._~` percent-encoded."""

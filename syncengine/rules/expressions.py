@@ -20,9 +20,9 @@ from syncengine.resource import Kind
 from syncengine.rules.model import PolicyRule
 from syncengine.rules.schema import COUNTS, RuleKind
 from syncengine.rules.subjects import EMPTY, MetadataView, NoResource
-from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import writable
 from syncengine.templating.names import Scope, Shape, unknown_fields
+from syncengine.templating.sandbox import TemplateSandbox
 
 EXAMPLE = "after.category == 'closed'"
 RULE_TEXT = "rule-text"
@@ -46,7 +46,7 @@ def _scope(kind: RuleKind) -> Scope:
 SCOPES: Mapping[RuleKind, Scope] = {kind: _scope(kind) for kind in RuleKind}
 
 
-class RulesEnvironment(SandboxedEnvironment):
+class RulesEnvironment(TemplateSandbox):
     """The sandbox of rules, in which a field of a missing resource is none, and so is missing metadata."""
 
     def __init__(self) -> None:
@@ -79,11 +79,9 @@ class CompiledRules(NamedTuple):
 
     def truths(self, rules: Iterable[CompiledRule]) -> Callable[[Mapping[str, Any]], list[bool]]:
         """Return one function that evaluates the expressions of all `rules` for given variables."""
-        environment = self.environment
-        function = tuple_of(environment, [rule.condition.expression() for rule in rules])
+        function = tuple_of(self.environment, [rule.condition.expression() for rule in rules])
 
         def run(variables: Mapping[str, Any]) -> list[bool]:
-            environment.another()
             return [value if value is True or value is False else truth(value) for value in function(variables)]
 
         return run

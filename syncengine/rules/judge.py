@@ -14,7 +14,7 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.rules.expressions import RULE_TEXT, CompiledRule, CompiledRules, RuleText, compiled, truth
 from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
 from syncengine.rules.schema import RuleKind
-from syncengine.templating.budget import Allowance
+from syncengine.templating.bounds import Allowance
 from syncengine.templating.filters import plain_text
 from syncengine.templating.troubles import SURPRISES, trouble
 
@@ -59,8 +59,7 @@ class _Judging:
 
     def matches(self, rules: Sequence[PolicyRule], subjects: Iterable[Subject], count: int) -> tuple[RuleMatch, ...]:
         """Judge the plan, then each of `count` changes. Raise `Problems` when a rule fails."""
-        with Allowance().spend(count) as deadline:
-            self._rules.environment.begin(deadline, count)
+        with Allowance().spend(count):
             if plan_rules := self._rules.by_kind.get(RuleKind.PLAN):
                 self._judge_one(_Group.of(self._rules, plan_rules), {"plan": self._plan}, None)
             self._judge_each(subjects)

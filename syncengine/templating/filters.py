@@ -1,4 +1,7 @@
-"""Filters of templates for texts, lists, numbers and dates, besides those of Jinja2; pure."""
+"""The filters and tests of all templates: our own for texts, lists, numbers and dates, and Jinja2's in bounds. Pure.
+
+They write numbers, flags and dates as YAML does (`plain_text`), and refuse what would take long or fill the memory.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,21 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import wraps
 from typing import Any
 from uuid import UUID
 
+from jinja2 import Environment, pass_environment
 from jinja2 import filters as theirs
+from jinja2 import tests as questions
 from jinja2.runtime import Undefined
 
 from syncengine.document.text import with_line_feeds
-from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch, check_number
+from syncengine.templating.bounds import MAX_CAPTURED, MAX_SOUGHT, MAX_TEXT, TooMuch, check_number, fits, weighed
 from syncengine.templating.values import Unknown
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
@@ -27,6 +33,7 @@ LONGEST_DATE = 200
 MAX_PRECISION = 100
 LONGEST_NUMBER = 1000
 """The most characters of a text that is read as a number."""
+Filter = Callable[..., Any]
 NOTHING: Any = object()
 """The default of a filter that was given none."""
 _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
@@ -171,8 +178,10 @@ def utc(value: Any, read: str | None = None) -> str:
     return instant.isoformat().replace("+00:00", "Z")
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON. Numbers keep all their digits, unknown types become text, and lines end with LF."""
+    if indent is not None:
+        return json.dumps(json.loads(as_json(value)), indent=min(indent, 8), ensure_ascii=False)
     match value:
         case str():
             return json.dumps(with_line_feeds(value))
@@ -240,7 +249,7 @@ def whole(value: Any, default: Any = NOTHING, base: int = 10) -> Any:
     """
     if isinstance(value, str) and base != 10:
         with suppress(ValueError):
-            return int(value, base)
+            return _finite(int(value, base))
     return _converted("int", int, value, default)
 
 
@@ -271,7 +280,7 @@ def magnitude(value: Any) -> Any:
 
 
 def file_size(value: Any, binary: bool = False) -> str:
-    return value if isinstance(value, Unknown) else theirs.do_filesizeformat(_finite(numeric(value)), binary)
+    return theirs.do_filesizeformat(_finite(numeric(value)), binary)
 
 
 def _number_of(filter: str, value: Any) -> Any:
@@ -308,12 +317,12 @@ def total(numbers: Iterable[Any], start: Any = 0) -> Any:
     return result
 
 
-def indented(value: Any, width: int = 4, first: bool = False) -> str:
-    """Return a text with each line indented, except the first line unless `first` is set."""
-    text = plain_text(value)
-    if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
+def indented(value: Any, width: int | str = 4, first: bool = False) -> str:
+    """Return a text with each line indented, by blanks or a text, except the first line unless `first` is set."""
+    text, before = plain_text(value), width if isinstance(width, str) else " " * min(width, 101)
+    if len(before) > 100 or len(text) * (len(before) + 1) > MAX_TEXT * 10:
         raise TooMuch("`indent` takes 0 to 100 blanks, and fewer for a very large text")
-    return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
+    return (before if first else "") + text.replace("\n", "\n" + before)
 
 
 def trimmed(value: Any, characters: str | None = None) -> str:
@@ -330,3 +339,190 @@ def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
     if isinstance(value, Unknown):
         return value
     return theirs.do_round(_number_of("round", value), precision, method)  # type: ignore[arg-type] # it refuses others
+
+
+def replaced(value: Any, old: Any, new: Any, count: int = -1) -> str:
+    """Return a text with all of `old`, or the first `count` of them, replaced by `new`."""
+    text, old, new = plain_text(value), plain_text(old), plain_text(new)
+    fits(size_of_replaced(text, old, new))
+    return str.replace(text, old, new, count)
+
+
+@pass_environment
+def joined(environment: Environment, value: Iterable[Any], separator: str = "", attribute: Any = None) -> str:
+    """Return the values, or an attribute of each, as one text."""
+    values = list(value if attribute is None else map(theirs.make_attrgetter(environment, attribute), value))
+    parts = [plain_text(each) for each in weighed(values)]
+    fits(sum(map(len, parts)) + len(separator) * len(parts))
+    return separator.join(parts)
+
+
+def size_of_replaced(text: str, old: object, new: object, count: object = None) -> int:
+    old, new = str(old), str(new)
+    return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
+
+
+def size_of_formatted(text: str, *_: Any, **__: Any) -> int:
+    """Return the sum of a format's widths and precisions, or too much if `*` or nested fields take them from values."""
+    is_open = re.search(r"%[^a-z]*\*|\{[^}]*\{", text)
+    return MAX_TEXT + 1 if is_open else sum(map(int, re.findall(r"\d+", text)))
+
+
+SIZES: Mapping[str, Callable[..., int]] = {
+    **{name: lambda text, width=80, fill=" ": max(len(text), width) for name in ("center", "ljust", "rjust", "zfill")},
+    "expandtabs": lambda text, size=8: len(text) * size,
+    "replace": size_of_replaced,
+    "format": size_of_formatted,
+    "format_map": size_of_formatted,
+    "join": lambda text, parts: sum(len(part) + len(text) for part in parts),
+    "translate": lambda text, table: MAX_TEXT + 1,
+    "batch": lambda value, linecount, fill_with=None: linecount,
+    "slice": lambda value, slices, fill_with=None: slices,
+}
+"""The functions that return the size of the result of a text's method, or of a filter, before it is made."""
+
+
+_OF_JINJA: Mapping[str, Any] = theirs.FILTERS
+
+
+def _jinja(*names: str) -> dict[str, Filter]:
+    return {name: _OF_JINJA[name] for name in names}
+
+
+def _changed(filter: Any, change: Callable[..., Any]) -> Filter:
+    """Return a filter that is called with `change` of its value and the further arguments."""
+    first = int(hasattr(filter, "jinja_pass_arg"))  # the context or environment that Jinja2 passes before the value
+
+    @wraps(filter)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        if len(arguments) <= first:
+            return filter(*arguments, **options)
+        value = change(arguments[first], *arguments[first + 1 :], **options)
+        return filter(*arguments[:first], value, *arguments[first + 1 :], **options)
+
+    return wrapped
+
+
+def _text(value: Any, *_: Any, **__: Any) -> Any:
+    """Return a value that a filter processes as a whole, after checking the size of all its parts."""
+    if isinstance(value, str):
+        if len(value) > MAX_CAPTURED:
+            raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters")
+        return value
+    check_number(value)
+    return weighed(value)
+
+
+def _text_of(value: Any, *_: Any, **__: Any) -> Any:
+    """Return a number or a date as the text that a template would write; any other value as it is."""
+    return plain_text(value) if isinstance(value, int | float | Decimal | date | time) else _text(value)
+
+
+def _items(value: Any, *_: Any, **__: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # raises for an undefined value, which Jinja2's `items` would treat as empty
+    return value
+
+
+def _sized(name: str) -> Filter:
+    size, filter = SIZES[name], _OF_JINJA[name]
+
+    def check(value: Any, *arguments: Any, **options: Any) -> Any:
+        value = value if name in ("batch", "slice") else plain_text(weighed(value))
+        fits(size(value, *arguments, **options))
+        return value
+
+    return _changed(filter, check)
+
+
+def _comparing(filter: Filter, number: int) -> Filter:
+    """Return a filter that compares its items, or their attribute, which is argument `number` unless that is -1."""
+
+    @wraps(filter)
+    def wrapped(*arguments: Any, **keywords: Any) -> Any:
+        environment, value, *options = arguments if hasattr(filter, "jinja_pass_arg") else (None, *arguments)
+        attribute = keywords.get("attribute", options[number] if 0 <= number < len(options) else None)
+        items = value if isinstance(value, dict) else list(value)
+        if attribute is None or environment is None:
+            weighed(items)
+        else:
+            keys_of = theirs.make_multi_attrgetter(environment, attribute)
+            for item in items:
+                weighed([key for key in keys_of(item) if not isinstance(key, Undefined)])
+        return filter(*([] if environment is None else [environment]), items, *options, **keywords)
+
+    return wrapped
+
+
+def _or_none(filter: Filter) -> Filter:
+    """Return a filter of numbers for which a missing value stays missing, and an unknown one unknown."""
+
+    @wraps(filter)
+    def wrapped(value: Any, *arguments: Any, **options: Any) -> Any:
+        return value if value is None or isinstance(value, Unknown) else filter(value, *arguments, **options)
+
+    return wrapped
+
+
+@pass_environment
+def _total(environment: Environment, value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    return total(value if attribute is None else map(theirs.make_attrgetter(environment, attribute), value), start)
+
+
+FILTERS: Mapping[str, Filter] = {
+    **_jinja("d", "default", "attr", "map", "reject", "rejectattr", "select", "selectattr"),
+    **{
+        name: _changed(filter, _text)
+        for name, filter in {
+            **_jinja("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe", "striptags", "title"),
+            **_jinja("upper", "urlencode", "urlize", "wordcount", "xmlattr"),
+            "ascii": as_ascii,
+            "date": as_date,
+            "fromjson": from_json,
+            "indent": indented,
+            "lines": lines,
+            "replace": replaced,
+            "slug": slug,
+            "split": split,
+            "string": plain_text,
+            "tojson": as_json,
+            "trim": trimmed,
+            "utc": utc,
+            "words": words,
+        }.items()
+    },
+    **{name: _changed(filter, _text_of) for name, filter in _jinja("truncate", "wordwrap").items()},
+    **{name: _sized(name) for name in ("batch", "center", "format", "slice")},
+    **{
+        name: _changed(filter, _items)
+        for name, filter in {
+            **_jinja("count", "first", "items", "last", "length", "list", "random", "reverse"),
+            "join": joined,
+            "sum": _total,
+        }.items()
+    },
+    "dictsort": _comparing(_OF_JINJA["dictsort"], -1),
+    "groupby": _comparing(_OF_JINJA["groupby"], 0),
+    "max": _comparing(_OF_JINJA["max"], 1),
+    "min": _comparing(_OF_JINJA["min"], 1),
+    "sort": _comparing(_OF_JINJA["sort"], 2),
+    "unique": _comparing(_OF_JINJA["unique"], 1),
+    "abs": _or_none(magnitude),
+    "filesizeformat": _or_none(file_size),
+    "float": real,
+    "int": whole,
+    "round": _or_none(rounded),
+}
+"""All filters of Jinja2 within bounds, and our own, which replace those of the same name."""
+
+
+_COMPARISONS = frozenset("== eq equalto != ne > gt greaterthan >= ge < lt lessthan <= le in".split())  # noqa: SIM905 - words
+
+
+def _weighing(test: Filter) -> Filter:
+    return wraps(test)(lambda left, right: test(weighed(left), weighed(right)))
+
+
+_TESTS: Mapping[str, Any] = questions.TESTS
+TESTS = {**_TESTS, **{name: _weighing(_TESTS[name]) for name in _COMPARISONS}}
+"""The tests of Jinja2. Those that compare weigh both sides."""

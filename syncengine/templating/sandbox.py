@@ -1,50 +1,133 @@
-"""Templates and expressions → compiled templates in a sandbox of allowed names and limited work.
+"""Templates and expressions → compiled templates in a sandbox: the one of manifests, rules and deliveries.
 
 Attributes by type, filters and functions are on allow lists. Everything else is undefined, so there is nothing to
-escape to (`__class__`, a format string, a loader). Manifests and posted time each have a sandbox with lists and written
-values of its own; a `Budget` is charged for all work.
+escape to (`__class__`, a format string, a loader). `bounds` limits time, memory and sizes.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, ClassVar
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, cast
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from jinja2 import StrictUndefined, TemplateRuntimeError, TemplateSyntaxError, Undefined, nodes, pass_context
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.environment import TemplateModule
 from jinja2.loaders import BaseLoader
 from jinja2.runtime import BlockReference, LoopContext, Macro
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
+from jinja2.sandbox import ImmutableSandboxedEnvironment, modifies_known_mutable
+from jinja2.utils import Joiner, Namespace
 from jinja2.visitor import NodeTransformer
+from markupsafe import Markup
 
-from syncengine.templating.budget import MAX_SOUGHT, TooMuch, bounded_range, check_number, check_operation
-from syncengine.templating.filters import alike
-from syncengine.templating.metering import Filter, FilterTable, Spent, check_method, comparable, filters_of, tests_of
-from syncengine.templating.rewriting import Bounded, is_internal
+from syncengine.templating.bounds import (
+    MAX_CAPTURED,
+    MAX_SOUGHT,
+    TooMuch,
+    bounded_range,
+    check_number,
+    check_operation,
+    fits,
+    join_pieces,
+    weighed,
+)
+from syncengine.templating.filters import FILTERS, SIZES, TESTS, Filter, alike, plain_text
 from syncengine.templating.values import Named, Record, Unknown
 
 _OF_JINJA = (LoopContext, Macro, BlockReference, TemplateModule, Namespace)
 _LOOP = frozenset(
     "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()  # noqa: SIM905 - words
 )
+_MACRO = frozenset({"name", "arguments", "catch_kwargs", "catch_varargs", "caller"})
+_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN: tuple[Any, ...] = (
+    *("", b"", True, 0, 0.0, {}, [], (), range(0), Markup(), Decimal(), Decimal().as_tuple(), UUID(int=0)),
+    *(_MOMENT, date.min, time.min, timedelta(), _MOMENT.timetuple(), date.min.isocalendar(), UTC, ZoneInfo("UTC")),
+)
+"""One value of each type whose public attributes templates can use, unless they change the value."""
+
+
+def public(value: Any) -> frozenset[str]:
+    """Return the names of the attributes of a plain value that templates can use."""
+    return frozenset(n for n in dir(value) if not n.startswith("_") and not modifies_known_mutable(value, n))
+
+
+class Guarded(NodeTransformer):
+    """A rewriting of what no method of a sandbox is called for: comparisons, keys, slices, loops and joined texts.
+
+    The timer cannot interrupt them, since they run in C.
+    """
+
+    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            raise TemplateSyntaxError("the number is too large", node.lineno)
+        return node
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        node.iter = filtered(node.iter, "for")
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        return filtered(nodes.List(node.nodes, lineno=node.lineno), "~")
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = (node.arg.start, node.arg.stop, node.arg.step)
+        return filtered(node.node, "[:]", *(each or nodes.Const(None, lineno=node.lineno) for each in bounds))
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        sides = (node.expr, *(operand.expr for operand in node.ops))
+        if sum(not _is_constant(side) for side in sides) > 1:
+            node.expr = filtered(node.expr, "==")
+            for operand in node.ops:
+                operand.expr = filtered(operand.expr, "==")
+        return node
+
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        if not isinstance(node.key, nodes.Const):
+            node.key = filtered(node.key, "==")
+        return node
+
+
+def _is_constant(node: nodes.Node) -> bool:
+    """Return whether a node is a literal, so that comparing with it is fast."""
+    if isinstance(node, nodes.List | nodes.Tuple):
+        return all(isinstance(item, nodes.Const) for item in node.items)
+    return isinstance(node, nodes.Const)
+
+
+def filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(
+        cast("nodes.Expr", node), name, list(arguments), [], None, None, lineno=getattr(node, "lineno", 1)
+    )
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """The base of the sandboxes in which templates run. `spent` returns the current budget."""
+    """The sandbox of one manifest, one `generate` block, one project's rules or its deliveries."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
-    attributes: ClassVar[Mapping[type, frozenset[str]]]
+    attributes: ClassVar[Mapping[type, frozenset[str]]] = {
+        **{type(value): public(value) for value in PLAIN},
+        Named: frozenset(),
+        Macro: _MACRO,
+    }
     """The attributes that templates can use, by type. Subclasses inherit them."""
-    rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Bounded,)
-    max_sought: ClassVar[int] = MAX_SOUGHT
+    rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Guarded,)
 
-    def __init__(self, spent: Spent, table: FilterTable, loader: BaseLoader | None = None) -> None:
+    def __init__(self, loader: BaseLoader | None = None) -> None:
         super().__init__(
             undefined=StrictUndefined,
             autoescape=False,
-            optimized=False,  # nothing is evaluated without a budget
+            optimized=False,  # nothing is evaluated without limits
             keep_trailing_newline=True,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -53,46 +136,38 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             loader=loader,
             finalize=pass_context(lambda _, value: self.finalized(value)),  # the context defers it to run time
         )
-        self.spent = spent
-        self.filters = {**filters_of(spent, table), **self._own_filters()}
-        self.tests.update(tests_of(spent))
-        self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
+        # No template can spell the names of the filters that `Guarded` adds.
+        own: dict[str, Filter] = {"~": self._joined, "[:]": self._slice, "==": weighed, "for": self.turns}
+        self.filters = {**FILTERS, **own}
+        self.tests = dict(TESTS)
+        self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace, "joiner": Joiner}
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """Return a template's globals as one dict: each rendering copies them, which is slow for a chain of maps."""
         return {**self.globals, **(d or {})}
 
-    @abstractmethod
     def finalized(self, value: Any) -> Any:
-        """Return the written form of a value."""
+        """Return what a template writes for a value."""
+        return value if type(value) is str else self.text(value)
 
-    @abstractmethod
     def text(self, value: Any) -> str:
         """Return the text of a value that becomes part of a larger text."""
+        return plain_text(weighed(value))
 
-    def _own_filters(self) -> dict[str, Filter]:
-        return {
-            "_turns": self._turns,
-            "_joined": self._joined,
-            "_kept": lambda value: self.spent().took(value),
-            "_part": self._slice,
-            "_comparable": lambda value: comparable(self.spent(), value),
-        }
+    def turns(self, items: Any) -> Any:
+        """Return what a loop goes through."""
+        return items
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """Return the joined captured text of a macro, `{% set %}`, `{% filter %}` or a recursive loop."""
+        sentence = f"a value would be larger than {MAX_CAPTURED:,} characters"
+        return join_pieces(pieces, MAX_CAPTURED, sentence)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        for call in tree.find_all(nodes.Filter):
-            if is_internal(call.name):
-                raise TemplateSyntaxError(f"No filter named {call.name!r}.", call.lineno, name, filename)
         for rewriting in self.rewritings:
-            tree = rewriting().visit(tree)
+            rewriting().visit(tree)
         return tree
-
-    def call_filter(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call a filter whose name is an argument of `map`. Raise `TemplateRuntimeError` for an internal filter."""
-        if is_internal(name):
-            raise TemplateRuntimeError(f"No filter named {name!r}.")
-        return super().call_filter(name, *arguments, **options)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self._attribute(obj, attribute)
@@ -101,9 +176,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(argument, str) or isinstance(obj, Undefined):
             return self._attribute(obj, argument)
         if isinstance(obj, dict | list | tuple | str | range):
-            comparable(self.spent(), argument)
             try:
-                return obj[argument]
+                return obj[weighed(argument)]
             except (LookupError, TypeError):
                 pass
         return self.undefined(obj=obj, name=argument)
@@ -113,37 +187,30 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         is_joined = operator == "+" and isinstance(left, str) and isinstance(right, str)
         if not is_joined and (isinstance(left, Unknown) or isinstance(right, Unknown)):
             return Unknown(f"{left} {operator} {right}")
-        check_operation(self.spent(), operator, left, right)
+        check_operation(operator, left, right)
         result = super().call_binop(context, operator, left, right)
         check_number(result)
         return result
 
     def call(self, __context: Any, __obj: Any, *arguments: Any, **options: Any) -> Any:
-        budget = self.spent()
-        budget.step()
         owner = getattr(getattr(__obj, "__wrapped__", __obj), "__self__", None)
         if isinstance(owner, str):
-            arguments = tuple(list(budget.turns(v, 0)) if isinstance(v, Iterator) else v for v in arguments)
-            check_method(budget, __obj.__name__, owner, arguments, options)
-        if not isinstance(__obj, Macro):
-            self._check_call(owner, arguments)
-        return budget.took(super().call(__context, __obj, *arguments, **options))
-
-    def _check_call(self, owner: Any, arguments: tuple[Any, ...]) -> None:
-        """Charge a method for comparing its arguments with all items of its owner."""
-        budget = self.spent()
-        if isinstance(owner, str):
-            budget.works(len(owner))
-            if any(isinstance(text, str) and len(text) > self.max_sought for text in arguments):
-                raise TooMuch(f"the text to search for is longer than {self.max_sought:,} characters")
+            arguments = tuple(list(each) if isinstance(each, Iterator) else each for each in arguments)
+            if __obj.__name__ in SIZES:
+                fits(SIZES[__obj.__name__](owner, *arguments, **options))
+            if any(isinstance(text, str) and len(text) > MAX_SOUGHT for text in arguments) and len(owner) > MAX_SOUGHT:
+                raise TooMuch(f"the text to search for is longer than {MAX_SOUGHT:,} characters")
         elif isinstance(owner, list | tuple):
-            budget.weigh(owner, is_written=False)
+            weighed(owner)  # its items are compared with the arguments
         for value in arguments:
-            comparable(budget, value)
+            weighed(value)  # or else nested calls could double it
+        result = super().call(__context, __obj, *arguments, **options)
+        check_number(result)
+        return result
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any = None) -> bool:
-        kinds = self.attributes
-        return attr in next((kinds[kind] for kind in type(obj).__mro__ if kind in kinds), ())
+        kinds, fields = self.attributes, getattr(type(obj), "_fields", ())  # those of a group of `groupby`
+        return attr in fields or attr in next((kinds[kind] for kind in type(obj).__mro__ if kind in kinds), ())
 
     def is_safe_callable(self, obj: Any) -> bool:
         """Return true: attributes are allowed one by one, so any value with an allowed name may be called."""
@@ -153,7 +220,12 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(obj, dict) and name in obj:
             return obj[name]
         if self.is_safe_attribute(obj, name):
-            return self._method(obj, name)
+            if type(obj) is str and name == "join":  # it takes values of any kind, as the filter does
+                return lambda items: self.filters["join"](self, items, obj)
+            if type(obj) is str and name == "replace":
+                return lambda *given: self.filters["replace"](obj, *given)
+            value = getattr(obj, name)
+            return self.wrap_str_format(value) or value
         if isinstance(obj, Named | Record):
             return self.undefined(hint=obj.missing(name))
         if isinstance(obj, _OF_JINJA) and not name.startswith("_"):
@@ -161,11 +233,6 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(obj, Undefined):
             str(obj)  # raises for an undefined value, with the missing name
         return self.undefined(obj=obj, name=name)
-
-    def _method(self, obj: Any, name: str) -> Any:
-        """Return the value of an allowed attribute."""
-        value = getattr(obj, name)
-        return self.wrap_str_format(value) or value
 
     def _of_jinja(self, obj: Any, name: str) -> Any:
         if isinstance(obj, LoopContext) and name in _LOOP:
@@ -181,16 +248,11 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
         if isinstance(value, Undefined):
             str(value)
-        if not isinstance(value, str | list | tuple | range):
+        if not isinstance(value, str | list | tuple | range | bytes):
             raise TypeError("only texts and lists can be sliced, as in `[1:]`")
-        return self.spent().took(value[start:stop:step])
-
-    def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
-        if isinstance(items, Undefined):
-            str(items)
-        return self.spent().turns(items, characters)
+        return value[start:stop:step]
 
     def _joined(self, parts: list[Any]) -> str:
         texts = [part if type(part) is str else self.text(part) for part in parts]
-        self.spent().fits(sum(map(len, texts)))
+        fits(sum(map(len, texts)))
         return "".join(texts)

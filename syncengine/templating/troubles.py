@@ -7,7 +7,7 @@ import re
 from jinja2 import Environment, TemplateError, TemplateSyntaxError, UndefinedError
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.templating.budget import TooMuch
+from syncengine.templating.bounds import TooMuch
 from syncengine.templating.filters import FilterTrouble
 
 SURPRISES = (

@@ -575,7 +575,7 @@ TEMPLATES = {
     ),
     "macro and text put together": (
         "{% macro t(n) %}\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n{{ '  - name: B\n' ~ t('A') }}\n",
-        "unknown-field", 3, "did you mean `url`?",
+        "unknown-field", 6, "did you mean `url`?",
     ),
     "macro that is indented": (
         "{% macro t(n) %}\n- name: {{ n }}\n  ulr: x\n{% endmacro %}\ntags:\n  {{ t('A') | indent(2) }}\n",
@@ -694,7 +694,7 @@ PROVENANCE = {
     ),
     "macro with a loop": (
         "{% macro all(rows) %}{% for row in rows %}\n  - name: {{ row.n }}\n{% endfor %}\n  - name: A\n{% endmacro %}"
-        "{{ all(data('../r.csv')) }}", [2, 3, 4, 2],
+        "{{ all(data('../r.csv')) }}", [2, 3, 4, None],
     ),
     "macro that is imported": (
         "{% import 'manifests/macros.j2' as m %}{% for row in data('../r.csv') %}{{ m.t(row) }}{% endfor %}", [2, 3, 4],

@@ -24,11 +24,10 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired, load
 from syncengine.manifest.sources import sql
 from syncengine.manifest.sources.http import HttpQuery, http_rows
-from syncengine.manifest.sources.records import SourceTrouble, records
+from syncengine.manifest.sources.records import SourceTrouble, memory_of, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
 from syncengine.project.paging_schema import Paging
-from syncengine.templating.budget import memory_of
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write

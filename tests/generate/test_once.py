@@ -21,7 +21,7 @@ from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
-from syncengine.templating.budget import Allowance
+from syncengine.templating.bounds import Allowance
 from tests.manifest.loading import write
 from tests.support.quiet import QuietHTTPServer
 
@@ -59,10 +59,10 @@ class Counting(Allowance):
     runs = 0
 
     @contextmanager
-    def spend(self, rows: int = 0) -> Iterator[float]:
+    def spend(self, rows: int = 0) -> Iterator[None]:
         self.runs += 1
-        with super().spend(rows) as deadline:
-            yield deadline
+        with super().spend(rows):
+            yield
 
 
 def a_cold_plan(folder: Path, name: str, text: str) -> Callable[[], object]:

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from syncengine.manifest.generate.source_map import Places, unmarked
+from syncengine.manifest.generate.source_map import Marks, Places
 from syncengine.resource import Row, Source
 
-MARK = re.compile(r"<(-?\d+):(\d+):(\d+)>")
-FILES = ("all.yaml.j2", "part.j2")
-ROWS = (Row("data.csv", 2), Row("data.csv", 3))
+ROWS = [Row("data.csv", 2), Row("data.csv", 3)]
 FIRST = Source("all.yaml.j2", 1)
 
 MARKED = {
     "nothing": ("", "", [(0, FIRST)]),
     "no marks": ("tags:\n", "tags:\n", [(0, FIRST)]),
-    "a mark at the beginning": ("<-1:0:4>tags:", "tags:", [(0, Source("all.yaml.j2", 4))]),
-    "a line": ("tags:\n<-1:0:2>- name: A", "tags:\n- name: A", [(0, FIRST), (6, Source("all.yaml.j2", 2))]),
-    "a row": ("a<0:0:2>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 2, ROWS[0]))]),
+    "a mark at the beginning": ("<0:4>tags:", "tags:", [(0, Source("all.yaml.j2", 4))]),
+    "a line": ("tags:\n<0:2>- name: A", "tags:\n- name: A", [(0, FIRST), (6, Source("all.yaml.j2", 2))]),
+    "a row": ("a<r0><0:2>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 2, ROWS[0]))]),
     "another row": (
-        "<0:0:2>a<1:0:2>b",
-        "ab",
-        [(0, Source("all.yaml.j2", 2, ROWS[0])), (1, Source("all.yaml.j2", 2, ROWS[1]))],
+        "<(><r0><0:2>a<r1><0:2>b<)>c",
+        "abc",
+        [(0, Source("all.yaml.j2", 2, ROWS[0])), (1, Source("all.yaml.j2", 2, ROWS[1])), (2, FIRST)],
     ),
-    "another file": ("a<-1:1:1>b", "ab", [(0, FIRST), (1, Source("part.j2", 1))]),
-    "a mark that writes nothing": ("a<-1:0:2><-1:0:3>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 3))]),
-    "a mark that says the same again": ("a<-1:0:1>b<-1:0:1>c", "abc", [(0, FIRST)]),
-    "a mark at the end": ("a<-1:0:9>", "a", [(0, FIRST)]),
+    "a loop in a loop": (
+        "<(><r0>a<(>b<r1>c<)>d<)>",
+        "abcd",
+        [(0, FIRST._replace(data=ROWS[0])), (2, FIRST._replace(data=ROWS[1])), (3, FIRST._replace(data=ROWS[0]))],
+    ),
+    "another file": ("a<1:1>b", "ab", [(0, FIRST), (1, Source("part.j2", 1))]),
+    "a mark that writes nothing": ("a<0:2><0:3>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 3))]),
+    "a mark that says the same again": ("a<0:1>b<0:1>c", "abc", [(0, FIRST)]),
+    "a mark at the end": ("a<0:9>", "a", [(0, FIRST)]),
 }
 
 
 @pytest.mark.parametrize(("marked", "text", "marks"), MARKED.values(), ids=MARKED)
 def test_marks_are_taken_out_and_kept_beside_the_text(marked: str, text: str, marks: list[tuple[int, Source]]) -> None:
     """One remains where the text of another line, file or row begins; what writes nothing leaves none."""
-    left, places = unmarked(marked, MARK, FILES, ROWS)
+    written = Marks("token")
+    written.files += ["all.yaml.j2", "part.j2"]
+    written.rows += ROWS
+    left, places = written.places(marked.replace("<", "\x02token").replace(">", "\x03"))
     assert (left, [tuple(mark) for mark in places.marks]) == (text, marks)
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from syncengine.cli import run as run_program
 from syncengine.service.client import TRACE
-from syncengine.templating.budget import allowance_of_process
 from tests.support.ended import Ended
 from tests.support.memory import MEMORY
 
@@ -90,7 +89,6 @@ def _surroundings(folder: Path, environ: Mapping[str, str], arguments: Sequence[
     _set_environment(environ)
     sys.argv = ["syncengine", *arguments]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    allowance_of_process.cache_clear()
     try:
         with warnings.catch_warnings():
             warnings.resetwarnings()
@@ -98,7 +96,6 @@ def _surroundings(folder: Path, environ: Mapping[str, str], arguments: Sequence[
                 warnings.simplefilter("ignore", kind)
             yield
     finally:
-        allowance_of_process.cache_clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
         TRACE.setLevel(level)

@@ -22,7 +22,7 @@ from syncengine.document.template_types import Written
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.resource import Row
-from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 from tests.posted_time.projects import bare_route
@@ -94,7 +94,7 @@ class Mark(NamedTuple):
 def of_manifests(case: Case) -> Results:
     """The results of a template of a manifest, or the reasons why it is refused; `r` is a row, which has `x` too."""
     findings = Collector("m.yaml")
-    compiled = Compiled(SandboxedEnvironment(), ("x", "r", "var"), findings)
+    compiled = Compiled(TemplateSandbox(), ("x", "r", "var"), findings)
     compiled.leaf(Scalar(case.text, Mark(0, 0), '"'))  # type: ignore[arg-type] # a place is enough
     if findings.found:
         return {"? " + found.message: "" for found in findings.found}

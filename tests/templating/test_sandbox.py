@@ -25,15 +25,6 @@ def test_posted_time_bounds_what_manifests_bound(text: str) -> None:
         compiled.value({})
 
 
-@pytest.mark.parametrize("text", ["{{ range(9) | _turns(-9) | list }}", "{{ 'x' | _quoted }}", "{{ 1 | _kept }}"])
-def test_filters_of_our_own_are_not_for_posted_time_either(text: str) -> None:
-    """They trust what they are given."""
-    compiler = Compiler(Path(), "syncengine.yaml")
-    assert compiler.text(Written(text, 3, 5)) is None
-    (found,) = compiler.found
-    assert (found.code, found.line, "No filter named '_" in found.message) == ("bad-template", 3, True)
-
-
 def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
     """With its place, as in posted time."""
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ 1e999 }}'}]\n"

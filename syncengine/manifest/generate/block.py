@@ -5,7 +5,7 @@ A row is built as nodes with the places of its templates, and is read like a res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syncengine.document.diagnostics import Collector
@@ -17,8 +17,8 @@ from syncengine.manifest.generate.scalars import Compiled, Leaf
 from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
-from syncengine.templating.budget import OutOfBounds
-from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.bounds import OutOfBounds
+from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 
@@ -34,14 +34,12 @@ class Block:
         settings: Generate,
         node: MappingNode,
         findings: Collector,
-        clock: Callable[[], float],
     ) -> None:
         self.node = node
         self.row_name = settings.as_ or "row"
         self.whole = True
         self.is_faulty = False
-        self._environment = SandboxedEnvironment(clock=clock)
-        self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
+        self._compiled = Compiled(TemplateSandbox(), (self.row_name, "var", "env"), findings)
         when = node.get("when")
         before = len(findings.found)
         self.when = self._compiled.condition(when) if isinstance(when, Scalar) else None
@@ -74,9 +72,8 @@ class Block:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
             yield resource_template(kind, item, self._compiled)
 
-    def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
-        """Set the limits for all rows, and compile the templates into one function."""
-        self._environment.begin(deadline, rows)
+    def begin(self, variables: Mapping[str, Any], findings: Collector) -> None:
+        """Compile the templates into one function."""
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()

@@ -32,7 +32,7 @@ from syncengine.manifest.resources import resource_of
 from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
-from syncengine.templating.budget import OutOfBounds
+from syncengine.templating.bounds import OutOfBounds
 from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import Record
 
@@ -81,7 +81,7 @@ class _Making:
         if missing or INVALID in values.values() or not is_whole(node):
             return None
         settings: Generate = constructed(Generate, values)
-        block = Block(settings, node, findings, self.context.allowance.clock)
+        block = Block(settings, node, findings)
         block.is_faulty = len(findings.found) > before
         if block.is_faulty and block.has_faulty_condition:
             return None  # which rows it is for is unknown
@@ -97,8 +97,8 @@ class _Making:
             findings.error(trouble.code, _source_node(node), str(trouble))
             return None
         try:
-            with self.context.allowance.spend(len(rows)) as deadline:
-                resources, without = self._of_rows(block, rows, deadline)
+            with self.context.allowance.spend(len(rows)):
+                resources, without = self._of_rows(block, rows)
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
@@ -115,9 +115,9 @@ class _Making:
         )
         return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,))
 
-    def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], int]:
+    def _of_rows(self, block: Block, rows: list[Record]) -> tuple[list[Resource], int]:
         """Return the resources of all rows, and how many rows make none. A mistake in many rows is reported once."""
-        block.begin(variables_of(self.context), len(rows), deadline, self.findings)
+        block.begin(variables_of(self.context), self.findings)
         resources: list[Resource] = []
         without = 0
         alike = Alike()

@@ -21,8 +21,8 @@ from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import variables_of
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import plain_text
+from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import is_template
 
@@ -67,14 +67,12 @@ def _text(context: LoadContext, setting: Written) -> Written:
 def _value(context: LoadContext, setting: Written) -> Any:
     """Return the value of a template. Raise `SourceTrouble` if it fails."""
     findings = Collector("")
-    environment = SandboxedEnvironment(clock=context.allowance.clock)
-    compiled = Compiled(environment, ("var", "env"), findings)
+    compiled = Compiled(TemplateSandbox(), ("var", "env"), findings)
     compiled.leaf(Scalar(setting.text, Position(setting.line - 1, setting.column - 1), '"'))
     if findings.found:
         raise SourceTrouble(f"{display(setting.text)}: {findings.found[0].message}")
     try:
-        with context.allowance.spend() as deadline:
-            environment.begin(deadline)
+        with context.allowance.spend():
             value = compiled.leaves[0].value(variables_of(context))
         return value if isinstance(value, str | int | float | Decimal | None) else plain_text(value)
     except SURPRISES as error:

@@ -12,18 +12,15 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
-from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, join_pieces
-from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.bounds import MAX_TEXT, join_pieces, weighed
 from syncengine.templating.filters import writable
 from syncengine.templating.names import unknown_names
-from syncengine.templating.rewriting import filtered
+from syncengine.templating.sandbox import TemplateSandbox, filtered
 from syncengine.templating.troubles import column_hint, syntax_trouble, trouble
 
 MAX_TEMPLATE = 100_000
 RESULT = "_result"
 """The variable that a compiled function stores its results in, a name that no row can have."""
-ITEM = 64
-"""The size that an item of a list counts as, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
 
@@ -34,7 +31,7 @@ class Leaf:
     text: str
     line: int
     column: int
-    environment: SandboxedEnvironment
+    environment: TemplateSandbox
     statements: bool = False
     alone: Callable[[Mapping[str, Any]], Any] | None = None
 
@@ -42,13 +39,10 @@ class Leaf:
         """Return the template's value. Only an expression keeps its type; anything else is text. Raise if undefined."""
         if self.alone is None:
             self.alone = self._compiled()
-        budget = self.environment.another()
         value = self.alone(variables)
         if type(value) is bool or type(value) is str:
             return value
-        value = without_undefined(value)
-        budget.weigh(value)
-        return writable(value)
+        return writable(weighed(without_undefined(value)))
 
     def expression(self) -> nodes.Expr:
         """Return a new syntax tree of the template as one expression."""
@@ -60,7 +54,7 @@ class Leaf:
         parts: list[nodes.Expr] = [
             nodes.Const(part.data) if isinstance(part, nodes.TemplateData) else part for part in pieces
         ]
-        return filtered(nodes.List(parts, lineno=1), "_joined")
+        return filtered(nodes.List(parts, lineno=1), "~")
 
     def _compiled(self) -> Callable[[Mapping[str, Any]], Any]:
         if not self.statements:
@@ -79,7 +73,7 @@ def without_undefined(value: Any) -> Any:
 
 
 def tuple_of(
-    environment: SandboxedEnvironment, expressions: list[nodes.Expr]
+    environment: TemplateSandbox, expressions: list[nodes.Expr]
 ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """Return one compiled function that returns the values of all expressions."""
     target = nodes.Name(RESULT, "store", lineno=1)
@@ -93,6 +87,8 @@ def tuple_of(
         for _ in render(context):
             pass
         values: tuple[Any, ...] = context.vars[RESULT]
+        for value in values:
+            weighed(value)
         return values
 
     return function
@@ -101,7 +97,7 @@ def tuple_of(
 class Compiled:
     """The templates of a block. The index of each is its place in a row's results."""
 
-    def __init__(self, environment: SandboxedEnvironment, names: tuple[str, ...], findings: Collector) -> None:
+    def __init__(self, environment: TemplateSandbox, names: tuple[str, ...], findings: Collector) -> None:
         self._environment = environment
         self._names = names
         self._findings = findings
@@ -125,7 +121,7 @@ class Compiled:
         if leaf is None:
             return None
         one = not leaf.statements and not (
-            isinstance(expression := leaf.expression(), nodes.Filter) and expression.name == "_joined"
+            isinstance(expression := leaf.expression(), nodes.Filter) and expression.name == "~"
         )
         alone = leaf.expression() if one else None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
@@ -178,7 +174,7 @@ class Compiled:
         others = [n for n, leaf in enumerate(self.leaves) if leaf.statements]
         together = tuple_of(self._environment, [self.leaves[n].expression() for n in plain])
         if not others:
-            return self._budgeted(together)
+            return together
         order = {n: position for position, n in enumerate([*plain, *others])}
         alone = [self.leaves[n] for n in others]
 
@@ -186,35 +182,9 @@ class Compiled:
             values = (*together(variables), *(leaf.value(variables) for leaf in alone))
             return tuple(values[order[n]] for n in range(len(values)))
 
-        return self._budgeted(function)
-
-    def _budgeted(
-        self, function: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-    ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-        environment = self._environment
-
-        def run(variables: Mapping[str, Any]) -> tuple[Any, ...]:
-            environment.another()
-            values = function(variables)
-            environment.size += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in values)
-            if environment.size > environment.most_size:
-                raise OutOfBounds(
-                    f"all rows of the block together are larger than {environment.most_size // 1024 // 1024} MB"
-                )
-            return values
-
-        return run
+        return function
 
 
 def first_line(node: Scalar) -> int:
     """Return the line on which a scalar's text begins: in a block scalar, the line after its indicator."""
     return place(node)[0] + (node.style in ("|", ">"))
-
-
-def _size(budget: Budget, value: Any) -> int:
-    """Return the number of characters of a value, including its items."""
-    if type(value) is int:
-        return 0
-    before = budget.characters
-    parts = budget.weigh(value)
-    return budget.characters - before + ITEM * (parts - 1)

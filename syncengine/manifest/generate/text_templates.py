@@ -18,13 +18,12 @@ from syncengine.document.text import decoded, foreign
 from syncengine.errors import Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.generate.data_function import for_each_of_call
-from syncengine.manifest.generate.source_map import Places, unmarked
-from syncengine.manifest.generate.source_map_marks import Marking, mark_all
+from syncengine.manifest.generate.source_map import ROW, Captured, Marks, Places, marked_pieces
 from syncengine.manifest.sources.read import distinct, read_source, read_text, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
-from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
-from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.bounds import MAX_WRITTEN, join_pieces, unlimited
 from syncengine.templating.names import unknown_names
+from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, column_hint, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
@@ -66,39 +65,42 @@ class Loader(BaseLoader):
             raise TemplateNotFound(template, f"the template {template!r} cannot be included: {error}") from None
 
 
-class MarkingEnvironment(SandboxedEnvironment):
-    """The environment of one text template, which marks the origin of each piece of text (`source_map_marks`)."""
+class MarkingSandbox(TemplateSandbox):
+    """The sandbox of one text template, whose result carries marks of its origin."""
 
     def __init__(self, context: LoadContext, folder: Path) -> None:
-        super().__init__(Loader(context), context.allowance.clock)
-        self.files: list[str] = []
+        super().__init__(Loader(context))
         self.sources: list[SourceUse] = []
         self.may_generate = False
-        self.marking = Marking(f"\x02{secrets.token_hex(4)}", lambda: self.budget)
+        self.marks = Marks(secrets.token_hex(4))
         self._context, self._folder = context, folder
-        self.filters |= self.marking.filters(self.filters)
+        self.filters[ROW] = self.marks.row
+        self.filters["indent"] = self.marks.following(self.filters["indent"])
+        self.filters["map"] = self.marks.remembering(self.filters["map"])
         self.globals |= {**variables_of(context), "data": self._data}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
         self.may_generate = self.may_generate or bool(GENERATE_SECTION.search(source))
-        self.files.append(name or "")
-        mark_all(tree.body, len(self.files) - 1)
+        self.marks.added(tree, name or "")
         for call in tree.find_all(nodes.Call):
-            if isinstance(call.node, nodes.Name) and call.node.name == "data" and len(self.files) == 1:
+            if isinstance(call.node, nodes.Name) and call.node.name == "data" and len(self.marks.files) == 1:
                 call.kwargs.append(nodes.Keyword(LINE, nodes.Const(call.lineno), lineno=call.lineno))
         return tree
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """Return the joined captured text of a macro, `{% set %}`, `{% filter %}` or a recursive loop."""
-        return self.marking.captures.capture(pieces)
+        return self.marks.captured(super().concat(marked_pieces(pieces)))
+
+    def finalized(self, value: Any) -> Any:
+        return value.marked if type(value) is Captured else super().finalized(value)
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
         """Return a source's rows: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
-        for_each = for_each_of_call(path, options)
-        records = read_source(self._context, self._folder, for_each)
-        self.sources.append(records.use(self.files[0], line, 1, may_be_empty=bool(for_each.allow_empty)))
+        with unlimited():
+            for_each = for_each_of_call(path, options)
+            records = read_source(self._context, self._folder, for_each)
+        self.sources.append(records.use(self.marks.files[0], line, 1, may_be_empty=bool(for_each.allow_empty)))
         return distinct(records.rows, for_each.distinct)
 
 
@@ -110,31 +112,31 @@ def render(data: bytes, name: str, context: LoadContext, findings: Collector) ->
     text = decoded(data, findings)
     if text is None:
         return None
-    environment = MarkingEnvironment(context, (context.root / name).parent)
+    environment = MarkingSandbox(context, (context.root / name).parent)
     template = _compiled(environment, text, name, findings)
     if template is None:
         return None
     try:
-        with context.allowance.spend() as deadline:
-            environment.begin(deadline)
-            pieces = template.root_render_func(template.new_context())
-            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much text")
+        with context.allowance.spend():
+            sentence = f"the template writes more than {MAX_WRITTEN // 1024 // 1024} MB"
+            marked = join_pieces(
+                marked_pieces(template.root_render_func(template.new_context())), 2 * MAX_WRITTEN, sentence
+            )
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
-    rows, pattern = environment.marking.rows, environment.marking.captures.pattern
-    plain, places = unmarked(marked, pattern, environment.files, rows)
+    plain, places = environment.marks.places(marked)
     return Rendered(plain, places, environment.sources, environment.may_generate)
 
 
-def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Collector) -> Template | None:
+def _compiled(environment: MarkingSandbox, text: str, name: str, findings: Collector) -> Template | None:
     lines = [*text.split("\n"), ""]  # an error may stand at the end
     try:
         tree = environment.parse(text, name)
         unknown = unknown_names(tree, NAMES)
         for line, message in unknown:
             Collector(name, findings.found).at("unknown-name", line, 1, message + column_hint(lines[line - 1]))
-        environment.files.clear()
+        environment.marks.files.clear()
         code = environment.compile(text, name)
         return None if unknown else Template.from_code(environment, code, dict(environment.globals))
     except TemplateSyntaxError as error:

@@ -21,7 +21,14 @@ import httpx
 from syncengine.document.json_paths import Steps, value_at
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, where_lists_are
+from syncengine.manifest.sources.records import (
+    BAD_SOURCE,
+    MAX_MEMORY,
+    SOURCE_PARTIAL,
+    SourceTrouble,
+    memory_of,
+    where_lists_are,
+)
 from syncengine.project.paging_schema import Paging
 from syncengine.project.signals import pause
 from syncengine.service.answers import RETRIABLE, retry_after
@@ -40,7 +47,6 @@ from syncengine.service.list_pages import (
     sign_of_partial_list,
 )
 from syncengine.service.network import BlockingClient
-from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024

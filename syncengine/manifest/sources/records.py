@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from types import NoneType
 from typing import Any, NamedTuple
@@ -12,6 +13,10 @@ from syncengine.document.json_paths import Steps
 from syncengine.resource import Row
 from syncengine.templating.values import Record
 
+MAX_MEMORY = 700_000_000
+"""The most bytes of memory for the rows of a live source: enough for a million rows with five columns of text."""
+OF_A_ROW = 104
+"""The bytes that a record takes besides its mapping and values, for its place and number."""
 DEEPEST, WIDEST = 4, 100
 """The number of levels, and of names at each, in which a list is looked for."""
 SOURCE_LEFT_OUT = "source-left-out"
@@ -120,3 +125,16 @@ def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
             raise SourceTrouble(f"a row must be an object, not {kind_of(values)}", name, number)
         result.append(Record(values, Row(name, number)))
     return result
+
+
+def memory_of(row: Any) -> int:
+    """Return the bytes of memory that a row takes as a record, with all its values."""
+    size, waiting = OF_A_ROW, [row]
+    while waiting:
+        part = waiting.pop()
+        size += sys.getsizeof(part)
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
+    return size

@@ -14,10 +14,9 @@ from syncengine.database.sqlite import connect
 from syncengine.document.text import foreign
 from syncengine.errors import SOURCE_UNREACHABLE, Problems
 from syncengine.manifest.context import near_name
-from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
+from syncengine.manifest.sources.records import BAD_SOURCE, MAX_MEMORY, SourceTrouble, memory_of
 from syncengine.project.references import sqlite_file
 from syncengine.project.signals import is_stopped, when_stopped
-from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 ROWS_AT_ONCE = 200
 """The number of rows that a server sends at a time, which are in memory before they are counted."""
