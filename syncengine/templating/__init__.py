@@ -1,1 +1,1 @@
-"""Templates in a sandbox, with their filters and budgets, for manifests and for deliveries."""
+"""Templates in one sandbox, with their filters and bounds, for manifests, rules and deliveries."""
