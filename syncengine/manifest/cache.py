@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
@@ -25,24 +25,22 @@ from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Input
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.reading import ReadFile, unpacked
+from syncengine.manifest.reading import ReadFile, packed, reading_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
-FORMAT = 14
+FORMAT = 15
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
-    " WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS inputs (file TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
-COMPARED = ("names", "words", "parts")
 _COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -82,9 +80,9 @@ _INPUTS = msgspec.msgpack.Decoder(tuple[Input, ...])
 class ManifestCache:
     """The cache of one project. Its entries are valid for `defaults` only; every error counts as a missing entry."""
 
-    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
+    def __init__(self, folder: Path, defaults: DefaultValues) -> None:
         self._path = folder / FILE_NAME
-        self.context = digest_of(__version__, FORMAT, defaults.values, parts)
+        self.context = digest_of(__version__, FORMAT, defaults.values)
         self._writer: Thread | None = None
         self._access = Lock()
         """Held for each access: a wait for the writer can be interrupted, and SQLite crashes if it is closed in use."""
@@ -116,9 +114,12 @@ class ManifestCache:
 
     def get(self, digest: str, sha256: str = "") -> ReadFile | None:
         """Return the file that is stored under a digest, or `None`."""
-        query = "SELECT reading, names, words, parts FROM entry WHERE digest = ?"
+        query = "SELECT reading FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
-        return None if row is None else _read_file(row, sha256)
+        data = None if row is None else unseal(row[0])
+        with suppress(msgspec.DecodeError):
+            return None if data is None else ReadFile(reading_of(data), sha256)
+        return None
 
     def inputs(self, file: str, sha256: str) -> tuple[Input, ...] | None:
         """Return the inputs that the last reading of these bytes of a file recorded, or `None`."""
@@ -149,29 +150,16 @@ class ManifestCache:
             self._write(pairs)
 
     def _write(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
-        rows = [
-            (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
-            for digest, read in pairs
-        ]
+        rows = [(digest, seal(packed(read.reading))) for digest, read in pairs]
         inputs = [
             (self.digest(read.reading.file, read.content), digest, seal(_encode(read.inputs)))
             for digest, read in pairs
             if read.inputs is not None
         ]
         self._tried(lambda c: c.execute("BEGIN"))
-        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
+        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?)", rows))
         self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", inputs))
         self._tried(lambda c: c.execute("COMMIT"))
-
-    def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
-        """Yield the `names`, `words` or `parts` (`column`) of each entry that exists for `digests`."""
-        assert column in COMPARED
-        query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of few words
-        for digest in digests:
-            row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
-            text = None if row is None else unseal(row[0])
-            if text is not None:
-                yield text.decode()
 
     def settled(self, name: str) -> Settled | None:
         """Return the basis that is stored under `name`, or `None`."""
@@ -215,8 +203,8 @@ class ManifestCache:
         try:
             connection.execute("PRAGMA synchronous = OFF")  # files are read again after a power cut
             connection.execute("PRAGMA journal_mode = MEMORY")
-            if connection.execute(_COLUMNS).fetchone()[0] not in (0, len(COMPARED) + 2):
-                connection.execute("DROP TABLE entry")  # it is from an engine with fewer columns
+            if connection.execute(_COLUMNS).fetchone()[0] not in (0, 2):
+                connection.execute("DROP TABLE entry")  # it is from an engine with other columns
             for statement in _SCHEMA:
                 connection.execute(statement)
         except sqlite3.Error as error:
@@ -262,16 +250,6 @@ def _settled(content: object) -> Settled | None:
     data = unseal(content)
     with suppress(msgspec.DecodeError):
         return None if data is None else _SETTLED.decode(data)
-    return None
-
-
-def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
-    """Return the file in `contents`, or `None` when any part is damaged or of another version."""
-    packed, names, words, parts = (unseal(content) for content in contents)
-    if packed is None or names is None or words is None or parts is None:
-        return None
-    with suppress(msgspec.DecodeError, TypeError):
-        return unpacked(packed, names.decode(), words.decode(), parts.decode(), sha256)
     return None
 
 

@@ -6,7 +6,6 @@ Manifests in pull requests are untrusted code: they reach nothing that is not li
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,10 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import SourceConfig
 from syncengine.project.model import Checkout, Project
-from syncengine.project.schema import Level
 from syncengine.templating.bounds import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
@@ -52,8 +49,7 @@ class Input(NamedTuple):
 class LoadContext:
     """The context in which all files of a project are loaded.
 
-    `environ` has the allowed names only; `secrets` resolves references. `compares_parts` is the most keywords of a file
-    whose parts are compared, which takes a third of the reading time (`overlap_lints`). `allowance` limits the
+    `environ` has the allowed names only; `secrets` resolves references. `allowance` limits the
     processor time of all templates in a run. `memo` keeps rows of files during a run; `answers` keeps
     the rows of databases and services, which both sides of a plan share. `read` has the SHA-256 of each file that was
     read, by its path (`note`); `inputs` are those of the file that is being read (`record`). With a `checkout`, `root`
@@ -69,7 +65,6 @@ class LoadContext:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_files: frozenset[Path] = frozenset()
     data_folders: tuple[str, ...] = ()
-    compares_parts: int = 0
     checkout: Checkout | None = None
     home: Path | None = None
     is_offline: bool = False
@@ -172,5 +167,4 @@ def context_of(
         data_folders=project.data_folders,
         is_offline=is_offline,
         answers={} if answers is None else answers,
-        compares_parts=0 if project.policy.diagnostics.get(CONTAINED, Level.OFF) is Level.OFF else sys.maxsize,
     )

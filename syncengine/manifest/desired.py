@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +23,11 @@ from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
-from syncengine.manifest.lints import CONTAINED, Shared, shared
+from syncengine.manifest.lints import CONTAINED, Shared, contained, mixed_categories, shared
 from syncengine.manifest.load import read_all
-from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
 from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.manifest.visibility_lints import Categories
 from syncengine.project import git
 from syncengine.project.load import levelled
 from syncengine.project.model import FILE_NAME, POLICIES, Project
@@ -60,11 +57,6 @@ class Desired(Struct, frozen=True):
 
 CATEGORY_FIELDS = frozenset(ALTERNATIVES)
 """The fields by which a tag refers to its category."""
-FEW_BYTES = 2_000_000
-"""The most bytes of manifests in which overlapping keywords are searched by default. With more, the search would take a
-fifth of the time of a plan without a cache."""
-FEW_KEYWORDS = 20_000
-"""The most keywords of one file among which overlaps are searched by default. A short file may generate many."""
 
 
 class ManifestSet(NamedTuple):
@@ -100,13 +92,12 @@ def manifest_set(
     """Return the manifests of a project. `answers` and `is_offline` are those of its `LoadContext`."""
     context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
-    files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
     problems, defaults = [*_left_out(project), *search.problems, *search.unread()], NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
-    return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems), context=context)
+    return ManifestSet(search.files, defaults, project.policy.diagnostics, tuple(problems), context=context)
 
 
 def _left_out(project: Project) -> Iterator[Diagnostic]:
@@ -119,14 +110,6 @@ def _left_out(project: Project) -> Iterator[Diagnostic]:
         message = f"this sparse checkout does not have the file{more}: bring all with `git sparse-checkout disable`"
         findings.at("left-out", None, None, f"{message}, or what is declared there would count as removed")
         yield from findings.found
-
-
-def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:
-    """Return the files, set to compare the parts of their keywords if they have `FEW_BYTES` at most."""
-    if sum(file.size() for file in files) > FEW_BYTES:
-        return files
-    compares = replace(context, compares_parts=FEW_KEYWORDS)
-    return [replace(file, context=compares) for file in files]
 
 
 def load(project: Project) -> Desired:
@@ -206,10 +189,7 @@ class _Gathering:
         self.diagnostics: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.names = _Lines()
-        self.words = _Lines()
-        self.parts: list[str] = []
-        self.categories = Categories()
+        self.levels = manifests.levels
         self.category_names: set[str] = set()
         self.members: list[Resource] = []
         self.default_categories: list[CategoryReference] = []
@@ -239,9 +219,6 @@ class _Gathering:
         for line in reading.removed:
             self._leaves(line)
         self.sources += reading.sources
-        self.names.add(read.names)
-        self.words.add(read.words)
-        self.parts.append(read.parts)
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
 
@@ -251,8 +228,6 @@ class _Gathering:
             self.category_names.add(resource.key.name)
         elif resource.key.kind is Kind.TAG:
             self.members.append(resource)
-            if resource.sound:
-                self.categories.take(resource)
 
     def _repeated(self, resource: Resource, first: Source) -> None:
         key, source = resource.key, resource.source
@@ -297,15 +272,9 @@ class _Gathering:
                 self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:
             self._unknown_categories()
-        if self._may_share():
-            tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
-            for each in shared(tags):
-                self._warn_shared(each)
-        if suspected := self._contained():
-            tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
-            for each in contained_in_others(tags, suspected):
-                self._warn_shared(each)
-        for each in self.categories.mixed():
+        tags = [resource for resource in self.resources.values() if resource.key.kind is Kind.TAG]
+        asked = self.levels.get(CONTAINED, Level.OFF) is not Level.OFF
+        for each in (*shared(tags), *mixed_categories(tags), *(contained(tags) if asked else ())):
             self._warn_shared(each)
 
     def _unknown_categories(self) -> None:
@@ -336,14 +305,6 @@ class _Gathering:
             if d.category not in declared:
                 yield d
 
-    def _may_share(self) -> bool:
-        """Return whether any two tags have a name or a keyword in common, without looking at each tag."""
-        return self.names.has_repeats or self.words.has_repeats
-
-    def _contained(self) -> set[str]:
-        """Return the folded keywords that are part of other keywords, possibly of the same tag."""
-        return {part for text in self.parts if text for part in self.words.met.intersection(text.split("\n"))}
-
     def _warn_shared(self, each: Shared) -> None:
         source = each.source
         line, column = self.places.of_keyword(each.key, source, each.word)
@@ -373,24 +334,3 @@ def _twice(key: Key, source: Source, first: Source) -> str:
         return f"rows {other.row} and {row.row} of {row.file} both make {key}, the first at {there}"
     cure = "correct one, or use only the first row of each with `distinct: COLUMN` under `forEach`"
     return f"rows {other.row} and {row.row} of {row.file} both make {key}: {cure}"
-
-
-class _Lines:
-    """The lines of texts that are added one by one, and their number with repeats."""
-
-    __slots__ = ("count", "met")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.met = set[str]()
-
-    def add(self, text: str) -> None:
-        if text:
-            lines = text.split("\n")
-            self.count += len(lines)
-            self.met.update(lines)
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether any line occurs twice in all texts together."""
-        return len(self.met) < self.count

@@ -1,22 +1,30 @@
 """Lints of manifests (docs/planning.md 2.9), each with a code whose level the project file can set. Pure.
 
+Texts, tags and files are looked at while they are read; names, keywords and categories once all files have been read.
 The cost of every check is linear in the number of tags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
+from syncengine.document.nodes import Node, Scalar, place, quoted
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.scalar_readers import SURROUNDING_BLANKS
 from syncengine.document.text import folded
-from syncengine.errors import Severity
-from syncengine.resource import Body, Key, Resource, Source
+from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.resource import Body, Key, Kind, Resource, Row, Source
 
 CONTAINED = "keyword-contained"
-"""The code of a lint that, by default, checks small manifests only, because comparing parts of keywords is slow."""
+"""The code of a lint that is looked for only where a project asks for it, because it is slow and often right to do."""
 
 UNREAD = "unread-file"
 """The code of a lint of files beside manifests."""
@@ -41,6 +49,7 @@ LINTS: Mapping[str, str] = {
 }
 """The codes of all lints of manifests, each with its meaning."""
 
+PRIVATE = "PRIVATE"
 COMMON = frozenset(
     "the and for you not are all any can has was one our out new old get use see day now who "  # noqa: SIM905 - words
     "mail email call meeting inbox outlook word excel teams chrome microsoft google http https www com "
@@ -85,42 +94,61 @@ def _warn(findings: Collector, code: str, node: Node, message: str, address: str
     findings.at(code, line, column, message, severity=Severity.WARNING, address=address)
 
 
-def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Collector) -> None:
-    """Warn about keywords that would match nearly everyone's time."""
-    for word in broad(keywords):
-        message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
-        _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
-
-
-def is_closed_with_keywords(body: Body) -> bool:
-    """Return whether a tag has both a closing date and keywords.
+def report_tag(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
+    """Warn about broad keywords of a tag, keywords beside a closing date, and a field that the service has deprecated.
 
     The date is not compared with today, since readings are cached and must stay true.
     """
-    return bool(body.keywords) and "closedTimestamp" in body.fields
-
-
-def report_closed(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
-    """Warn about keywords of a tag that has a closing date."""
-    if is_closed_with_keywords(body):
+    for word in broad(body.keywords):
+        message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
+        _warn(findings, "keyword-too-broad", _place_of(word, node), message, str(key))
+    if body.keywords and "closedTimestamp" in body.fields:
         words = ", ".join(quoted(word) for word in body.keywords[:3])
         message = (
             f"time after `closedTimestamp` still matches {words}:"
             " if the matter is closed, set `keywords: []` and `excludeTagNameKeyword: true`"
         )
         _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
-
-
-def is_deprecated(body: Body) -> bool:
-    """Return whether a tag has a field that the service has deprecated."""
-    return "path" in body.fields
-
-
-def report_deprecated(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
-    """Warn about a field that the service has deprecated."""
-    if is_deprecated(body):
+    if "path" in body.fields:
         message = "the service has deprecated `path`: remove the line"
         _warn(findings, "deprecated", node.get("path") or node, message, str(key))
+
+
+def _place_of(word: str, node: MappingNode) -> Node:
+    """Return the node of a tag's keyword, or of its name when the keyword is not listed."""
+    keywords = node.get("keywords")
+    items = keywords.items if isinstance(keywords, SequenceNode) else []
+    return next((item for item in items if item.text == word), None) or node.get("name") or node
+
+
+def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
+    """Return a file's tags without a declared visibility, if another of its tags is private."""
+    tags = [resource for resource in resources if resource.sound and resource.key.kind is Kind.TAG]
+    visibilities = [tag.body.fields.get("visibility") for tag in tags]
+    if PRIVATE not in visibilities or None not in visibilities:
+        return []
+    return [tag for tag, visibility in zip(tags, visibilities, strict=True) if visibility is None]
+
+
+def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
+    """Warn about a file's tags in `public_by_silence`, at the first of them."""
+    silent = public_by_silence(resources)
+    if not silent:
+        return
+    first = silent[0]
+    rows = sum((tag.source.line, tag.column) == (first.source.line, first.column) for tag in silent)
+    more = f", as are {len(silent) - rows:,} more," * (len(silent) > rows)
+    findings.at(
+        "public-by-silence",
+        first.source.line,
+        first.column,
+        f"{first.key} declares no visibility, so it is PUBLIC{more or ','} while other tags in its file are PRIVATE:"
+        " set `visibility`",
+        severity=Severity.WARNING,
+        address=str(first.key),
+        data=first.source.data,
+        more=rows - 1,
+    )
 
 
 class Shared(NamedTuple):
@@ -175,8 +203,133 @@ class _Holders:
         return Shared("same-keyword", second.key, second.source, message, self.word)
 
 
-def place_of(word: str | None, node: MappingNode) -> Node:
-    """Return the node of a tag's keyword, or of its name when the keyword is `None` or not listed."""
-    keywords = node.get("keywords") if word is not None else None
-    items = keywords.items if isinstance(keywords, Sequence) else []
-    return next((item for item in items if item.text == word), None) or node.get("name") or node
+def mixed_categories(tags: Iterable[Resource]) -> Iterator[Shared]:
+    """Yield a warning at the first private tag of each category that also has public tags."""
+    private: dict[object, Resource] = {}
+    public: set[object] = set()
+    category: object
+    for tag in tags:
+        category = tag.body.fields.get("category") or tag.body.fields.get("tagCategoryId")
+        if category is not None and tag.body.fields.get("visibility") == PRIVATE:
+            private.setdefault(category, tag)
+        elif category is not None:
+            public.add(category)
+    for category, tag in private.items():
+        if category in public:
+            message = f"{tag.key} is PRIVATE, but its category {quoted(str(category))} also has PUBLIC tags"
+            yield Shared("private-in-shared-category", tag.key, tag.source, message)
+
+
+_WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|(?<!\w)\w{3,}+(?=[^\n\w])")
+"""A word of three characters or more that is not all of its line. Matches start only at the beginning of a word."""
+_ALL_BUT_LAST = re.compile(r"^(.*\w)[^\w\n]+\w+[^\w\n]*$", re.MULTILINE)
+_ALL_BUT_FIRST = re.compile(r"^[^\w\n]*\w+[^\w\n]+(\w.*)$", re.MULTILINE)
+_OF_MANY_WORDS = re.compile(r"^(?:[^\w\n]*\w++){4}.*$", re.MULTILINE)
+_NUMBERED = re.compile(r"^.*?[^\W_]\d.*$", re.MULTILINE)
+_NUMBER = re.compile(r"(?<=[^\W_])\d")
+LONGEST_WHOLE = 1_000
+"""The maximum number of characters of a keyword that is split into parts: longer keywords occur in no text."""
+_TOO_LONG = re.compile(rf"^[^\n]{{{LONGEST_WHOLE + 1}}}[^\n]*+\n?", re.MULTILINE)
+LONGEST_RUN = 5
+"""The maximum number of words of a part that is neither a single word nor all words but one."""
+MOST_DIGITS = 12
+"""The maximum number of places in one keyword at which a number is cut short to make a part."""
+TOLD_OF_A_SERIES = 3
+"""The maximum number of keywords with similar numbers that are reported one by one; the others are counted."""
+
+
+def parts_of(lines: str) -> set[str]:
+    """Return the parts of the keywords in `lines`, one keyword per line.
+
+    Parts shorter than three letters are left out: `keyword-too-broad` covers keywords that short.
+    """
+    lines = _TOO_LONG.sub("", lines)
+    parts = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
+    for line in _OF_MANY_WORDS.findall(lines):
+        parts.update(_runs(line))
+    for line in _NUMBERED.findall(lines):
+        parts.update(line[: at.start()] for at in islice(_NUMBER.finditer(line), MOST_DIGITS))
+    return {part for part in parts if len(part) > 2}
+
+
+def _runs(line: str) -> Iterator[str]:
+    """Yield the runs of two to `LONGEST_RUN` adjacent words."""
+    words = [word.span() for word in re.finditer(r"\w+", line)]
+    for length in range(2, min(len(words) - 2, LONGEST_RUN) + 1):
+        for n in range(len(words) - length + 1):
+            yield line[words[n][0] : words[n + length - 1][1]]
+
+
+def contained(tags: Sequence[Resource]) -> Iterator[Shared]:
+    """Yield a warning for each keyword that is part of another tag's keyword, so that it matches that tag's time, too.
+
+    A number without leading zeros begins many others, so only `TOLD_OF_A_SERIES` keywords of a series are reported.
+    """
+    holders: dict[str, tuple[Resource, str]] = {}
+    for tag in tags:
+        for word in tag.body.keywords:
+            holders.setdefault(folded(word), (tag, word))
+    wholes: dict[str, tuple[Resource, str]] = {}
+    for tag in tags:
+        own = {folded(word): word for word in tag.body.keywords}
+        for same, word in own.items():
+            for part in parts_of(same) & holders.keys() - own.keys():
+                wholes.setdefault(part, (tag, word))
+    series: dict[str, list[Shared]] = defaultdict(list)
+    for same, (tag, word) in holders.items():
+        if same in wholes:
+            other, whole = wholes[same]
+            message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}"
+            shared = Shared(CONTAINED, tag.key, tag.source, f"{message}, so it also matches that tag's time", word)
+            series[_series(same, folded(whole))].append(shared)
+    for alike in series.values():
+        *reported, last = alike[:TOLD_OF_A_SERIES]
+        yield from reported
+        if (more := len(alike) - TOLD_OF_A_SERIES) > 0:
+            last = last._replace(message=f"{last.message}; the same applies to {more:,} more with other digits")
+        yield last
+
+
+def _series(word: str, whole: str) -> str:
+    """Return the word without its last number if `whole` continues that number, else the word itself."""
+    is_cut = word[-1:].isdigit() and whole.startswith(word) and whole[len(word) : len(word) + 1].isdigit()
+    return word.rstrip("0123456789") + "\n" if is_cut else word
+
+
+FEW = 25
+"""The maximum number of different messages at one place that are reported one by one."""
+_Place = tuple[object, ...]
+
+
+class Alike:
+    """A collection of diagnostics of rows, which merges diagnostics with the same place and message."""
+
+    def __init__(self) -> None:
+        self._first: list[Diagnostic] = []
+        self._last: list[Row | None] = []
+        self._more: list[int] = []
+        self._numbers: dict[_Place, dict[str, int]] = {}
+
+    def add(self, diagnostic: Diagnostic, row: Row | None) -> None:
+        """Add the diagnostic of a row. Beyond `FEW` messages at one place, count it as a repetition of the last one."""
+        if diagnostic.code == SURROUNDING_BLANKS:
+            message = f"{diagnostic.message}; `| trim` at the end of the template removes them"
+            diagnostic = replace(diagnostic, message=message)
+        place = (diagnostic.severity, diagnostic.code, diagnostic.file, diagnostic.line, diagnostic.column)
+        numbers = self._numbers.setdefault(place, {})
+        number = numbers.get(diagnostic.message)
+        if number is None and len(numbers) >= FEW:
+            number = next(reversed(numbers.values()))
+        if number is None or row is None:
+            numbers[diagnostic.message] = len(self._first)
+            self._first.append(replace(diagnostic, data=row))
+            self._last.append(row)
+            self._more.append(0)
+        elif row != self._last[number]:
+            self._last[number] = row
+            self._more[number] += 1
+
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """Yield each merged diagnostic, naming its first row and the number of further rows."""
+        for diagnostic, more in zip(self._first, self._more, strict=True):
+            yield replace(diagnostic, message=with_row(diagnostic.message, diagnostic.data, more))

@@ -13,7 +13,7 @@ from syncengine.manifest.context import Input, LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS, read_manifest
-from syncengine.manifest.reading import ReadFile, Reading, read_file
+from syncengine.manifest.reading import ReadFile, Reading
 
 KEPT_AT_ONCE = 8
 """The number of readings that wait in memory to be stored in the cache together."""
@@ -80,13 +80,13 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> ReadFile:
     findings, context = Collector(file.name), file.context
     data = file.content(findings)
     if data is None:
-        return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
+        return ReadFile(Reading(file.name, found=tuple(findings.found), whole=False))
     sha256 = sha256_of(data)
     if context is not None:
         context.note(file.path, sha256)
         context = replace(context, inputs={})
     with no_collection():
-        read = read_file(_read(file, data, defaults, context), context.compares_parts if context else 0)
+        read = ReadFile(_read(file, data, defaults, context))
     if context is None or not (file.is_template or GENERATES in data):
         return read._replace(sha256=sha256)
     if context.allowance.is_used_up:

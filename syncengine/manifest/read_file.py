@@ -17,11 +17,10 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
-from syncengine.manifest.lints import curly_texts, cut_texts
+from syncengine.manifest.lints import curly_texts, cut_texts, report_silence
 from syncengine.manifest.reading import CategoryReference, Reading
 from syncengine.manifest.resources import resource_of
 from syncengine.manifest.schema import SECTIONS
-from syncengine.manifest.visibility_lints import report_silence
 from syncengine.resource import Key, Kind, Resource
 
 NO_DEFAULTS = DefaultValues()

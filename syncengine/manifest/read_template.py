@@ -14,9 +14,9 @@ from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.generate.source_map import Places
 from syncengine.manifest.generate.text_templates import Rendered, render
+from syncengine.manifest.lints import Alike
 from syncengine.manifest.read_file import read_manifest
 from syncengine.manifest.reading import CategoryReference, Reading
-from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.resource import Removed, Resource, Source
 

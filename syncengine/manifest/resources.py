@@ -9,11 +9,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merge
-from syncengine.manifest.lints import (
-    report_broad,
-    report_closed,
-    report_deprecated,
-)
+from syncengine.manifest.lints import report_tag
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
@@ -34,9 +30,7 @@ def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Colle
         return Resource(key, _category_only(declared.values), source, False, former, column, sound=False)
     body = _BODIES[key.kind](key, values)
     if key.kind is Kind.TAG:
-        report_broad(key, body.keywords, node, findings)
-        report_closed(key, body, node, findings)
-        report_deprecated(key, body, node, findings)
+        report_tag(key, body, node, findings)
     return Resource(key, body, source, values.get("protect", False), former, column)
 
 

@@ -210,8 +210,7 @@ def _is_worth_keeping(manifests: ManifestSet) -> bool:
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
-    parts = max((file.context.compares_parts for file in manifests.files if file.context is not None), default=0)
-    return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
+    return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults)
 
 
 def remember_applied(project: Project, plan: Plan, after: Facts) -> None:

@@ -16,11 +16,11 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
 from syncengine.manifest.read_file import NO_DEFAULTS
-from syncengine.manifest.reading import Reading, read_file
+from syncengine.manifest.reading import ReadFile, Reading
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
 
-MORE = read_file(Reading("more.yaml"))._replace(sha256="0")
+MORE = ReadFile(Reading("more.yaml"), "0")
 
 
 @pytest.fixture
@@ -133,11 +133,11 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a folder": a_folder,
     "no folder": no_folder,
     "other tables": other_tables,
-    "no values": statement("UPDATE entry SET reading = NULL, names = NULL, words = NULL"),
-    "numbers": statement("UPDATE entry SET reading = 1, names = 2, words = 3"),
-    "texts": statement("UPDATE entry SET reading = 'a', names = 'b', words = 'c'"),
-    "other bytes": statement("UPDATE entry SET reading = x'00' || reading, names = x'80', words = x''"),
-    "only the names": statement("UPDATE entry SET names = substr(names, 1, 5)"),
+    "no values": statement("UPDATE entry SET reading = NULL"),
+    "numbers": statement("UPDATE entry SET reading = 1"),
+    "texts": statement("UPDATE entry SET reading = 'a'"),
+    "other bytes": statement("UPDATE entry SET reading = x'00' || reading"),
+    "the beginning": statement("UPDATE entry SET reading = substr(reading, 1, 5)"),
 }
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.declarations import DefaultValues
-from syncengine.manifest.reading import Reading, read_file
+from syncengine.manifest.reading import ReadFile, Reading
 
 def interrupt(*_):
     raise KeyboardInterrupt
 
 signal.signal(signal.SIGALRM, interrupt)
 cache = ManifestCache(Path(sys.argv[1]), DefaultValues())
-cache.keep([read_file(Reading(str(n)))._replace(sha256=str(n), packed=bytes(300_000)) for n in range(200)])
+cache.keep([ReadFile(Reading("x" * 300_000), str(n)) for n in range(200)])
 signal.setitimer(signal.ITIMER_REAL, float(sys.argv[2]))
 try:
     cache.digests()  # which waits for what is written

@@ -9,8 +9,7 @@ import pytest
 
 from syncengine.document.text import folded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.lints import LINTS, is_broad
-from syncengine.manifest.overlap_lints import parts_of
+from syncengine.manifest.lints import LINTS, is_broad, parts_of
 
 from .loading import counted, loaded, problems
 
@@ -232,11 +231,11 @@ def test_words_that_say_something_are_not_broad(word: str) -> None:
 def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part: str, whole: str) -> None:
     """Of names as of keywords; within one tag they are meant."""
     text = f'tags:\n  - name: "{part}"\n  - {{name: Other Matter, keywords: ["{whole}"]}}\n'
-    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    (found,) = loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics
     assert (found.code, found.address, found.line) == ("keyword-contained", f"tag/{part}", 2)
     assert f'"{whole}" of tag/Other Matter' in found.message
     text = f'tags:\n  - {{name: "{part}", keywords: ["{whole}"]}}\n'
-    assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
+    assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics == ()
 
 
 @pytest.mark.parametrize(
@@ -245,17 +244,18 @@ def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part:
 )
 def test_what_only_looks_alike_is_no_part(tmp_path: Path, one: str, other: str) -> None:
     """Another number, another word, another order."""
-    assert loaded(tmp_path, {"manifests/m.yaml": f"tags: [{{name: {one}}}, {{name: {other}}}]\n"}).diagnostics == ()
+    text = f"tags: [{{name: {one}}}, {{name: {other}}}]\n"
+    assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics == ()
 
 
 def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> None:
     """The first nine begin the others; a second series is told of by itself."""
     tags = "".join(f"  - name: {series}-{n}\n" for series in ("ACME", "BETA") for n in range(1, 100))
-    found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
+    found = loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
     assert [d.address for d in found] == [f"tag/{series}-{n}" for series in ("ACME", "BETA") for n in (1, 2, 3)]
     assert found[2].message.endswith("so it also matches that tag's time; the same applies to 6 more with other digits")
     padded = "".join(f"  - name: ACME-{n:02}\n" for n in range(1, 100))
-    assert loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
+    assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
 
 
 def test_a_keyword_longer_than_any_text_is_not_taken_apart(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_keyword_longer_than_any_text_is_not_taken_apart(tmp_path: Path) -> No
     assert parts_of("x" * 100_000 + " acme corp\nacme") == set()
     long = "Acme " + "x" * 100_000
     text = f"tags:\n  - name: Acme\n  - {{name: Other, keywords: [{long}]}}\n"
-    assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
+    assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics == ()
 
 
 def test_long_texts_are_alike_by_case_but_not_by_their_accents() -> None:
@@ -317,4 +317,5 @@ def test_twice_as_many_words_are_twice_the_work(case: str, tmp_path: Path) -> No
 
 
 def _found(folder: Path, text: str) -> tuple[Diagnostic, ...]:
-    return problems(folder, {"manifests/m.yaml": text}) or loaded(folder, {"manifests/m.yaml": text}).diagnostics
+    files = {**ASKED_FOR, "manifests/m.yaml": text}
+    return problems(folder, files) or loaded(folder, files).diagnostics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.document.diagnostics import Collector
-from syncengine.manifest.visibility_lints import Categories, public_by_silence, report_silence, visible_pairs
+from syncengine.manifest.lints import mixed_categories, public_by_silence, report_silence
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
 PRIVATE, PUBLIC, SILENT = "PRIVATE", "PUBLIC", None
@@ -72,13 +72,4 @@ MIXED = {
 @pytest.mark.parametrize(("tags", "told"), MIXED.values(), ids=MIXED)
 def test_a_private_tag_in_public_company_is_told(tags: list[Resource], told: list[str]) -> None:
     """One for each category: who sees the category sees that there is something in it."""
-    categories = Categories()
-    for each in tags:
-        categories.take(each)
-    assert [shared.key.name for shared in categories.mixed()] == told
-
-
-def test_pairs_tell_who_is_in_which_category() -> None:
-    """As long as they stay the same, no category becomes a mixed one."""
-    tags = [tag("A", PRIVATE, category="c"), tag("B", SILENT, category="c"), tag("C", PUBLIC, tagCategoryId="7")]
-    assert visible_pairs([*tags, tag("D", PUBLIC)]) == {("c", True), ("c", False), ("7", False)}
+    assert [shared.key.name for shared in mixed_categories(tags)] == told

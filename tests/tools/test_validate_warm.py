@@ -11,10 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from syncengine.manifest import desired
 from syncengine.manifest.cache import Settled, seal, unseal
-from syncengine.plan.planner import validated
-from syncengine.project.load import load_project
 from tests.tools.validating import validate
 
 MANY = 4_000
@@ -51,7 +48,7 @@ def test_a_change_is_seen(estate: Path) -> None:
     file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
     assert "same-keyword" in validate(estate)[1]
     file.write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
-    assert "keyword-contained" in validate(estate)[1]
+    assert "keyword-contained" not in validate(estate)[1]
     (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: error}}\n")
     assert validate(estate)[0] == 8
     (estate / "syncengine.yaml").write_text(
@@ -69,37 +66,6 @@ def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
         tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
         (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
     assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY:,} resources in 2 files.\n")
-
-
-def test_contained_keywords_are_looked_for_unasked_only_where_there_is_little(
-    estate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever asks for it is answered at any size."""
-    (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
-    assert contained(estate)
-    monkeypatch.setattr(desired, "FEW_BYTES", 10)
-    assert not contained(estate)
-    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
-    assert contained(estate)
-
-
-def test_what_is_generated_is_counted_by_what_it_comes_to(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few lines of a manifest may be as many tags as data has rows."""
-    (estate / "manifests/a.yaml").write_text(
-        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'Matter {{ row.n }}'}]\n"
-    )
-    (estate / "r.csv").write_text("n\n" + "".join(f"{n:05}\n" for n in range(MANY)))
-    (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
-    assert contained(estate)
-    monkeypatch.setattr(desired, "FEW_KEYWORDS", MANY - 1)
-    assert not contained(estate)
-    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
-    assert contained(estate)
-
-
-def contained(project: Path) -> bool:
-    found = validated(load_project(folder=project, environ={})).diagnostics
-    return "keyword-contained" in {diagnostic.code for diagnostic in found}
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -25,9 +25,8 @@ from syncengine.manifest.generate.block import Block
 from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate_schema import KINDS, Generate
-from syncengine.manifest.lints import WHEN_NONE
+from syncengine.manifest.lints import WHEN_NONE, Alike
 from syncengine.manifest.reading import Reading
-from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import resource_of
 from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse

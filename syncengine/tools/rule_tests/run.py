@@ -21,7 +21,7 @@ from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
-from syncengine.manifest.reading import ReadFile, Reading, read_file
+from syncengine.manifest.reading import ReadFile, Reading
 from syncengine.manifest.schema import SECTIONS
 from syncengine.plan.build import plan
 from syncengine.plan.git_with_git import DeclaredState, recorded_as
@@ -117,7 +117,7 @@ class _Run:
     def _reads(self, part: MappingNode | Scalar) -> Iterator[ReadFile]:
         """Yield the manifest inside the test, or those of the project at a path."""
         if isinstance(part, MappingNode):
-            yield read_file(self._inline(part, self._own.defaults))
+            yield ReadFile(self._inline(part, self._own.defaults))
             return
         search = find([self._context.root / part.text], self._context.root, self._context, self._context.secret_files)
         self._problems += search.problems
