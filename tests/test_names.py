@@ -27,7 +27,7 @@ STORED = {
     ("state/inbox_entries.py", "asked"),
 }
 """Names of columns, and of keys of JSON."""
-OPERANDS = {("templating/budget.py", "left"), ("templating/metering.py", "left"), ("templating/sandbox.py", "left")}
+OPERANDS = {("templating/bounds.py", "left"), ("templating/filters.py", "left"), ("templating/sandbox.py", "left")}
 
 
 def _trees() -> Iterator[tuple[str, ast.Module]]:

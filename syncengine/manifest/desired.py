@@ -273,8 +273,8 @@ class _Gathering:
         if self.whole:
             self._unknown_categories()
         tags = [resource for resource in self.resources.values() if resource.key.kind is Kind.TAG]
-        asked = self.levels.get(CONTAINED, Level.OFF) is not Level.OFF
-        for each in (*shared(tags), *mixed_categories(tags), *(contained(tags) if asked else ())):
+        overlaps = contained(tags) if self.levels.get(CONTAINED, Level.OFF) is not Level.OFF else ()
+        for each in (*shared(tags), *mixed_categories(tags), *overlaps):
             self._warn_shared(each)
 
     def _unknown_categories(self) -> None:

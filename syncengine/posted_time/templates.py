@@ -24,7 +24,7 @@ from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
-from syncengine.templating.deliveries import DeliverySandbox, deliverable
+from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
 from syncengine.templating.filters import UnfitValue
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
 from syncengine.templating.troubles import SURPRISES, is_of_data, named_trouble, syntax_trouble
@@ -112,12 +112,13 @@ class Text:
     def value(self, variables: Variables) -> Any:
         """Return the rendered value: of any type for a single expression, else text."""
         try:
-            if self.expression is not None:
-                return _defined(self.expression(variables))
-            if self.template is None:
-                return self.constant
-            pieces = self.template.root_render_func(self.template.new_context(dict(variables)))
-            return join_pieces(pieces, MAX_CAPTURED, f"it writes more than {MAX_CAPTURED:,} characters")
+            with limited():
+                if self.expression is not None:
+                    return _defined(self.expression(variables))
+                if self.template is None:
+                    return self.constant
+                pieces = self.template.root_render_func(self.template.new_context(dict(variables)))
+                return join_pieces(pieces, MAX_CAPTURED, f"it writes more than {MAX_CAPTURED:,} characters")
         except NotPositive as error:
             raise Undeliverable(
                 str(error), f"the template at {self.place} rounds up a value that is not positive"

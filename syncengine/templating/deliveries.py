@@ -1,12 +1,13 @@
 """Templates and expressions of posted time → compiled templates in the sandbox, in which what a group lacks is none.
 
-Fields of a group have the interface's names. They are `None` if they are missing, at any depth. No deadline applies.
+Fields of a group have the interface's names. They are `None` if they are missing, at any depth.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_interface
 from typing import Any, ClassVar
@@ -16,17 +17,24 @@ from jinja2.loaders import BaseLoader
 from jinja2.runtime import TemplateReference
 from jinja2.utils import missing
 
-from syncengine.templating.bounds import weighed
+from syncengine.templating.bounds import Allowance, weighed
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue
 from syncengine.templating.sandbox import TemplateSandbox, public
 from syncengine.templating.troubles import NoElement
 
+SECONDS = 3.0
+"""The most processor seconds that one value may take in the main thread, where all other work waits for it."""
 Names = Mapping[type[Any], Mapping[str, str]]
 """The fields of dataclasses by the names that templates use."""
 _OF_DATABASES: tuple[Any, ...] = (
     *(IPv4Address(0), IPv6Address(0), IPv4Network(0), IPv6Network(0), ip_interface("0.0.0.0"), ip_interface("::")),  # noqa: S104 - no address that anything binds
 )
 """One value of each type besides the plain ones that a row of a database may contain."""
+
+
+def limited() -> AbstractContextManager[None]:
+    """Return a context that limits the template in it, as in a command. In a thread it may take any time."""
+    return Allowance(SECONDS).spend()
 
 
 def deliverable(value: Any) -> Any:

@@ -223,7 +223,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             if type(obj) is str and name == "join":  # it takes values of any kind, as the filter does
                 return lambda items: self.filters["join"](self, items, obj)
             if type(obj) is str and name == "replace":
-                return lambda *given: self.filters["replace"](obj, *given)
+                return lambda *arguments: self.filters["replace"](obj, *arguments)
             value = getattr(obj, name)
             return self.wrap_str_format(value) or value
         if isinstance(obj, Named | Record):

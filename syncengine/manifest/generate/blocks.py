@@ -151,6 +151,8 @@ class _Making:
         findings = Collector(self.findings.file, diagnostics)
         try:
             declared = declared_by(template.kind, template.as_node(results), findings)
+        except OutOfBounds:
+            raise
         except SURPRISES as error:
             block.explain(row, error, diagnostics)
             return None
