@@ -28,12 +28,11 @@ from syncengine.plan.sweep import Sweep
 from syncengine.project import git
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats
-from syncengine.render.documents import change_of, row_of, source_of
+from syncengine.render.documents import change_of, row_of, source_of, undo_of
 from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
-from syncengine.render.undo import undo_of
 from syncengine.resource import Key
 from syncengine.state.refusals import Refusal
 

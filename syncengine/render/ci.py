@@ -27,9 +27,9 @@ from syncengine.render.json import Document, dumped
 from syncengine.render.links import in_repository
 from syncengine.render.outcomes import finding, headline
 from syncengine.render.outcomes import findings as findings_of_report
+from syncengine.render.sections import GONE
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.values import BRIEF, value_spans
-from syncengine.render.view import GONE
 from syncengine.render.words import comma_list, count_of, number
 from syncengine.resource import Value
 

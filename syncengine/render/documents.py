@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from syncengine.errors import Row
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.plan.model import Undo
 from syncengine.render import formats
 from syncengine.render.json import own_reason
 from syncengine.resource import Body, Key, Source
@@ -63,3 +64,9 @@ def source_of(place: formats.Place | None) -> Source | None:
 
 def row_of(row: formats.DataRow | None) -> Row | None:
     return Row(row.file, row.row) if row else None
+
+
+def undo_of(item: formats.UndoItem) -> Undo:
+    """Return the undo that a plan's document describes."""
+    selection = (item.targets, item.excludes)
+    return Undo(item.run, item.command, item.started, item.commit, item.revert, item.forced, item.left_out, *selection)

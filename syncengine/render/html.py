@@ -18,26 +18,14 @@ from markupsafe import Markup
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Basis, Plan
-from syncengine.render.denials import denials, others
-from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import heading, more_units, unit_lines, ways_to_approve
 from syncengine.render.page_files import digest, page_file
 from syncengine.render.rows import Fold
-from syncengine.render.since import excess_lines, since_heading, verdict
+from syncengine.render.sections import NOTE_SYMBOL
 from syncengine.render.style import PLAIN, Look, Tone
-from syncengine.render.two_sides import (
-    SHORT,
-    first_sentence,
-    own_part,
-    said_first,
-    tripped_by,
-    waiting_line,
-    waiting_part,
-    warned_first,
-)
-from syncengine.render.view import NOTE_SYMBOL, head_lines, headline, made_public, sections_of
+from syncengine.render.view import SHORT, first_sentence, headline, made_public, view_of
 from syncengine.render.words import FEW, TO_DO, minute, number, plural
 
 ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
@@ -50,36 +38,23 @@ TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
-    own, waiting = own_part(plan), waiting_part(plan)
-    foremost = (*said_first(plan), *warned_first(plan))
-    fold = Fold.NOTHING if look.verbose else Fold.BEHIND
-    denied, gate, since = denials(plan.diagnostics), plan.gate, plan.since
-    subject = subject_of(plan.basis, look)
+    view, gate = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND), plan.gate
     return _page(
-        (d for d in others(plan.diagnostics) if d not in foremost),
-        plan=own,
+        view.diagnostics,
+        view=view,
         look=look,
-        subject=subject,
+        subject=subject_of(plan.basis, look),
         headline=headline(plan),
-        foremost=foremost,
-        head=head_lines(own),
-        counts=_counts(own),
-        denials=denied,
-        denied=heading_of_denials(denied) if denied else "",
+        foremost=(*view.foremost, *view.doubts),
+        counts=_counts(view.own),
         gate={
             "heading": heading(gate),
-            "whose": tripped_by(plan),
             "units": list(unit_lines(gate)),
             "more": more_units(gate),
             "ways": list(ways_to_approve(gate, look, is_undo=bool(plan.undo))),
         }
         if gate.shown
         else {},
-        since=since
-        and {"heading": since_heading(since), "verdict": verdict(since), "excess": list(excess_lines(since))},
-        sections=sections_of(own, fold),
-        waiting=waiting and waiting_line(waiting),
-        waiting_sections=sections_of(waiting, fold) if waiting else (),
         waiting_look=replace(look, links=look.links.at(None)),
     )
 
@@ -87,7 +62,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """Return a page with the errors that prevented a plan."""
     subject = " · ".join(filter(None, (look.project, "no plan")))
-    return _page(diagnostics, plan=None, subject=subject, headline=tally(diagnostics), foremost=())
+    return _page(diagnostics, view=None, subject=subject, headline=tally(diagnostics), foremost=())
 
 
 def subject_of(basis: Basis, look: Look) -> str:

@@ -15,25 +15,13 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
-from syncengine.render.denials import denials, others
-from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
 from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
-from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.two_sides import (
-    first_sentence,
-    own_part,
-    said_first,
-    tripped_by,
-    waiting_line,
-    waiting_part,
-    warned_first,
-)
-from syncengine.render.view import ABRIDGED, head_lines, is_abridged, sections_of
+from syncengine.render.view import ABRIDGED, Comparison, PlanView, Waiting, first_sentence, view_of
 from syncengine.render.words import FEW, TO_DO, count_of, number
 
 LIMIT = 60_000
@@ -92,45 +80,40 @@ class MarkdownBlock(NamedTuple):
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Return the plan as Markdown: summary table and gate, which are never cut, then sections and diagnostics."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
-    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
-    sections, foremost, first = sections_of(own, fold, limit // LEAST_ROW), said_first(plan), warned_first(plan)
-    first_line, *lines = head_lines(own)
-    waiting = waiting_part(plan)
-    aside = sections_of(waiting, fold) if waiting is not None else ()
+    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG, limit // LEAST_ROW)
 
     def pages(*, is_cut: bool) -> _Pages:
         frame = (
-            *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
-            *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
-            MarkdownBlock(f"### {prose(first_line)}\n", [*_opening(own, lines, is_abridged=is_cut)]),
-            *_denials(denials(plan.diagnostics)),
-            *_gate(plan.gate, tripped_by(plan)),
-            *_since(plan),
+            *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in view.foremost),
+            *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in view.doubts),
+            MarkdownBlock(f"### {prose(view.head[0])}\n", [*_opening(view, is_abridged=is_cut)]),
+            *_denials(view),
+            *_gate(plan.gate, view.whose),
+            *(_since(view.since) if view.since else ()),
         )
-        rows = _Rows(look, sections, limit - len(within(frame, limit)), limit // NAMES)
+        rows = _Rows(look, view.sections, limit - len(within(frame, limit)), limit // NAMES)
         blocks = (
             *frame,
-            *(block for section in sections for block in _section(section, rows)),
-            *(_waiting(waiting, aside, look) if waiting is not None else ()),
-            *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in (*foremost, *first)),
+            *(block for section in view.sections for block in _section(section, rows)),
+            *(_waiting(view.waiting, look) if view.waiting is not None else ()),
+            *diagnostic_blocks(view.diagnostics),
         )
         return _fitted(blocks, limit)
 
-    found = pages(is_cut=is_abridged((*sections, *aside)))
+    found = pages(is_cut=view.is_abridged)
     return pages(is_cut=True).text if found.is_cut else found.text  # what does not fit is known when all is laid out
 
 
-def _since(plan: Plan) -> Iterator[MarkdownBlock]:
-    if plan.since:
-        lines = (prose(verdict(plan.since)), "", *(f"- {code(line)}" for line in excess_lines(plan.since)))
-        yield MarkdownBlock(f"**{prose(since_heading(plan.since))}**\n", lines)
+def _since(since: Comparison) -> Iterator[MarkdownBlock]:
+    lines = (prose(since.verdict), "", *(f"- {code(line)}" for line in since.excess))
+    yield MarkdownBlock(f"**{prose(since.heading)}**\n", lines)
 
 
-def _waiting(waiting: Plan, sections: Iterable[Section], look: Look) -> Iterator[MarkdownBlock]:
+def _waiting(waiting: Waiting, look: Look) -> Iterator[MarkdownBlock]:
     """Yield the changes from outside the pull request, folded behind one line."""
-    title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
+    title = f"<details><summary>{escape(waiting.line)}</summary>\n"
     look = replace(look, links=look.links.at(None))
-    yield MarkdownBlock(title, [line for section in sections for line in _flat(section, look)], "</details>")
+    yield MarkdownBlock(title, [line for section in waiting.sections for line in _flat(section, look)], "</details>")
 
 
 def _flat(section: Section, look: Look) -> Iterator[Ranked]:
@@ -238,9 +221,10 @@ def _plain(text: str, *, links: bool) -> str:
     return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
-def _opening(plan: Plan, lines: Sequence[str], *, is_abridged: bool) -> Iterator[str]:
-    yield from (*(f"{prose(line, links=True)}  " for line in lines[:-1]), prose(lines[-1], links=True), "")
-    yield from _table(plan.summary)
+def _opening(view: PlanView, *, is_abridged: bool) -> Iterator[str]:
+    _, *lines, last = view.head
+    yield from (*(f"{prose(line, links=True)}  " for line in lines), prose(last, links=True), "")
+    yield from _table(view.own.summary)
     if is_abridged:
         yield from ("", prose(ABRIDGED))
 
@@ -255,9 +239,9 @@ def _table(summary: Summary) -> Iterator[str]:
     yield f"| {' | '.join(number(count) for _, count in cells)} |"
 
 
-def _denials(found: Sequence[Diagnostic]) -> Iterator[MarkdownBlock]:
-    if found:
-        yield MarkdownBlock(f"> **{prose(heading_of_denials(found))}**\n>", [f"> - {_diagnostic(d)}" for d in found])
+def _denials(view: PlanView) -> Iterator[MarkdownBlock]:
+    if view.denials:
+        yield MarkdownBlock(f"> **{prose(view.denied)}**\n>", [f"> - {_diagnostic(d)}" for d in view.denials])
 
 
 def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:

@@ -7,29 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
-from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.render.create_lines import GAP, INDENT, NAME_COLUMN, CreateLine, CreateLines, create_lines
-from syncengine.render.denials import denials, others
-from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import heading, more_units, unit_lines, ways_to_approve
 from syncengine.render.rows import MOST, Fold, Section, SectionRow
-from syncengine.render.since import excess_lines, since_heading, verdict
+from syncengine.render.sections import NOTE_SYMBOL, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.two_sides import (
-    first_sentence,
-    own_part,
-    said_first,
-    tripped_by,
-    waiting_line,
-    waiting_part,
-    warned_first,
-)
-from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, head_lines, is_abridged, sections_of
+from syncengine.render.view import ABRIDGED, Comparison, PlanView, first_sentence, view_of
 from syncengine.render.words import FEW, comma_list
 
 SYMBOL_TONES = {
@@ -44,33 +32,30 @@ SYMBOL_TONES = {
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
-    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LINES
-    sections = [_section(section, look) for section in sections_of(own, fold)]
-    foremost, first = said_first(plan), warned_first(plan)
-    is_waiting_folded = fold is not Fold.NOTHING and waiting_part(plan) is not None
+    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LINES)
+    sections = [_section(section, look) for section in view.sections]
+    is_waiting_folded = not look.verbose and view.waiting is not None
     blocks = (
-        (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
-        (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(own, look, is_abridged=is_waiting_folded or any(section.is_abridged for section in sections)),
-        _since(plan, look),
+        (line for each in view.foremost for line in paragraph(first_sentence(each), look, Tone.HEADING)),
+        (line for each in view.doubts for line in paragraph(first_sentence(each), look)),
+        _opening(view, look, is_abridged=is_waiting_folded or any(section.is_abridged for section in sections)),
+        _since(view.since, look) if view.since else (),
         *(section.lines for section in sections),
-        *_waiting(plan, fold, look),
-        _denials(denials(plan.diagnostics), look),
-        _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
-        diagnostic_lines(
-            warnings_first((d for d in others(plan.diagnostics) if d not in (*foremost, *first)), look), look
-        ),
+        *_waiting(view, look),
+        _denials(view, look),
+        _gate(plan.gate, look, view.whose, is_undo=bool(plan.undo)),
+        diagnostic_lines(warnings_first(view.diagnostics, look), look),
     )
     return join_blocks(blocks)
 
 
-def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
+def _waiting(view: PlanView, look: Look) -> Iterator[Iterable[str]]:
     """Yield a line on changes from outside the pull request, and their sections with `--verbose`."""
-    if (waiting := waiting_part(plan)) is not None:
+    if view.waiting is not None:
         ending = ":" if look.verbose else "; --verbose lists them."
-        yield paragraph(waiting_line(waiting) + ending, look, Tone.NOTE)
+        yield paragraph(view.waiting.line + ending, look, Tone.NOTE)
         if look.verbose:
-            yield from (_section(section, look).lines for section in sections_of(waiting, fold))
+            yield from (_section(section, look).lines for section in view.waiting.sections)
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -85,20 +70,18 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
     return [indent + painted(line, tone, look) for line in lines]
 
 
-def _opening(plan: Plan, look: Look, *, is_abridged: bool) -> Iterator[str]:
-    first, *details, last = head_lines(plan)
+def _opening(view: PlanView, look: Look, *, is_abridged: bool) -> Iterator[str]:
+    first, *details, last = view.head
     yield from paragraph(first, look, Tone.HEADING)
     for line in details:
         yield from paragraph(line, look)
     yield from paragraph(f"{last} {ABRIDGED}" if is_abridged else last, look, Tone.QUIET)
 
 
-def _since(plan: Plan, look: Look) -> Iterator[str]:
-    if not plan.since:
-        return
-    yield from paragraph(since_heading(plan.since), look)
-    yield from paragraph(verdict(plan.since), look, Tone.ERROR if plan.since.excess else None)
-    for line in excess_lines(plan.since):
+def _since(since: Comparison, look: Look) -> Iterator[str]:
+    yield from paragraph(since.heading, look)
+    yield from paragraph(since.verdict, look, Tone.ERROR if since.excess else None)
+    for line in since.excess:
         first, *more = paragraph(line, look, None, INDENT * 2)
         yield from (f"{INDENT}- {first.lstrip()}", *more)
 
@@ -241,10 +224,10 @@ def _names_shown(row: SectionRow) -> int:
 # --- gate -------------------------------------------------------------------------------------------------------------
 
 
-def _denials(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
-    if found:
-        yield painted(lettered(heading_of_denials(found), look), Tone.ERROR, look)
-        yield from diagnostic_lines(found, look)
+def _denials(view: PlanView, look: Look) -> Iterator[str]:
+    if view.denials:
+        yield painted(lettered(view.denied, look), Tone.ERROR, look)
+        yield from diagnostic_lines(view.denials, look)
 
 
 def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = False) -> Iterator[str]:
