@@ -21,7 +21,7 @@ from syncengine.render.fold import SAME
 from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.view import ABRIDGED, Comparison, PlanView, Waiting, first_sentence, view_of
+from syncengine.render.view import ABRIDGED, PlanView, ReviewedComparison, WaitingPart, first_sentence, view_of
 from syncengine.render.words import FEW, TO_DO, count_of, number
 
 LIMIT = 60_000
@@ -104,12 +104,12 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     return pages(is_cut=True).text if found.is_cut else found.text  # what does not fit is known when all is laid out
 
 
-def _since(since: Comparison) -> Iterator[MarkdownBlock]:
+def _since(since: ReviewedComparison) -> Iterator[MarkdownBlock]:
     lines = (prose(since.verdict), "", *(f"- {code(line)}" for line in since.excess))
     yield MarkdownBlock(f"**{prose(since.heading)}**\n", lines)
 
 
-def _waiting(waiting: Waiting, look: Look) -> Iterator[MarkdownBlock]:
+def _waiting(waiting: WaitingPart, look: Look) -> Iterator[MarkdownBlock]:
     """Yield the changes from outside the pull request, folded behind one line."""
     title = f"<details><summary>{escape(waiting.line)}</summary>\n"
     look = replace(look, links=look.links.at(None))

@@ -17,7 +17,7 @@ from syncengine.render.gate import heading, more_units, unit_lines, ways_to_appr
 from syncengine.render.rows import MOST, Fold, Section, SectionRow
 from syncengine.render.sections import NOTE_SYMBOL, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.view import ABRIDGED, Comparison, PlanView, first_sentence, view_of
+from syncengine.render.view import ABRIDGED, PlanView, ReviewedComparison, first_sentence, view_of
 from syncengine.render.words import FEW, comma_list
 
 SYMBOL_TONES = {
@@ -78,7 +78,7 @@ def _opening(view: PlanView, look: Look, *, is_abridged: bool) -> Iterator[str]:
     yield from paragraph(f"{last} {ABRIDGED}" if is_abridged else last, look, Tone.QUIET)
 
 
-def _since(since: Comparison, look: Look) -> Iterator[str]:
+def _since(since: ReviewedComparison, look: Look) -> Iterator[str]:
     yield from paragraph(since.heading, look)
     yield from paragraph(since.verdict, look, Tone.ERROR if since.excess else None)
     for line in since.excess:

@@ -39,7 +39,7 @@ MOST_DIFFERENCES = 10
 """The number of differences beyond the reviewed plan that are listed; further ones are counted."""
 
 
-class Comparison(NamedTuple):
+class ReviewedComparison(NamedTuple):
     """The comparison with a reviewed plan: its counts, the verdict, and a line for each way to go beyond that plan."""
 
     heading: str
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
     excess: tuple[str, ...]
 
 
-class Waiting(NamedTuple):
+class WaitingPart(NamedTuple):
     """The changes from outside a pull request: a line that counts them by their reasons, and their sections."""
 
     line: str
@@ -67,9 +67,9 @@ class PlanView(NamedTuple):
     foremost: tuple[Diagnostic, ...]
     doubts: tuple[Diagnostic, ...]
     head: tuple[str, ...]
-    since: Comparison | None
+    since: ReviewedComparison | None
     sections: tuple[Section, ...]
-    waiting: Waiting | None
+    waiting: WaitingPart | None
     denied: str
     denials: tuple[Diagnostic, ...]
     whose: str | None
@@ -98,9 +98,9 @@ def view_of(plan: Plan, fold: Fold, most: int = MOST) -> PlanView:
         tuple(foremost),
         doubts,
         tuple(filter(None, (headline(own), among(own.summary), scope(own)))),
-        Comparison(_since_heading(since), _verdict(since), tuple(_excess(since))) if since else None,
+        ReviewedComparison(_since_heading(since), _verdict(since), tuple(_excess(since))) if since else None,
         sections_of(own, fold, most),
-        Waiting(waiting_line(waiting), sections_of(waiting, fold)) if waiting else None,
+        WaitingPart(waiting_line(waiting), sections_of(waiting, fold)) if waiting else None,
         # An approval does not lift a denial.
         f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
         denials,
