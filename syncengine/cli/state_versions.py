@@ -12,7 +12,7 @@ from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
-from syncengine.state.snapshots.versions import Version
+from syncengine.state.snapshots.snapshot import Version
 from syncengine.state.store import open_state, refuse_vanished
 
 
@@ -52,7 +52,7 @@ def accept(project: Project) -> int:
 
 def restore(project: Project, version: str) -> Version:
     """Write the rows of a version, all doubtful, as a new version on top of the current one."""
-    from syncengine.state.snapshots.restore import copy_of
+    from syncengine.state.snapshots.working_copy import copy_of
 
     if not is_git_ref(project.state):
         raise no_versions(project.state)

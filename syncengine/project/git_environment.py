@@ -7,8 +7,10 @@ log in. What would run a program, trust the index, or change an answer's form is
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 SETTINGS: Mapping[str, str] = {
@@ -94,16 +96,29 @@ def run(
     reads_only: bool = False,
     standard_input: bytes = b"",
     environ: Mapping[str, str] | None = None,
+    is_own: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run Git in a folder, with further variables. Raise `OSError` or `TimeoutExpired` when it does not answer."""
-    return subprocess.run(  # noqa: S603 - fixed words, ids from Git, and names behind `--`
+    """Run Git in a folder, with further variables. Raise `OSError` or `TimeoutExpired` when it does not answer.
+
+    With `is_own`, `environ` says which repository is meant, one of our own, and no variable of another has a part.
+    """
+    surroundings = of_no_repository() if is_own else of_folder(folder)
+    process = subprocess.Popen(  # noqa: S603 - fixed words, ids from Git, and names behind `--`
         command(folder, words, reads_only=reads_only),
-        input=standard_input,
-        capture_output=True,
-        timeout=seconds,
-        check=False,
-        env={**of_folder(folder), **(READS_ONLY if reads_only else {}), **(environ or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**surroundings, **(READS_ONLY if reads_only else {}), **(environ or {})},
+        start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
     )
+    try:
+        out, errors = process.communicate(standard_input, timeout=seconds)
+    finally:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its programs too: ssh, or a filter, would keep the pipes open
+            process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
 
 
 def advice(errors: str) -> str:

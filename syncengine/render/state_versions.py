@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from syncengine.render.escape import visible
 from syncengine.render.json import Document
 from syncengine.render.words import count_of, when
-from syncengine.state.snapshots.versions import Version
+from syncengine.state.snapshots.snapshot import Version
 
 FORMAT = "syncengine.state-versions/v1"
 LETTERS = 12

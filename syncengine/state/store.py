@@ -37,7 +37,7 @@ from syncengine.state.undone import UndoneChange, UndoneRecord
 if TYPE_CHECKING:
     from syncengine.state.erase import Erased, Obstacle
     from syncengine.state.prune import Pruned
-    from syncengine.state.snapshots.versions import Snapshot
+    from syncengine.state.snapshots.snapshot import Snapshot
 
 __all__ = [
     "LEASE_SECONDS",
@@ -333,7 +333,7 @@ class State(StateSession):
 
     def restore(self, version: Snapshot) -> None:
         """Replace the rows by those of an earlier version of a state in Git."""
-        from syncengine.state.snapshots.restore import copy_of, restore
+        from syncengine.state.snapshots.working_copy import copy_of, restore
 
         with self._writing() as connection:
             restore(copy_of(self.database), connection, self._stamp(), version)

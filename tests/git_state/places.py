@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.versions import Content, Snapshot, Superseded, Version
+from syncengine.state.snapshots.snapshot import Content, Snapshot, Superseded, Version
 
 REF = "refs/syncengine/test"
 
@@ -85,7 +85,7 @@ class MemoryStore:
             self.contents[version] = dict(content.files)
         assert info is not None
         info = msgspec.json.decode(msgspec.json.encode(info), type=type(info))
-        self.heads[id] = Snapshot(id, kept[0], kept, info, lock, {}, {})
+        self.heads[id] = Snapshot(id, kept, info, lock, {})
         self.ref = id
         return self.heads[id]
 
@@ -95,7 +95,7 @@ class MemoryStore:
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
         return version in head.version_ids or int(version[1:]) <= int(head.version[1:])
 
-    def ancestors(self, head: Snapshot) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> list[str]:
         return [f"v{number}" for number in range(1, int(head.version[1:]))]
 
 

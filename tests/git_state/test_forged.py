@@ -18,7 +18,7 @@ from .conftest import Clone
 from .places import REF, git
 from .test_store import forge
 
-ROW = "tables/state_rows/0000"
+ROW = "state_rows.0000"
 Damage = Callable[[bytes], bytes]
 
 
@@ -43,11 +43,10 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
     "twice": (ROW, lambda data: data + data),
     "a list for a name": (ROW, line(at1=["x"])),
     "a huge number": (ROW, line(at4=1e300)),
-    "broken base64": ("tables/state_calls/0000", line(at8={"b": "%"})),
-    "an unknown table": ("tables/sqlite_master/0000", lambda data: b"[1]\n"),
-    "no lock": ("lock", lambda data: b'{"columns": [], "rows": []}'),
-    "a lock of text": ("lock", lambda data: b"x"),
-    "other columns": ("state.json", lambda data: data.replace(b'"status"', b'"status); DROP TABLE state_rows; --"')),
+    "broken base64": ("state_calls.0000", line(at8="%")),
+    "an unknown table": ("sqlite_master.0000", lambda data: b"[1]\n"),
+    "no lock": ("lock.json", lambda data: b"[]"),
+    "a lock of text": ("lock.json", lambda data: b"x"),
 }
 
 

@@ -1,40 +1,44 @@
 """The store of snapshots in a Git ref: a commit whose tree is the state, and whose parents are the kept versions.
 
-state.json        facts of the version        lock               the rows of the lock
-tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 per file
+Each version is a commit without parents: what is no longer among the parents of the ref's commit is unreachable.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import OTHER_VERSION
-from syncengine.state.info import VERSION
-from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
 from syncengine.state.snapshots.repository import BareRepository, OtherFormat
-from syncengine.state.snapshots.versions import REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
+from syncengine.state.snapshots.snapshot import (
+    ANCESTORS_FILE,
+    INFO_FILE,
+    LOCK_FILE,
+    Content,
+    Snapshot,
+    Superseded,
+    Version,
+    VersionInfo,
+    info_of,
+    lock_rows,
+)
 
-FORMAT = "syncengine.git-state/v1"
-FAMILY = "syncengine.git-state/"
-INFO, LOCK, TABLES, ANCESTORS = "state.json", "lock", "tables", "ancestors"
-ID_LENGTH, PER_FILE = 16, 100
-"""The number of characters of an id among the ancestors, and the number of ids per file."""
+REMEMBERED = 2_000
+"""The number of earlier versions whose ids a version lists, so that a project recognizes the one it saw last: those of
+three days in which `serve` writes every five minutes. Each version stores the list anew, 34 kB."""
+ID_LENGTH = 16
 
 DAMAGED = "state-damaged"
-
-LARGEST = 64 * 1024 * 1024
-"""The size in bytes of the largest blob that is read."""
+UNREADABLE = (SyncengineError, ValueError, LookupError, TypeError)
+"""The errors of reading a snapshot from a local repository that may be broken."""
 
 _SHORT = re.compile("[0-9a-f]{7,64}")
-_INFO = msgspec.json.Decoder(VersionInfo)
+_PARENT = re.compile(rb"^parent ([0-9a-f]+)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -44,45 +48,45 @@ class GitStore:
     repository: BareRepository
     name: str
 
-    @property
-    def _writer(self) -> ObjectWriter:
-        return ObjectWriter(self.repository.folder, self.repository.algorithm)
-
     def current(self) -> str | None:
         """Ask the remote for the id of the current snapshot. Return `None` when there is none."""
         return self.repository.look()
 
     def head(self, id: str) -> Snapshot:
-        """Return the snapshot with an id that was current. Raise `SyncengineError` if it is damaged or too new."""
+        """Return the snapshot with an id that was current. Raise `Superseded` when it is so no longer.
+
+        Raise `SyncengineError` if it is damaged in the remote, or of another version of the program.
+        """
         try:
             return self._fetched(id)
-        except SyncengineError as error:
-            is_out_of_reach = error.code != DAMAGED and self.repository.is_sound()
-            if is_out_of_reach or not self._has_whole_copy(id):
+        except UNREADABLE as error:
+            if isinstance(error, SyncengineError) and error.code == OTHER_VERSION.code:
                 raise
-            return self._fetched(id)
+            return self._healed(id)
 
     def _fetched(self, id: str) -> Snapshot:
-        if not self.repository.has([id]):
+        if not self.repository.has(id):
             self.repository.fetch()
-            if not self.repository.has([id]):
+            if not self.repository.has(id) and self.repository.look() != id:
                 raise Superseded
-        try:
-            return self._head(id)
-        except (ValueError, LookupError, TypeError) as error:
-            raise self._no_state(error) from error
+        return self._read_head(id)
 
-    def _has_whole_copy(self, id: str) -> bool:
-        """Replace the local repository by a new copy if the snapshot is whole there; return whether it is."""
+    def _healed(self, id: str) -> Snapshot:
+        """Replace the broken local repository by a new copy, unless the snapshot is damaged there as well."""
         with self.repository.copy() as repository:
             repository.fetch()
+            copy = GitStore(repository, self.name)
             try:
-                copy = GitStore(repository, self.name)
-                copy._read(copy._head(id).shards.values())
-            except (SyncengineError, ValueError, LookupError, TypeError):
-                return False
+                head = copy._read_head(id)
+                copy.files(head)
+            except SyncengineError as error:
+                if error.code == "state-unreachable":  # Git's words for a commit that is none
+                    raise self._no_state(error) from error
+                raise
+            except (ValueError, LookupError, TypeError) as error:
+                raise self._no_state(error) from error
             self.repository.replace_by(repository)
-            return True
+            return head
 
     def keep(self, head: Snapshot) -> None:
         """Keep the objects of a snapshot in the local repository."""
@@ -97,20 +101,21 @@ class GitStore:
         self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        """Return the files with the lines of a snapshot's tables, by path."""
+        """Return the files with the lines of a snapshot's tables, by name."""
+        names = [name for name in head.blobs if name not in (INFO_FILE, LOCK_FILE, ANCESTORS_FILE)]
+        ids = [head.blobs[name] for name in names]
         try:
-            data = self._read(head.shards.values())
-        except (SyncengineError, LookupError):
-            if not self._has_whole_copy(head.id):
-                raise
-            data = self._read(head.shards.values())
-        return dict(zip(head.shards, data, strict=True))
+            data = self.repository.read(ids)
+        except UNREADABLE:
+            self._healed(head.id)
+            data = self.repository.read(ids)
+        return dict(zip(names, data, strict=True))
 
     def versions(self, head: Snapshot) -> list[Version]:
         """Return the kept versions, newest first."""
         try:
-            infos = self._read(f"{id}:{INFO}" for id in head.version_ids)
-            return [Version(id, _INFO.decode(info)) for id, info in zip(head.version_ids, infos, strict=True)]
+            infos = self.repository.read(f"{id}:{INFO_FILE}" for id in head.version_ids)
+            return [Version(id, self._info(info)) for id, info in zip(head.version_ids, infos, strict=True)]
         except (ValueError, LookupError) as error:
             raise self.damaged(error) from error
 
@@ -119,7 +124,7 @@ class GitStore:
         try:
             if not _SHORT.fullmatch(id):
                 raise ValueError("no id")
-            return self._head(id)
+            return self._read_head(id)
         except (ValueError, LookupError, TypeError):
             message = f"state {self.name} has no version {id}; run `syncengine state versions` to list the versions"
             raise SyncengineError(message, code="no-such-version") from None
@@ -128,106 +133,66 @@ class GitStore:
         """Return whether a head descends from a version, or `None` when the records do not reach back far enough."""
         if version in head.version_ids:
             return True
-        names = [id for id in head.ancestors.values() if id]
-        ids = b"\n".join(self._read(names)).split()
-        if version[:ID_LENGTH].encode() in ids:
+        ids = self.ancestors(head)
+        if version[:ID_LENGTH] in ids:
             return True
-        return None if len(ids) >= REMEMBERED - PER_FILE else False
+        return None if len(ids) >= REMEMBERED else False
 
-    def ancestors(self, head: Snapshot) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> list[str]:
         """Return the shortened ids of a snapshot's earlier versions, oldest first."""
-        lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
-        return [line.decode() for data in lines for line in data.split()]
+        id = head.blobs.get(ANCESTORS_FILE)
+        return self.repository.read([id])[0].decode().split() if id else []
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
-        if over is not None:
-            return self._pushed(over, lock, content)
-        self.repository.prepare_new()
+        if over is None:
+            self.repository.prepare_new()
         try:
-            return self._pushed(None, lock, content)
+            head = self._commit(over, lock, content)
+            self.repository.push(head.id, over.id if over else None)
         except OtherFormat:
-            self.repository.prepare_other()
-            return self._pushed(None, lock, content)
-
-    def _pushed(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        head = self._made(over, lock, content)
-        self.repository.push(head.id, over.id if over else None)
+            if over is not None:
+                raise
+            self.repository.prepare_other()  # an empty remote tells its format only by refusing a push
+            head = self._commit(None, lock, content)
+            self.repository.push(head.id, None)
         return head
 
-    def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
+    def _commit(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write the objects of a new head to the local repository, and return the head."""
-        writer = self._writer
+        repository = self.repository
         if content is None:
             assert over is not None, "the first version has content"
-            info, shards, ancestors, versions = over.info, over.shards, over.ancestors, over.version_ids
-            tree = self._tree(info, lock, shards, ancestors)
+            info, versions = over.info, over.version_ids
+            blobs = {**over.blobs, **repository.write_blobs({LOCK_FILE: lock})}
+            tree = repository.write_tree(blobs)
         else:
-            info, before = content.info, over.shards if over else {}
-            shards = {path: self._shard(writer, data, before.get(path)) for path, data in content.files.items()}
-            ancestors = self._with_ancestors(over, content.also)
-            tree = self._tree(info, lock, shards, ancestors)
-            version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
+            info = content.info
+            ids = [*(self.ancestors(over) if over else ()), *content.also, *([over.version] if over else ())]
+            ancestors = "".join(f"{id[:ID_LENGTH]}\n" for id in ids[-REMEMBERED:]).encode()
+            own = {INFO_FILE: msgspec.json.encode(info), LOCK_FILE: lock, ANCESTORS_FILE: ancestors}
+            blobs = repository.write_blobs({**content.files, **own})
+            tree = repository.write_tree(blobs)
+            version = repository.commit_tree(tree, (), int(info.when), f"{info.serial}: {info.command}")
             versions = (version, *(over.version_ids if over else ()))[: content.keeps]
-        # With the nonce, no two writes ever make the same commit.
-        id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
-        return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)
+        # With the nonce, no two writes ever make the same commit, so that a push of unknown end can be read back.
+        message = f"{info.serial}\n\nnonce {secrets.token_hex(16)}"
+        return Snapshot(repository.commit_tree(tree, versions, int(info.when), message), versions, info, lock, blobs)
 
-    def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
-        return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
-
-    def _tree(self, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]) -> str:
-        writer = self._writer
-        tables: dict[str, dict[str, str]] = defaultdict(dict)
-        for path, id in shards.items():
-            table, _, name = path.partition("/")
-            tables[table][name] = id
-        folders = {table: writer.tree(files, {}) for table, files in tables.items()}
-        files = {INFO: writer.blob(msgspec.json.encode(info)), LOCK: writer.blob(lock)}
-        earlier = {ANCESTORS: writer.tree(ancestors, {})} if ancestors else {}
-        return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
-
-    def _with_ancestors(self, over: Snapshot | None, also: Sequence[str]) -> dict[str, str]:
-        """Return the files of ancestors with more ids appended. All but the last file keep their blobs."""
-        if over is None and not also:
-            return {}
-        names = sorted(over.ancestors) if over else []
-        last = names[-1] if names else "000000"
-        lines = self._read([over.ancestors[last]])[0].split() if over and names else []
-        files = {name: over.ancestors[name] for name in names[:-1]} if over else {}
-        lines += [id[:ID_LENGTH].encode() for id in (*also, *([over.version] if over else []))]
-        for start in range(0, len(lines), PER_FILE):
-            name = f"{int(last) + start // PER_FILE:06d}"
-            files[name] = self._writer.blob(b"\n".join(lines[start : start + PER_FILE]) + b"\n")
-        return {name: files[name] for name in sorted(files)[-REMEMBERED // PER_FILE :]}
-
-    def _head(self, name: str) -> Snapshot:
+    def _read_head(self, name: str) -> Snapshot:
         """Read a snapshot from a commit. Raise `ValueError` or `LookupError` for a commit that is no snapshot."""
-        id, data = self.repository.commit(name)
-        commit = read_commit(data)
-        width = len(id) // 2
-        files, folders = read_tree(self._read([commit.tree])[0], width)
-        text, lock = self._read([files[INFO], files[LOCK]])
-        info = self._info(text)
-        names = read_tree(self._read([folders[TABLES]])[0], width)[1]
-        trees = zip(names, self._read(names.values()), strict=True)
-        shards = {f"{name}/{file}": blob for name, tree in trees for file, blob in read_tree(tree, width)[0].items()}
-        ancestors = read_tree(self._read([folders[ANCESTORS]])[0], width)[0] if ANCESTORS in folders else {}
-        return _checked(id, commit, info, lock, shards, ancestors)
+        id = self.repository.commit_id(name)
+        commit, info, lock = self.repository.read([id, f"{id}:{INFO_FILE}", f"{id}:{LOCK_FILE}"])
+        lock_rows(lock)
+        parents = [parent.decode() for parent in _PARENT.findall(commit.partition(b"\n\n")[0])]
+        # Somebody may have set the ref by hand to a version, which has no parents.
+        return Snapshot(id, tuple(parents) or (id,), self._info(info), lock, self.repository.list_tree(id))
 
     def _info(self, data: bytes) -> VersionInfo:
-        info = _INFO.decode(data)
-        if info.schema != VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
+        info = info_of(data)
+        if info is None:
             raise OTHER_VERSION.error(self.name)
-        if info.format != FORMAT:
-            raise ValueError("unknown format")
         return info
-
-    def _read(self, names: Iterable[str]) -> list[bytes]:
-        contents = self.repository.read(names)
-        if any(data is None or len(data) > LARGEST for data in contents):
-            raise LookupError("an object is missing")
-        return [data for data in contents if data is not None]
 
     def _no_state(self, error: Exception) -> SyncengineError:
         cure = "delete the ref, and run `syncengine state restore VERSION` in a project that saw an earlier version"
@@ -241,24 +206,5 @@ class GitStore:
         return SyncengineError(message, code=DAMAGED)
 
 
-def _checked(
-    id: str,
-    commit: CommitObject,
-    info: VersionInfo,
-    lock: bytes,
-    shards: Mapping[str, str],
-    ancestors: Mapping[str, str],
-) -> Snapshot:
-    lock_rows(lock)
-    if not all(name.isdigit() for name in ancestors):
-        raise ValueError("a file of ancestors has an unknown name")
-    versions = commit.parents or (id,)  # somebody set the ref by hand to a version, which has no parents
-    return Snapshot(id, versions[0], versions, info, lock, dict(sorted(shards.items())), ancestors)
-
-
 def _few_words(error: Exception) -> str:
-    return "".join(_printable(str(error)))[:120] or type(error).__name__
-
-
-def _printable(text: str) -> Iterator[str]:
-    return (letter for letter in text if letter.isprintable())
+    return "".join(letter for letter in str(error) if letter.isprintable())[:120] or type(error).__name__

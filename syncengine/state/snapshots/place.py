@@ -1,37 +1,45 @@
-"""The place of a state in Git: its store, the project's memory of it, and its files on this machine."""
+"""The place of a state in Git: its store, and the project's memory of it, by which a ref set back is noticed."""
 
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import msgspec
+from msgspec import Struct
 
 from syncengine.document.digest import sha256_of
 from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
+from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.errors import diagnose, is_of_disk
 from syncengine.state.folder_memory import NEW_STATE
-from syncengine.state.snapshots import memory
-from syncengine.state.snapshots.git_store import GitStore
+from syncengine.state.snapshots.git_store import REMEMBERED, GitStore
 from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
-from syncengine.state.snapshots.versions import Snapshot, Superseded
+from syncengine.state.snapshots.snapshot import Snapshot, Superseded, lock_rows
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
-KEPT_FILES = 2
-"""The number of latest files for reading that are kept. A process that has an older file open can go on reading it."""
+REWOUND = "state-rewound"
 
 _CURES = (
     "begin a new state with `syncengine apply --new-state`, or rebuild a lost one with `syncengine state rebuild"
     " --new-state`"
 )
+
+
+class Seen(Struct, frozen=True):
+    """A snapshot that this project has seen: its id and version, and the epoch of its lock."""
+
+    id: str
+    version: str
+    serial: int
+    epoch: int
 
 
 class GitPlace:
@@ -54,7 +62,7 @@ class GitPlace:
         is ours), the caller checks itself whether the ref was set back.
         """
         for _ in range(TRIES):
-            before = memory.last_seen(self._memory)  # before the look: another process may write both after it
+            before = self.last_seen()  # before the look: another process may write both after it
             id = self.store.current()
             if id is None:
                 self._refuse_absent(before)
@@ -69,42 +77,45 @@ class GitPlace:
         message = f"state {self.name} is busy: it changes faster than it can be read; repeat the command"
         raise SyncengineError(message, code="state-busy")
 
-    def accept(self, head: Snapshot, before: memory.Seen | None) -> None:
+    def accept(self, head: Snapshot, before: Seen | None) -> None:
         """Remember the snapshot as last seen. Raise `GateTripped` if it does not descend from the one seen before."""
-        if not self.allows_rewound:
-            memory.refuse_rewound(self.store, head, before)
-            self.remember(head)
+        if self.allows_rewound:
+            return
+        if before is not None and not self._follows(head, before):
+            cure = (
+                "list the versions with `syncengine state versions`; to return to the one last seen, run `syncengine"
+                f" state restore {before.version[:12]}`"
+            )
+            message = (
+                f"state {self.name} was set to version {head.version[:12]} (number {head.info.serial}), which does not"
+                f" descend from the version that this project last saw, {before.version[:12]} (number {before.serial}):"
+                f" {cure}"
+            )
+            raise GateTripped(message, code=REWOUND)
+        self.remember(head)
+
+    def _follows(self, head: Snapshot, last: Seen) -> bool:
+        if head.version == last.version:
+            return _epoch_of(head) >= last.epoch  # set back within a version, a lock would count as never taken
+        descends = self.store.is_descendant(head, last.version)
+        return descends if descends is not None else head.info.serial > last.serial + REMEMBERED
 
     def remember(self, head: Snapshot) -> None:
-        """Record the snapshot as the one that this project last saw."""
+        """Record the snapshot as the one that this project last saw, and keep its objects."""
         self.store.keep(head)
-        memory.remember(self._memory, head)
+        seen = Seen(head.id, head.version, head.info.serial, _epoch_of(head))
+        replace_whole(self._memory, [msgspec.json.encode(seen)], mode=0o600)
 
-    def last_seen(self) -> memory.Seen | None:
-        return memory.last_seen(self._memory)
-
-    def reading_file(self, version: str) -> Path:
-        """Return the path of the file for reading a version."""
-        return self.folder / f"read-{version[:24]}.db"
-
-    def drop_old_files(self, version: str) -> None:
-        """Delete the files of all versions except this one and the last ones before it."""
-        others = sorted((made, file) for file, made in self._files_and_times() if file != self.reading_file(version))
-        for _, file in others[: -(KEPT_FILES - 1)]:
-            with suppress(OSError):
-                file.unlink()
-                Path(f"{file}-journal").unlink(missing_ok=True)
-
-    def _files_and_times(self) -> Iterator[tuple[Path, float]]:
-        for file in self.folder.glob("read-*.db"):
-            with suppress(OSError):
-                yield file, file.stat().st_mtime
+    def last_seen(self) -> Seen | None:
+        """Return the snapshot last seen, or `None` when there is none or the file cannot be read."""
+        try:
+            return msgspec.json.decode(self._memory.read_bytes(), type=Seen)
+        except (OSError, msgspec.MsgspecError):
+            return None
 
     def drop_earlier(self) -> bool:
         """Delete this machine's data of earlier versions; return whether that succeeded."""
         try:
-            for file in self.folder.glob("read-*.db"):
-                file.unlink(missing_ok=True)
             self.store.purge()
         except (OSError, SyncengineError):
             return False
@@ -114,7 +125,7 @@ class GitPlace:
         """Return the error for rows that could not be read: damage, unless this machine's disk failed."""
         return diagnose(error).error(self.name) if is_of_disk(error) else self.store.damaged(error)
 
-    def _refuse_absent(self, last: memory.Seen | None) -> None:
+    def _refuse_absent(self, last: Seen | None) -> None:
         if self.create:
             return
         if last is None:
@@ -126,6 +137,10 @@ class GitPlace:
                 f" with `syncengine state restore {version}`, {_CURES}"
             )
         raise GateTripped(message, code=NEW_STATE)
+
+
+def _epoch_of(head: Snapshot) -> int:
+    return max(int(row["epoch"]) for row in lock_rows(head.lock))
 
 
 def _remote_of(ref: GitRef) -> Remote:
@@ -163,23 +178,3 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
         raise SyncengineError(message, code="state-io") from None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-@contextmanager
-def working_folder(place: GitPlace) -> Iterator[Path]:
-    """Create a folder for this process alone, and delete those of dead processes."""
-    for each in place.folder.glob("work-*"):
-        _drop_if_dead(each)
-    folder = Path(tempfile.mkdtemp(dir=place.folder, prefix="work-"))
-    with (folder / "owner").open("wb") as owner:
-        fcntl.flock(owner, fcntl.LOCK_EX)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _drop_if_dead(folder: Path) -> None:
-    with suppress(OSError), (folder / "owner").open("rb") as owner:
-        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)

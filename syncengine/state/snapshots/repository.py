@@ -6,13 +6,12 @@ proxies apply. URLs reach Git through its environment, never as arguments of a c
 
 from __future__ import annotations
 
-import os
+import fcntl
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +20,7 @@ from syncengine.errors import SyncengineError
 from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
-from syncengine.state.snapshots.objects import is_id
-from syncengine.state.snapshots.versions import Superseded
+from syncengine.state.snapshots.snapshot import Superseded
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
@@ -30,10 +28,6 @@ MANY_FILES = 4000
 """The number of loose objects from which the local repository is packed."""
 
 SETTINGS: Mapping[str, str] = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
     "protocol.allow": "never",
     "protocol.file.allow": "always",
     "protocol.ssh.allow": "always",
@@ -49,17 +43,16 @@ SETTINGS: Mapping[str, str] = {
     "fetch.recurseSubmodules": "no",
     "fetch.writeCommitGraph": "false",
 }
+"""Settings beside those of `git_environment`."""
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
-
-BROKEN = ".broken"
-"""The suffix of the name of a repository that was replaced because it was broken."""
 
 OWN = ("local", "worktree")
 """The scopes of a repository's own settings. Git reads the other scopes anyway, and must not send a header twice."""
 
 BUSY, REFUSED = "state-busy", "state-refused"
 
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOGIN = re.compile(
     r"authentication failed|permission denied|could not read (?:username|password)|invalid credentials|\b40[13]\b"
     r"|host key verification failed|access denied",
@@ -100,17 +93,17 @@ class BareRepository:
 
     def look(self) -> str | None:
         """Return the id at the remote's ref, or `None` when the ref does not exist."""
-        listing = self._run(["ls-remote", "state", self.ref], seconds=LOOK_SECONDS).decode(errors="replace")
+        listing = self._run("ls-remote", "state", self.ref, seconds=LOOK_SECONDS).decode(errors="replace")
         for line in listing.splitlines():
             id, _, ref = line.partition("\t")
-            if ref == self.ref and is_id(id):
+            if ref == self.ref and _ID.fullmatch(id):
                 self._prepare("sha256" if len(id) == 64 else "sha1")
                 return id
         return None
 
     def prepare_new(self) -> None:
         """Create the local repository for a remote without a state, in the remote's own object format."""
-        first = self._run(["ls-remote", "state"], seconds=LOOK_SECONDS).partition(b"\t")[0]
+        first = self._run("ls-remote", "state", seconds=LOOK_SECONDS).partition(b"\t")[0]
         self._prepare("sha256" if len(first) == 64 else "sha1")
 
     def prepare_other(self) -> None:
@@ -120,14 +113,13 @@ class BareRepository:
     def fetch(self) -> None:
         """Fetch all objects that the remote's ref refers to, without moving a local ref."""
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
-        self._local(*words, seconds=FETCH_SECONDS)
+        self._run(*words, seconds=FETCH_SECONDS)
 
     def push(self, new: str, old: str | None) -> None:
         """Move the ref from `old` to `new`. Raise `Superseded` if it is elsewhere, `PushUnknown` without an answer."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
-        command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
         try:
-            self._local(*command, seconds=PUSH_SECONDS)
+            self._run("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}", seconds=PUSH_SECONDS)
         except SyncengineError as refused:
             try:
                 now = self.look()
@@ -140,38 +132,58 @@ class BareRepository:
                 raise Superseded(words if now == old else "") from None
             raise
 
-    def has(self, ids: Iterable[str]) -> bool:
-        """Return whether all objects with these ids are in the local repository."""
-        answer = self._local("cat-file", "--batch-check=%(objectname)", input="\n".join(ids).encode() + b"\n")
-        return not any(line.endswith(b" missing") for line in answer.splitlines())
+    def has(self, id: str) -> bool:
+        """Return whether an object is in the local repository."""
+        return not self._run("cat-file", "--batch-check", input=f"{id}\n".encode()).endswith(b" missing\n")
 
-    def read(self, names: Iterable[str]) -> list[bytes | None]:
-        """Return the contents of local objects, with `None` for each missing object."""
-        return [entry and entry[1] for entry in self._entries(list(names))]
-
-    def commit(self, name: str) -> tuple[str, bytes]:
-        """Return a local commit's full id and content, by the beginning of its id. Raise `LookupError` if missing."""
-        entry = self._entries([name])[0]
-        if entry is None or entry[0].split()[1] != b"commit":
-            raise LookupError("there is no such commit")
-        return entry[0].split()[0].decode(), entry[1]
-
-    def _entries(self, names: list[str]) -> list[tuple[bytes, bytes] | None]:
-        data = self._local("cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b""
-        entries: list[tuple[bytes, bytes] | None] = []
+    def read(self, names: Iterable[str]) -> list[bytes]:
+        """Return the contents of local objects. Raise `LookupError` when one is missing."""
+        names = list(names)
+        data = self._run("cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b""
+        contents: list[bytes] = []
         at = 0
-        for _ in names:
-            end = data.index(b"\n", at)
-            line = data[at:end]
-            words = line.split()
-            if len(words) != 3 or not words[2].isdigit():
-                entries.append(None)
-                at = end + 1
-                continue
-            size = int(words[2])
-            entries.append((line, data[end + 1 : end + 1 + size]))
-            at = end + 2 + size
-        return entries
+        for name in names:
+            end = data.index(b"\n", at)  # the line before each content: id, kind, size
+            size = data[at:end].rpartition(b" ")[2]
+            if not size.isdigit():
+                raise LookupError(f"{name} is missing")
+            at = end + 1 + int(size)
+            contents.append(data[end + 1 : at])
+            at += 1
+        return contents
+
+    def commit_id(self, name: str) -> str:
+        """Return a local commit's full id, by the beginning of its id. Raise `LookupError` if there is none."""
+        answer = self._run("cat-file", "--batch-check", input=f"{name}\n".encode()).split()
+        if answer[1:2] != [b"commit"]:
+            raise LookupError("there is no such commit")
+        return answer[0].decode()
+
+    def list_tree(self, id: str) -> dict[str, str]:
+        """Return the ids of the files of a commit, by name."""
+        lines = self._run("ls-tree", "-r", "-z", id).decode(errors="replace").split("\0")[:-1]
+        return {name: about.split()[2] for about, _, name in (line.partition("\t") for line in lines)}
+
+    def write_blobs(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Write contents to the local repository, and return their ids."""
+        with private_folder(self.folder.parent) as folder:
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
+            words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+            ids = self._run(*words, input="".join(f"{name}\n" for name in files).encode(), at=folder)
+        return dict(zip(files, ids.decode().split(), strict=True))
+
+    def write_tree(self, blobs: Mapping[str, str]) -> str:
+        """Write a tree of blobs, given by name and id, and return its id."""
+        lines = "".join(f"100644 blob {id}\t{name}\n" for name, id in blobs.items())
+        return self._run("mktree", input=lines.encode()).decode().strip()
+
+    def commit_tree(self, tree: str, parents: Sequence[str], when: int, message: str) -> str:
+        """Write a commit of ours, and return its id. `when` is in seconds since the epoch."""
+        who = {"NAME": "syncengine", "EMAIL": "syncengine@localhost", "DATE": f"@{when} +0000"}
+        environ = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+        words = [word for parent in parents for word in ("-p", parent)]
+        return self._run("commit-tree", tree, *words, input=message.encode(), environ=environ).decode().strip()
 
     def keep(self, id: str) -> None:
         """Point a local ref to `id`, so that the next fetch is incremental."""
@@ -180,39 +192,35 @@ class BareRepository:
 
     def tidy(self) -> None:
         """Pack the leftovers of many writes and drop unreachable objects, except those written in the last hour."""
-        sample = self.folder / "objects" / "17"
+        sample = self.folder / "objects" / "17"  # one of 256 folders
         with suppress(OSError, SyncengineError):
             packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))
             loose = 256 * len(list(sample.iterdir())) if sample.is_dir() else 0
             if loose > MANY_FILES or packs > 50:
-                self._local("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
+                self._run("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
 
     def purge(self) -> None:
         """Drop all unreachable objects at once, and the broken repository that was kept."""
-        shutil.rmtree(self.folder.with_name(f"{self.folder.name}{BROKEN}"), ignore_errors=True)
-        self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
-
-    def is_sound(self) -> bool:
-        """Return whether Git recognizes the local repository."""
-        try:
-            return bool(self._local("rev-parse", "--git-dir"))
-        except SyncengineError:
-            return False
+        shutil.rmtree(self._broken, ignore_errors=True)
+        self._run("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
 
     @contextmanager
     def copy(self) -> Iterator[BareRepository]:
         """Yield an empty temporary repository with the same remote."""
-        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".repository-") as name:
-            copy = BareRepository(Path(name) / "repository.git", self.remote, self.ref, self.name)
+        with private_folder(self.folder.parent) as folder:
+            copy = BareRepository(folder / "repository.git", self.remote, self.ref, self.name)
             copy._prepare(self.algorithm)
             yield copy
 
     def replace_by(self, other: BareRepository) -> None:
         """Replace this broken repository by another, and keep it: it may contain versions found nowhere else."""
-        broken = self.folder.with_name(f"{self.folder.name}{BROKEN}")
-        shutil.rmtree(broken, ignore_errors=True)
-        self.folder.rename(broken)
+        shutil.rmtree(self._broken, ignore_errors=True)
+        self.folder.rename(self._broken)
         other.folder.rename(self.folder)
+
+    @property
+    def _broken(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.broken")
 
     def _folder_of(self, algorithm: str) -> Path:
         suffix = "-sha256" if algorithm == "sha256" else ""
@@ -222,54 +230,48 @@ class BareRepository:
         self.folder, self.algorithm = self._folder_of(algorithm), algorithm
         if self.folder.exists():
             return
-        new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
-        self._run(["init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", new])
-        with suppress(OSError):  # another process was faster
-            Path(new).rename(self.folder)
-        shutil.rmtree(new, ignore_errors=True)
+        with private_folder(self.folder.parent) as folder:
+            new = folder / "new.git"
+            self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", str(new))
+            with suppress(OSError):  # another process was faster
+                new.rename(self.folder)
 
-    def _local(self, *words: str, input: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
-        return self._run(["--git-dir", str(self.folder), *words], input=input, seconds=seconds)
-
-    def _run(self, words: list[str], *, input: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
-        environ = self._environ = self._environ or self._environment()
+    def _run(
+        self,
+        *words: str,
+        input: bytes = b"",
+        seconds: float = LOCAL_SECONDS,
+        at: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Return the output of a Git command in the local repository, if there is one."""
+        self._environ = self._environ or self._environment()
+        own = {**self._environ, **(environ or {})}
+        if self.folder.exists() and words[0] != "init":
+            own["GIT_DIR"] = str(self.folder)
         try:
-            process = subprocess.Popen(  # noqa: S603 - words of ours; addresses are in its environment
-                ["git", *words],  # noqa: S607 - the user's own Git
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environ,
-                cwd=self.folder.parent,
-                start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
+            answer = git_environment.run(
+                at or self.folder.parent, words, seconds=seconds, standard_input=input, environ=own, is_own=True
             )
         except FileNotFoundError:
             raise no_git(self.name) from None
-        try:
-            out, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise SyncengineError(
-                f"state {self.name}: the repository did not answer within {seconds:.0f} s", code="state-unreachable"
-            ) from None
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        if process.returncode:
-            raise self._trouble(errors.decode(errors="replace"))
-        return out
+            message = f"state {self.name}: the repository did not answer within {seconds:.0f} s"
+            raise SyncengineError(message, code="state-unreachable") from None
+        if answer.returncode:
+            raise self._trouble(answer.stderr.decode(errors="replace"))
+        return answer.stdout
 
     def _environment(self) -> dict[str, str]:
-        environ = git_environment.of_no_repository()
-        settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
-        environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        base = git_environment.of_no_repository()
+        environ = {"SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # `keep` writes one
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
-        if not self._has_own_ssh(environ):
+        if not self._has_own_ssh({**base, **environ}):
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
-        first = environ.get("GIT_CONFIG_COUNT", "0")
+        first = base.get("GIT_CONFIG_COUNT", "0")
         count = int(first) if first.isdigit() else 0
+        settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
         for number, (key, value) in enumerate(settings, count):
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
@@ -350,3 +352,20 @@ def _setting(folder: Path, *words: str, environ: Mapping[str, str] | None = None
         return _answer(folder, "config", *words, environ=environ)
     except LookupError:
         return ""
+
+
+@contextmanager
+def private_folder(parent: Path) -> Iterator[Path]:
+    """Create a folder for this process alone, and delete those of dead processes."""
+    for each in parent.glob("work-*"):
+        with suppress(OSError), (each / "owner").open("rb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(each, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix="work-"))
+    with (folder / "new").open("wb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        (folder / "new").rename(folder / "owner")  # or another process could find it unlocked, and delete the folder
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

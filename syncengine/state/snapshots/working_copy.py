@@ -1,4 +1,4 @@
-"""A private SQLite file made from a snapshot, on which all writes of the state run, and its publication.
+"""A private SQLite file made from a snapshot, on which all writes of the state run; its publication; restoring.
 
 One mutex, shared by the threads of the heartbeat and the run, guards every access to the store. It is acquired before
 the file's own lock, and never inside a transaction that writes.
@@ -14,18 +14,34 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.pool import StaticPool
 
 from syncengine.errors import GateTripped, SyncengineError
+from syncengine.resource import Key
 from syncengine.state import tables
-from syncengine.state.codec import from_json
+from syncengine.state.codec import KINDS, from_json
+from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES, is_of_disk
 from syncengine.state.history import REFUSED
 from syncengine.state.info import VERSION
-from syncengine.state.snapshots import layout
-from syncengine.state.snapshots.git_store import FORMAT
+from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.versions import KEPT, Content, Snapshot, Superseded, VersionInfo
-from syncengine.state.tables import CALLS, FACTS, LOCK, ROWS, RUNS, STATE_LOCK
+from syncengine.state.snapshots.snapshot import (
+    FORMAT,
+    KEPT,
+    Content,
+    Snapshot,
+    Superseded,
+    VersionInfo,
+    files_of,
+    fill,
+    lock_of,
+    lock_rows,
+    rows_of,
+    set_lock,
+    state_lock,
+)
+from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
 TRIES = 20
@@ -81,7 +97,7 @@ class WorkingCopy:
         def changed(connection: sa.Connection) -> tuple[bytes, Content | None] | None:
             if not change(connection):
                 return None
-            return layout.lock_of(connection), self._content(connection) if rows or self.head is None else None
+            return lock_of(connection), self._content(connection) if rows or self.head is None else None
 
         return self._replace(changed, lambda connection, lock: change(connection))
 
@@ -101,10 +117,10 @@ class WorkingCopy:
             prepare(connection)
             if self.epoch is not None:
                 connection.execute(sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1))
-            return layout.lock_of(connection), self._content(connection)
+            return lock_of(connection), self._content(connection)
 
         with self._mutex:
-            self._replace(prepared, lambda connection, lock: layout.set_lock(connection, layout.lock_rows(lock)))
+            self._replace(prepared, lambda connection, lock: set_lock(connection, lock_rows(lock)))
             self.dirty, self.also, self.keeps = False, (), KEPT
 
     def _replace(
@@ -133,91 +149,68 @@ class WorkingCopy:
                 return True
         raise self._busy(words)
 
-    def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        return self.place.store.files(head)
-
     def _write(self, lock: bytes, content: Content | None) -> None:
         self.head = self.place.store.write(self.head, lock, content)
         if content is not None or not self.place.allows_rewound:
             self.place.remember(self.head)
 
     def _catch_up(self) -> None:
-        """Read the changes of other processes: under our lock only refused runs, otherwise everything."""
-        head = self.place.look(is_ours=self.epoch is not None)
+        """Read the changes of other processes: under our lock only refused runs, otherwise everything.
+
+        Under our lock, continue from our own versions if somebody set the ref back. If another process took over our
+        lock, accept that, and raise an error if instead the ref was set back.
+        """
+        head, last = self.place.look(is_ours=self.epoch is not None), self.head
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted during the run", code="new-state")
         if self.epoch is None:
-            self._follow(head)
-        elif self._is_ours(head):
-            self._stay(head)
+            if last is None or head.version != last.version:
+                self._load(head)
+            elif head.id != last.id:
+                self._take_lock(head)
         else:
-            self._lose_lock(head)
-
-    def _follow(self, head: Snapshot) -> None:
-        """Take over the rows and the lock that another process wrote."""
-        if self.head is None or head.version != self.head.version:
-            self._load(head)
-        elif head.id != self.head.id:
-            self._take_lock(head)
-        self.head = head
-
-    def _stay(self, head: Snapshot) -> None:
-        """Add refused runs under our lock. If somebody set the ref back, continue from our own versions."""
-        assert self.head is not None, "who has the lock has written it"
-        if head.version != self.head.version:
-            self._merge(head)
-        comes_from_ours = self.place.store.is_descendant(head, self.head.version)
-        self.head = head if comes_from_ours else replace(self.head, id=head.id)
-
-    def _lose_lock(self, head: Snapshot) -> None:
-        """Accept that another process took over our lock. Raise an error if instead the ref was set back."""
-        self.epoch = None
-        self._take_lock(head)
-        self.place.accept(head, self.place.last_seen())
+            assert last is not None, "who has the lock has written it"
+            ours, theirs = state_lock(last), state_lock(head)
+            # By epoch and id: after a set-back, another may have our epoch.
+            is_ours = (theirs["epoch"], theirs["lock_id"]) == (self.epoch, ours["lock_id"])
+            if is_ours and theirs["released"] is None:
+                if head.version != last.version:
+                    self._add_refused_runs(head)
+                if not self.place.store.is_descendant(head, last.version):
+                    head = replace(last, id=head.id)
+            else:
+                self.epoch = None
+                self._take_lock(head)
+                self.place.accept(head, self.place.last_seen())
         self.head = head
 
     def _take_lock(self, head: Snapshot) -> None:
         with self._engine.begin() as connection:
-            layout.set_lock(connection, layout.lock_rows(head.lock))
+            set_lock(connection, lock_rows(head.lock))
 
-    def _is_ours(self, head: Snapshot) -> bool:
-        """Return whether a snapshot's lock is ours, by epoch and id: after a set-back, another may have our epoch."""
-        assert self.head is not None, "who has the lock has written it"
-        ours, theirs = (_lock_in(each) for each in (self.head, head))
-        is_same = (theirs["epoch"], theirs.get("lock_id")) == (self.epoch, ours.get("lock_id"))
-        return is_same and theirs.get("released") is None
-
-    def _merge(self, head: Snapshot) -> None:
+    def _add_refused_runs(self, head: Snapshot) -> None:
         """Add the runs that were refused while we had the lock. Nothing else is written without the lock."""
-        files = {path: data for path, data in self.files(head).items() if path.startswith(f"{RUNS.name}/")}
-        columns = head.info.columns[RUNS.name]
-        rows = [dict(zip(columns, row, strict=True)) for row in layout.rows_of(files)]
-        refused = [row for row in rows if row["outcome"] == REFUSED]
-        with self._engine.begin() as connection:
-            if refused:
+        refused = [row for row in rows_of(RUNS, self.place.store.files(head)) if row["outcome"] == REFUSED]
+        if refused:
+            with self._engine.begin() as connection:
                 connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
 
     def _load(self, head: Snapshot) -> None:
-        files = self.files(head)
+        files = self.place.store.files(head)
         try:
             with self._engine.begin() as connection:
-                for name in sa.inspect(connection).get_table_names():
-                    connection.exec_driver_sql(f'DROP TABLE "{name}"')
+                METADATA.drop_all(connection)
                 fill(connection, head, files)
                 self._outlive_lost_locks(connection)
         except FAILURES as error:
             if is_of_disk(error) or not self.place.allows_rewound:
                 raise self.place.unread(error) from error
-            self._begin_anew(head)
+            self.is_damaged = True  # begin empty, under the snapshot's lock, so that a version can be restored
+            with self._engine.begin() as connection:
+                tables.create(connection, head.info.lineage)
+                set_lock(connection, lock_rows(head.lock))
+                self._outlive_lost_locks(connection)
         self.head = head
-
-    def _begin_anew(self, head: Snapshot) -> None:
-        """Begin empty in place of unreadable rows, under the snapshot's lock, so that a version can be restored."""
-        self.is_damaged = True
-        with self._engine.begin() as connection:
-            tables.create(connection, head.info.lineage)
-            layout.set_lock(connection, layout.lock_rows(head.lock))
-            self._outlive_lost_locks(connection)
 
     def _outlive_lost_locks(self, connection: sa.Connection) -> None:
         """Raise the lock's epoch to the last one seen, so that no lock from before a set-back becomes valid again."""
@@ -235,7 +228,6 @@ class WorkingCopy:
             )
             raise SyncengineError(message, code=TOO_LARGE)
         who, command = self._writer(connection)
-        columns = layout.columns_of(connection)
         info = VersionInfo(
             format=FORMAT,
             schema=VERSION,
@@ -246,9 +238,8 @@ class WorkingCopy:
             command=command,
             rows=rows,
             run=self.run,
-            columns=columns,
         )
-        return Content(info, layout.files_of(connection, columns), self.also, self.keeps)
+        return Content(info, files_of(connection), self.also, self.keeps)
 
     def _writer(self, connection: sa.Connection) -> tuple[str, str]:
         """Return who writes the next version and by which command: the lock's holder, or that of a refused run."""
@@ -280,12 +271,64 @@ class WorkingCopy:
         return SyncengineError(message, code="state-busy")
 
 
-def _lock_in(head: Snapshot) -> Mapping[str, Any]:
-    return next(row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
+def copy_of(database: StateDatabase) -> WorkingCopy:
+    """Return the private copy of a state in Git."""
+    assert database.snapshots is not None, "only a state in Git has versions"
+    return database.snapshots
 
 
-def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:
-    """Create and fill the tables of a snapshot. Raise a member of `FAILURES` if damaged."""
-    layout.load(connection, head.info.columns, files)
-    LOCK.create(connection)
-    layout.set_lock(connection, layout.lock_rows(head.lock))
+def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Snapshot) -> None:
+    """Take over the rows of a version, and also its history if the current version does not descend from it.
+
+    Calls that may still be executed stay recorded in either case.
+    """
+    files = copy.place.store.files(version)
+    has_rows = copy.head is not None and not copy.is_damaged
+    comes_from_it = has_rows and copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
+    before = _keys(connection)
+    source = sa.create_engine("sqlite://", poolclass=StaticPool)
+    try:
+        with source.begin() as other:
+            fill(other, version, files)
+            for table in METADATA.sorted_tables:
+                if table is ROWS or not (comes_from_it or table is LOCK):
+                    _take(connection, other, table)
+    except FAILURES as error:
+        raise copy.place.unread(error) from error
+    if comes_from_it:
+        note(connection, stamp, FORGOTTEN, sorted(before - _keys(connection)))
+    copy.also = _lost_versions(copy)
+
+
+def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> None:
+    rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
+    landing = _landing(connection, rows) if table is CALLS else []
+    connection.execute(sa.delete(table))
+    if rows or landing:
+        connection.execute(sa.insert(table), [*rows, *landing])
+
+
+def _landing(connection: sa.Connection, restored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the calls that may still be executed and are not among the restored ones, with ids after theirs."""
+    present = {(row["run"], row["call"]) for row in restored}
+    last = max((row["id"] for row in restored), default=0)
+    query = sa.select(CALLS).where(CALLS.c.content.is_not(None)).order_by(CALLS.c.id)
+    calls = [dict(row._mapping) for row in connection.execute(query) if (row.run, row.call) not in present]
+    return [
+        {**call, "id": last + number, "outcome": call["outcome"] or INTENDED} for number, call in enumerate(calls, 1)
+    ]
+
+
+def _keys(connection: sa.Connection) -> set[Key]:
+    return {Key(KINDS[kind], name) for kind, name in connection.execute(sa.select(ROWS.c.kind, ROWS.c.name))}
+
+
+def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
+    """Return the versions seen by this project that are not ancestors of the current one."""
+    last, store = copy.place.last_seen(), copy.place.store
+    if last is None or (copy.head is not None and store.is_descendant(copy.head, last.version)):
+        return ()
+    version = store.version(last.id)
+    ancestors = set(store.ancestors(copy.head)) if copy.head else set()
+    names = (*store.ancestors(version), *reversed(version.version_ids))
+    return tuple(name for name in dict.fromkeys(names) if name[:16] not in ancestors)
