@@ -102,7 +102,7 @@ def main() -> None:
             if number < 3 or number % 50 == 49:
                 clone = next((folder / "project" / ".syncengine" / "git-state").iterdir())
                 local = clone / "repository.git"
-                disk = f"{megabytes(local):.1f} on the disk, {megabytes(clone):.1f} with what is read from"
+                disk = f"{megabytes(local):.1f} on the disk"
                 sizes = f"remote {packed(remote):.1f} MB, local {packed(local):.1f} ({disk})"
                 print(f"{number + 1:>4} applies: {sizes}; {took}", flush=True)
 

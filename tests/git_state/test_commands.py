@@ -48,6 +48,15 @@ def test_runners_without_a_memory_share_one_state(clone: Clone, service: Service
     assert service.tags() == ["ACME-1", "ACME-2"]
 
 
+def test_no_rows_stay_in_files_once_a_command_has_ended(clone: Clone) -> None:
+    """Beside the objects of Git, which an erasure finds."""
+    project = begun(clone("one"))
+    for words in (("plan",), ("state", "list"), ("apply", "-y")):
+        assert project.run(*words).code == 0
+        kept = next(project.folder.glob(".syncengine/git-state/*"))
+        assert {file.name for file in kept.iterdir()} == {"repository.git", "seen.json"}
+
+
 COMMANDS = (
     ("plan",),
     ("apply", "-y"),
