@@ -239,7 +239,7 @@ def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     condition = made.condition(Scalar(when, Mark(0, 0), '"'))
     assert condition is not None
     assert findings.found == []
-    return environment, made.function(), condition.value
+    return environment, lambda row: tuple(leaf.value(row) for leaf in made.leaves), condition.value
 
 
 class Mark(NamedTuple):

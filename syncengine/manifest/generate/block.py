@@ -1,4 +1,4 @@
-"""One `generate` block → a function of a row, compiled once; a row → the results of its templates, or problems. Pure.
+"""One `generate` block → its templates, each compiled once; a row → their results, or problems. Pure.
 
 A row is built as nodes with the places of its templates, and is read like a resource that was written by hand.
 """
@@ -12,7 +12,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate.fields import ResourceTemplate, Results, Twice, is_dynamic, resource_template
+from syncengine.manifest.generate.fields import ResourceTemplate, Twice, is_dynamic, resource_template
 from syncengine.manifest.generate.scalars import Compiled, Leaf
 from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
@@ -36,6 +36,7 @@ class Block:
         findings: Collector,
     ) -> None:
         self.node = node
+        self._file = findings.file
         self.row_name = settings.as_ or "row"
         self.whole = True
         self.is_faulty = False
@@ -72,84 +73,52 @@ class Block:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
             yield resource_template(kind, item, self._compiled)
 
-    def begin(self, variables: Mapping[str, Any], findings: Collector) -> None:
-        """Compile the templates into one function."""
-        self._variables = variables
-        self._file = findings.file
-        self._function = self._compiled.function()
-
-    def results(self, row: Record, diagnostics: list[Diagnostic]) -> Results | None:
-        """Return the results of the templates for a row, or `None` if it is left out or fails with a diagnostic.
+    def results(
+        self, row: Record, variables: Mapping[str, Any], diagnostics: list[Diagnostic]
+    ) -> dict[int, Any] | None:
+        """Return the results of the templates for a row, or `None` if it is left out or fails with diagnostics.
 
         Raise `OutOfBounds` when all further rows would fail as well.
         """
-        variables = {**self._variables, self.row_name: row}
-        if self.is_faulty:
-            self._examine(variables, Collector(self._file, diagnostics))
-            return None
+        findings, before = Collector(self._file, diagnostics), len(diagnostics)
+        variables = {**variables, self.row_name: row}
+        holds = self.when is None or self._value(self.when, variables, findings)
+        if isinstance(holds, str):
+            assert self.when is not None
+            _tell(findings, self.when, "when-text", "`when` must be an expression that is true or false, not text")
+        elif holds and holds is not FAILED:
+            values = {n: self._value(leaf, variables, findings) for n, leaf in enumerate(self._compiled.leaves)}
+            if len(diagnostics) == before and not self.is_faulty:
+                return values
+            sound = {n: value for n, value in values.items() if value is not FAILED}
+            for template in () if self.is_faulty else self.templates:  # leaves of a faulty block may be missing
+                RESOURCE_TABLES[template.kind].read(template.as_node(sound, *SURPRISES), findings)
+        self.whole = self.whole and len(diagnostics) == before
+        return None
+
+    def _value(self, leaf: Leaf, variables: Mapping[str, Any], findings: Collector) -> Any:
+        """Return the value of a template, or `FAILED` after reporting why it fails."""
         try:
-            return self._function(variables) if self.when is None or self._holds(variables) else None
+            return leaf.value(variables)
         except OutOfBounds:
             raise
         except SURPRISES as error:
-            self._explain(variables, error, diagnostics)
-            return None
+            _tell(findings, leaf, "bad-template", f"the template failed: {trouble(error)}")
+            return FAILED
 
-    def explain(self, row: Record, error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Report why a row failed. Raise `OutOfBounds` as `results` does."""
-        self._explain({**self._variables, self.row_name: row}, error, diagnostics)
-
-    def _holds(self, variables: Mapping[str, Any]) -> bool:
-        assert self.when is not None
-        value = self.when.value(variables)
-        if isinstance(value, str):
-            raise WhenText
-        return bool(value)
-
-    def _explain(self, variables: Mapping[str, Any], error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Report each field that fails, or else the error itself."""
+    def explain(self, error: BaseException, diagnostics: list[Diagnostic]) -> None:
+        """Report why the results of a row make no resource."""
         self.whole = False
         findings = Collector(self._file, diagnostics)
         if isinstance(error, Twice):
             findings.at("duplicate-key", error.at.line + 1, error.at.column + 1, str(error))
-            return
-        count = len(diagnostics)
-        self._examine(variables, findings)
-        if len(diagnostics) == count:
-            leaf = next((each for each in (self.when, *self._compiled.leaves) if each is not None), None)
-            _tell(findings, leaf, "bad-template", f"the template failed: {trouble(error)}")
-
-    def _examine(self, variables: Mapping[str, Any], findings: Collector) -> None:
-        """Evaluate each template of a row by itself, and report those that fail or have a value that is refused."""
-        if self.when is not None:
-            try:
-                if not self._holds(variables):
-                    return
-            except OutOfBounds:
-                raise
-            except WhenText:
-                _tell(findings, self.when, "when-text", "`when` must be an expression that is true or false, not text")
-                return
-            except SURPRISES as reason:
-                _tell(findings, self.when, "bad-template", f"the template failed: {trouble(reason)}")
-                return
-        results: dict[int, Any] = {}
-        for number, leaf in enumerate(self._compiled.leaves):
-            try:
-                results[number] = leaf.value(variables)
-            except OutOfBounds:
-                raise
-            except SURPRISES as reason:
-                _tell(findings, leaf, "bad-template", f"the template failed: {trouble(reason)}")
-        if not self.is_faulty:  # or leaves may be missing, so that their numbers mean others
-            for template in self.templates:
-                RESOURCE_TABLES[template.kind].read(template.sound_fields(results), findings)
+        else:
+            _tell(findings, self._compiled.leaves[0], "bad-template", f"the template failed: {trouble(error)}")
 
 
-class WhenText(ValueError):
-    """Raised when the result of `when` is text."""
+FAILED: Any = object()
+"""The result of a template that fails."""
 
 
-def _tell(findings: Collector, leaf: Leaf | None, code: str, message: str) -> None:
-    if leaf is not None:
-        findings.at(code, leaf.line, leaf.column, message)
+def _tell(findings: Collector, leaf: Leaf, code: str, message: str) -> None:
+    findings.at(code, leaf.line, leaf.column, message)

@@ -116,14 +116,14 @@ class _Making:
 
     def _of_rows(self, block: Block, rows: list[Record]) -> tuple[list[Resource], int]:
         """Return the resources of all rows, and how many rows make none. A mistake in many rows is reported once."""
-        block.begin(variables_of(self.context), self.findings)
+        variables = variables_of(self.context)
         resources: list[Resource] = []
         without = 0
         alike = Alike()
         for row in rows:
             diagnostics: list[Diagnostic] = []
             try:
-                of_row = self._of_row(block, row, diagnostics)
+                of_row = self._of_row(block, row, variables, diagnostics)
             except OutOfBounds as error:
                 self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
                 block.whole = False
@@ -136,8 +136,10 @@ class _Making:
         self.findings.found.extend(alike.diagnostics())
         return resources, without
 
-    def _of_row(self, block: Block, row: Record, diagnostics: list[Diagnostic]) -> list[Resource]:
-        results = block.results(row, diagnostics)
+    def _of_row(
+        self, block: Block, row: Record, variables: Mapping[str, Any], diagnostics: list[Diagnostic]
+    ) -> list[Resource]:
+        results = block.results(row, variables, diagnostics)
         if results is None:
             return []
         resources = (self._resource(each, results, row, block, diagnostics) for each in block.templates)
@@ -154,7 +156,7 @@ class _Making:
         except OutOfBounds:
             raise
         except SURPRISES as error:
-            block.explain(row, error, diagnostics)
+            block.explain(error, diagnostics)
             return None
         resource = resource_of(declared, defaults, findings)
         if resource is None:

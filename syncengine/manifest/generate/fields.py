@@ -14,10 +14,10 @@ from syncengine.manifest.generate.scalars import Compiled, without_undefined
 from syncengine.manifest.schema import NEVER_EMPTY
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text
-from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import is_template
 
-Results = tuple[Any, ...]
+Results = AnyMapping[int, Any]
+"""The results of a block's templates for one row, by their number."""
 
 
 class Twice(ValueError):
@@ -61,21 +61,14 @@ class ResourceTemplate(NamedTuple):
     at: tuple[int, int]
     parts: list[tuple[Scalar, Part]]
 
-    def as_node(self, results: Results) -> Mapping:
-        """Return the node of the resource, as if it had been written by hand and parsed."""
-        keys, values = [], []
-        for key, part in self.parts:
-            value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
-            if value is not None:
-                keys.append(key)
-                values.append(value)
-        return Mapping(keys, values, self.node.mark)
+    def as_node(self, results: Results, *unless: type[BaseException]) -> Mapping:
+        """Return the node of the resource, as if it had been written by hand and parsed.
 
-    def sound_fields(self, results: AnyMapping[int, Any]) -> Mapping:
-        """Return the node of the fields of which no template failed, so that `results` has all that they need."""
+        A field that raises one of `unless`, such as `KeyError` for lack of a result, is left out.
+        """
         keys, values = [], []
         for key, part in self.parts:
-            with suppress(*SURPRISES):
+            with suppress(*unless):
                 value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
                 if value is not None:
                     keys.append(key)
@@ -115,7 +108,7 @@ def _part(node: Node, compiled: Compiled) -> Part:
     return node
 
 
-def _node(part: Part, results: Results | AnyMapping[int, Any], style: str) -> Node | None:
+def _node(part: Part, results: Results, style: str) -> Node | None:
     """Return a part as a node, or `None` when it is empty."""
     match part:
         case Dynamic():
@@ -128,7 +121,7 @@ def _node(part: Part, results: Results | AnyMapping[int, Any], style: str) -> No
             return cast("Node", part)
 
 
-def _items(part: _List, results: Results | AnyMapping[int, Any]) -> list[Node]:
+def _items(part: _List, results: Results) -> list[Node]:
     """Return the items of a list, with inner lists flattened and empty items left out."""
     nodes: list[Node] = []
     for item in part.items:
@@ -140,7 +133,7 @@ def _items(part: _List, results: Results | AnyMapping[int, Any]) -> list[Node]:
     return nodes
 
 
-def _mapping(part: _Map, results: Results | AnyMapping[int, Any]) -> Node:
+def _mapping(part: _Map, results: Results) -> Node:
     keys: dict[str, Scalar] = {}
     values: dict[str, Node] = {}
     for key, value in part.pairs:

@@ -1,4 +1,4 @@
-"""The templates in a block's scalars → one function that evaluates them all (docs/manifests-from-data.md)."""
+"""The templates in a block's scalars → functions of a row, each compiled once (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 
@@ -87,8 +87,6 @@ def tuple_of(
         for _ in render(context):
             pass
         values: tuple[Any, ...] = context.vars[RESULT]
-        for value in values:
-            weighed(value)
         return values
 
     return function
@@ -167,22 +165,6 @@ class Compiled:
                 self._findings.at("unknown-name", first_line(node) + where - 1, column, f"{message}{hint}")
             return None if unknown else Leaf(text, line, column, self._environment, statements)
         return None
-
-    def function(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-        """Return a function that evaluates all templates for a row."""
-        plain = [n for n, leaf in enumerate(self.leaves) if not leaf.statements]
-        others = [n for n, leaf in enumerate(self.leaves) if leaf.statements]
-        together = tuple_of(self._environment, [self.leaves[n].expression() for n in plain])
-        if not others:
-            return together
-        order = {n: position for position, n in enumerate([*plain, *others])}
-        alone = [self.leaves[n] for n in others]
-
-        def function(variables: Mapping[str, Any]) -> tuple[Any, ...]:
-            values = (*together(variables), *(leaf.value(variables) for leaf in alone))
-            return tuple(values[order[n]] for n in range(len(values)))
-
-        return function
 
 
 def first_line(node: Scalar) -> int:
