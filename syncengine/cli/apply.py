@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -28,10 +28,9 @@ from syncengine.cli.output_files import (
     takes_stdout,
     trouble_of,
 )
-from syncengine.cli.plan_options import SELECTING, announce, request_of
+from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.cli.progress import AT_ONCE, Progress
 from syncengine.cli.sandbox import address_file
-from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
@@ -89,12 +88,11 @@ class ApplyCommand(ReportingCommand):
 @click.option("--new-state", is_flag=True, help="Create a missing state, also in a CI job, in Git, or after a loss.")
 @selection
 @with_globals
-def apply(
-    options: Globals, paths: Sequence[str], auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any
-) -> int:
+def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
-    files = OutputFiles(options.folder, (*paths, *chosen["reviewed"]))
+    wanted = PlanOptions(**chosen)
+    files = OutputFiles(options.folder, (*wanted.paths, *wanted.reviewed))
     applying = _Applying(options, auto_approve, format)
     reporting = Reports(REPORTS, applying.output, files.valid_reports(reports, REPORT_FORMATS))
     with reporting.on_every_path():
@@ -104,7 +102,7 @@ def apply(
             raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
         applying.shows = not takes_stdout(targets)
         try:
-            done = applying.apply(paths, chosen)
+            done = applying.apply(wanted)
         except (Exception, KeyboardInterrupt) as error:
             trouble = trouble_of(error)
             if not isinstance(error, SyncengineError | click.UsageError) and trouble.exit_code is ExitCode.ERROR:
@@ -140,20 +138,18 @@ class _Applying:
         self.unshown: OutputFailed | None = None
         self.output = Output(options, options.folder)
 
-    def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
+    def apply(self, wanted: PlanOptions) -> Applied:
         """Plan and apply. Raise `SyncengineError` for errors before the project is loaded."""
-        selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
-        selecting |= {"--approve-deletes": chosen["approvals"]}
-        refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
+        selecting = {"--target": wanted.targets, "--exclude": wanted.excludes, "--approve-deletes": wanted.approvals}
+        refuse_empty({"[PLAN | PATHS]": wanted.paths, "--reviewed": wanted.reviewed, **selecting})
         project = self._project = self._options.project()
-        self.output = Output(
-            self._options, project.root, project.blob, selection=selected(paths, chosen, is_saved=False)
-        )
+        self.output = Output(self._options, project.root, project.blob, selection=wanted.words(is_saved=False))
         try:
-            saved = _saved_plan(self._options, paths, chosen)
+            saved = _saved_plan(self._options, wanted)
             if saved is not None:
-                self.output = replace(self.output, plan_file=paths[0], selection=selected(paths, chosen, is_saved=True))
-            request = _request(project, self._options, () if saved else paths, chosen)
+                self.output = replace(self.output, plan_file=wanted.paths[0], selection=wanted.words(is_saved=True))
+            review = _review(self._options, wanted.reviewed)
+            request = wanted.request("apply", project, self._options, is_saved=saved is not None, review=review)
         except SyncengineError as error:
             bare = PlanRequest("apply")
             Application(project, bare, Runtime(os.environ), lambda: serving(project)).record_refusal(error)
@@ -252,43 +248,34 @@ def _without_repeats(done: Applied) -> Applied:
     return replace(done, report=report)
 
 
-def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
+def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
     """Return the saved plan that the only argument names, or `None` when the arguments are paths of manifests."""
     from syncengine.plan import saved as saved_plan
     from syncengine.render.json import SHOWN
 
-    plans = [path for path in paths if saved_plan.is_saved_plan(options.folder / path)]
-    if plans and len(paths) > 1:
+    plans = [path for path in wanted.paths if saved_plan.is_saved_plan(options.folder / path)]
+    if plans and len(wanted.paths) > 1:
         raise Usage(f"{plans[0]} is a saved plan, which is applied alone: remove the other paths")
     if not plans:
         return None
-    if any(chosen[name] for name in SELECTING):
+    if wanted.selects:
         raise Usage("a saved plan is applied whole: select resources when you plan")
-    if chosen["reviewed"]:
+    if wanted.reviewed:
         raise Usage("a saved plan cannot be combined with --reviewed, which checks a fresh plan")
     with no_collection():
-        plan = saved_plan.load(options.folder / paths[0], SHOWN)
+        plan = saved_plan.load(options.folder / plans[0], SHOWN)
         keep_all()  # or the collector would begin with all of it
     # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 
 
-def _review(options: Globals, chosen: Mapping[str, Any]) -> Review | None:
+def _review(options: Globals, reviewed: Sequence[str]) -> Review | None:
     """Return the reviewed plans of `--reviewed`, or `None` without the option."""
     from syncengine.render.reviewed import read_reviewed
 
-    named = {name: options.folder / name for name in dict.fromkeys(chosen["reviewed"])}
+    named = {name: options.folder / name for name in dict.fromkeys(reviewed)}
     refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
     return Review(tuple(read_reviewed(path, name) for name, path in named.items())) if named else None
-
-
-MORE = ("allow_older", "allow_unmerged", "new_state", "max_errors", "lock_timeout")
-
-
-def _request(project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:
-    more = {name: chosen[name] for name in MORE}
-    more["review"] = _review(options, chosen)
-    return request_of("apply", project, options, paths, chosen, **more)
 
 
 @contextmanager

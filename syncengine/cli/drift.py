@@ -14,7 +14,7 @@ from syncengine.cli.help import Command
 from syncengine.cli.moment import Age, PastTime
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.selection import of_addresses
+from syncengine.cli.plan_options import of_addresses
 from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
 from syncengine.project.flags import is_ci

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,17 +14,13 @@ from syncengine.cli.data_output import output_format
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
-from syncengine.cli.selection import selected, selection
+from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.document.gc_pause import leave_to_exit, no_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
-    from syncengine.plan.request import PlanRequest
-    from syncengine.plan.review import ReviewedPlan
-    from syncengine.project.model import Project
-
 
 REPORTS = ReportKind(PLAN_REPORTS, DIAGNOSTIC_FORMATS, lambda error: error.diagnostics())
 
@@ -39,9 +34,7 @@ class PlanCommand(ReportingCommand):
     epilog="syncengine plan --target 'tag/ACME-*' --out plan.json\n# plan some tags, and save the plan",
 )
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option(
-    "--base", "revision", metavar="REV", help="Mark the changes that a plan of this Git revision would also make."
-)
+@click.option("--base", metavar="REV", help="Mark the changes that a plan of this Git revision would also make.")
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key or secrets.")
 @click.option("--undo", metavar="RUN", help="Plan the undo of a run: its id in the history, or `last`.")
 @click.option("--force", is_flag=True, help="With --undo: also revert resources that later runs changed.")
@@ -64,30 +57,18 @@ class PlanCommand(ReportingCommand):
 @selection
 @with_globals
 @no_collection()
-def plan(
-    options: Globals,
-    paths: Sequence[str],
-    revision: str | None,
-    no_state: bool,
-    undo: str | None,
-    force: bool,
-    out: str | None,
-    format: str,
-    reports: Sequence[str],
-    since: str | None,
-    detailed_exitcode: bool,
-    **chosen: Any,
-) -> int:
+def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcode: bool, **chosen: Any) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
-    chosen |= {"undo": undo, "force": force, "format": format}
-    files = OutputFiles(options.folder, [] if since is None else [since])
-    reporting = Reports(REPORTS, Output(options, options.folder), files.valid_reports(reports, PLAN_REPORTS, out))
+    wanted = PlanOptions(**chosen)
+    files = OutputFiles(options.folder, [] if wanted.since is None else [wanted.since])
+    targets = files.valid_reports(reports, PLAN_REPORTS, wanted.out)
+    reporting = Reports(REPORTS, Output(options, options.folder), targets)
     try:
         with reporting.on_every_path():
             targets = files.reports(reports, PLAN_REPORTS)
-            if out is not None:
-                _refuse_output(out, [file for _, file in targets], files)
-            result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
+            if wanted.out is not None:
+                _refuse_output(wanted.out, [file for _, file in targets], files)
+            result = _planned(options, reporting, wanted)
             leave_to_exit(result)
             reporting.write(result)
     except SyncengineError as error:
@@ -95,8 +76,9 @@ def plan(
     output = reporting.output
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](result, output.look()))
-    if out is not None:
-        output.say(f"Saved to {out}; {_next_step(result, _apply_command(out, options))}.")
+    if wanted.out is not None:
+        command = f"syncengine apply {as_argument(wanted.out)}{options.place()}"
+        output.say(f"Saved to {wanted.out}; {_next_step(result, command)}.")
     if not detailed_exitcode:
         return ExitCode.DONE
     from syncengine.plan.origins import whose
@@ -118,11 +100,6 @@ def _refuse_output(out: str, reports: Sequence[str], files: OutputFiles) -> None
         raise click.UsageError(f"--out {out}: a report is written to the same file")
 
 
-def _apply_command(file: str, options: Globals) -> str:
-    """Return the command line that applies a saved plan to the same project, environment and service."""
-    return f"syncengine apply {as_argument(file)}{options.place()}"
-
-
 def _next_step(plan: Plan, command: str) -> str:
     """Return how to apply a saved plan, or why it cannot be applied."""
     from syncengine.render.gate import asks_about_removals_alone
@@ -137,90 +114,45 @@ def _next_step(plan: Plan, command: str) -> str:
     return f"`{command}` applies it"
 
 
-def _planned(
-    options: Globals,
-    reporting: Reports,
-    paths: Sequence[str],
-    out: str | None,
-    revision: str | None,
-    since: str | None,
-    chosen: Mapping[str, Any],
-    *,
-    uses_state: bool,
-) -> Plan:
-    """Make the plan, and save it if `out` is given."""
-    from syncengine.cli.plan_options import announce, refuse_undo_with
-
-    if not uses_state and (revision is None or out is not None):
-        needs = "needs --base REV" if revision is None else "cannot be combined with --out"
-        raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
-    refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
+def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
+    """Make the plan, save it with `--out`, judge it by every approval, and compare it with `--since`."""
+    wanted.refuse_contradictions()
     project = options.project()
-    selects = selected(paths, chosen, is_saved=out is not None or chosen["undo"] is not None)
-    reporting.output = Output(options, project.root, project.blob, out or "", selects)
+    words = wanted.words(is_saved=wanted.out is not None or wanted.undo is not None)
+    reporting.output = Output(options, project.root, project.blob, wanted.out or "", words)
     announce(project, reporting.output)
-    reviewed = _read(since, options.folder) if since is not None else None
-    request = _request(project, options, paths, out, chosen)
-    if chosen["undo"] is not None:
-        result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
-    elif revision is not None:
-        result = _of_sides(project, options, request, revision, uses_state=uses_state)
-    else:
-        result = _of_manifests(project, request)
-    result = _saved(result, project, request, options.folder / out if out is not None else None)
-    return _compared(result, reviewed, project) if reviewed is not None else result
+    reviewed = None
+    if wanted.since is not None:
+        from syncengine.render.reviewed import read_reviewed
 
+        reviewed = read_reviewed(options.folder / wanted.since, wanted.since)
+    request = wanted.request("plan", project, options)
 
-def _request(
-    project: Project, options: Globals, paths: Sequence[str], out: str | None, chosen: Mapping[str, Any]
-) -> PlanRequest:
-    from syncengine.cli.plan_options import request_of
-
-    return request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
-
-
-def _of_manifests(project: Project, request: PlanRequest) -> Plan:
-    from syncengine.plan.planner import make_plan
+    from syncengine.plan.planner import make_plan, with_approvals  # imported late: see `PlanOptions.request`
     from syncengine.plan.request import Runtime
 
-    return make_plan(project, request, Runtime(os.environ))
+    runtime = Runtime(os.environ)
+    if wanted.undo is not None:
+        from syncengine.plan.undo_planner import make_undo_plan
 
+        result = make_undo_plan(wanted.undo, project, request, runtime, forced=wanted.force)
+    elif wanted.base is not None:
+        from syncengine.plan.two_sides import plan_two_sides
 
-def _saved(plan: Plan, project: Project, request: PlanRequest, file: Path | None) -> Plan:
-    """Save the plan if a file is given, and judge it by every approval."""
-    from syncengine.plan.planner import with_approvals
-
-    if file is not None:
+        uses_state = not wanted.no_state
+        result = plan_two_sides(wanted.base, project, options.project_at, request, runtime, uses_state=uses_state)
+    else:
+        result = make_plan(project, request, runtime)
+    if wanted.out is not None:
         from syncengine.plan.saved import save
         from syncengine.render.json import SHOWN
 
-        plan = save(plan, SHOWN, file)
-    return with_approvals(plan, project, request)
-
-
-def _undoing(run: str, project: Project, request: PlanRequest, *, forced: bool) -> Plan:
-    from syncengine.plan.request import Runtime
-    from syncengine.plan.undo_planner import make_undo_plan
-
-    return make_undo_plan(run, project, request, Runtime(os.environ), forced=forced)
-
-
-def _of_sides(project: Project, options: Globals, request: PlanRequest, revision: str, *, uses_state: bool) -> Plan:
-    from syncengine.plan.request import Runtime
-    from syncengine.plan.two_sides import plan_two_sides
-
-    return plan_two_sides(revision, project, options.project_at, request, Runtime(os.environ), uses_state=uses_state)
-
-
-def _read(file: str, folder: Path) -> ReviewedPlan:
-    from syncengine.render.reviewed import read_reviewed
-
-    return read_reviewed(folder / file, file)
-
-
-def _compared(plan: Plan, reviewed: ReviewedPlan, project: Project) -> Plan:
+        result = save(result, SHOWN, options.folder / wanted.out)
+    result = with_approvals(result, project, request)
+    if reviewed is None:
+        return result
     from syncengine.apply.reviewed import compared
     from syncengine.state.store import open_state
 
     with open_state(project.state, write=False) as state:
-        return structs.replace(plan, since=compared(plan, [reviewed], state, project))
+        return structs.replace(result, since=compared(result, [reviewed], state, project))

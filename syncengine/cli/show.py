@@ -14,7 +14,7 @@ from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.selection import of_addresses
+from syncengine.cli.plan_options import of_addresses
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS
