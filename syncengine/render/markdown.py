@@ -31,7 +31,10 @@ OPEN_ROWS = 12
 """The number of rows of a section that are shown without a click."""
 
 NAMES = 4
-"""The names of folded groups, except for removals, get at least the limit divided by this number."""
+"""The names of folded groups, except for removals, get the limit divided by this number where not all names fit."""
+
+SHARES = (0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.0)
+"""The shares of the limit that are tried for the names of a group of removals, until the row of each group fits."""
 
 LEAST_NAMES = 200
 """The smallest number of characters for the names of one group."""
@@ -41,8 +44,6 @@ LEAST_ROW = 40
 
 _LONGEST_CODE = 500
 _RESERVE = 200
-_FRAME = 300
-"""The rough number of characters of a section's heading and sentences."""
 _COPIED = re.compile(
     r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
 )
@@ -82,26 +83,38 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG, limit // LEAST_ROW)
 
-    def pages(*, is_cut: bool) -> _Pages:
-        frame = (
+    groups = sum(1 for each in view.sections for row in each.rows if row.label and row.rank is not Rank.REMOVAL)
+    least = limit // NAMES // max(groups, 1)
+    # All names, or as many as fit. Those of removals are thinned last, since nobody declares what goes.
+    for removals, others in ((limit, limit), *((int(limit * share), least) for share in SHARES)):
+        is_whole = others == limit
+        page = _page(view, look, limit, removals, others, is_abridged=view.is_abridged or not is_whole)
+        if not page.is_cut or (page.has_removals and not is_whole):
+            break
+    return page.text
+
+
+def _page(view: PlanView, look: Look, limit: int, removals: int, others: int, *, is_abridged: bool) -> _Page:
+    """Return the view on a page on which each group of `removals` or `others` has room for so many letters of names."""
+
+    def line(row: SectionRow) -> Ranked:
+        text, unnamed = _row(row, look, max(LEAST_NAMES, removals if row.rank is Rank.REMOVAL else others))
+        return Ranked(text, row.rank, len(row.members), unnamed)
+
+    return _fitted(
+        (
             *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in view.foremost),
             *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in view.doubts),
-            MarkdownBlock(f"### {prose(view.head[0])}\n", [*_opening(view, is_abridged=is_cut)]),
+            MarkdownBlock(f"### {prose(view.head[0])}\n", [*_opening(view, is_abridged=is_abridged)]),
             *_denials(view),
-            *_gate(plan.gate, view.whose),
+            *_gate(view.plan.gate, view.whose),
             *(_since(view.since) if view.since else ()),
-        )
-        rows = _Rows(look, view.sections, limit - len(within(frame, limit)), limit // NAMES)
-        blocks = (
-            *frame,
-            *(block for section in view.sections for block in _section(section, rows)),
+            *(block for section in view.sections for block in _section(section, list(map(line, section.rows)))),
             *(_waiting(view.waiting, look) if view.waiting is not None else ()),
             *diagnostic_blocks(view.diagnostics),
-        )
-        return _fitted(blocks, limit)
-
-    found = pages(is_cut=view.is_abridged)
-    return pages(is_cut=True).text if found.is_cut else found.text  # what does not fit is known when all is laid out
+        ),
+        limit,
+    )
 
 
 def _since(since: ReviewedComparison) -> Iterator[MarkdownBlock]:
@@ -130,11 +143,12 @@ def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN, limi
     return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), limit)
 
 
-class _Pages(NamedTuple):
-    """Blocks as one text, and whether lines or names are cut from it."""
+class _Page(NamedTuple):
+    """Blocks as one text, whether lines or names are cut from it, and whether each group of removals has its row."""
 
     text: str
     is_cut: bool
+    has_removals: bool
 
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
@@ -142,7 +156,7 @@ def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     return _fitted(blocks, limit).text
 
 
-def _fitted(blocks: Iterable[MarkdownBlock], limit: int) -> _Pages:
+def _fitted(blocks: Iterable[MarkdownBlock], limit: int) -> _Page:
     fitting = [(block, [_ranked(line) for line in block.lines]) for block in blocks]
     counted = sum(len(_more(sum(line.resources for line in lines), block)) + 2 for block, lines in fitting)
     printed = _printed(fitting, limit - _RESERVE - counted)
@@ -156,9 +170,17 @@ def _fitted(blocks: Iterable[MarkdownBlock], limit: int) -> _Pages:
         if block.more:
             pages += filter(None, (_more(missing, block),))
             missing = 0
-    cut = sum(len(lines) - len(numbers) for (_, lines), numbers in zip(fitting, printed, strict=True))
+    left_out = [
+        line
+        for (_, lines), numbers in zip(fitting, printed, strict=True)
+        for n, line in enumerate(lines)
+        if n not in numbers
+    ]
     unnamed = sum(lines[n].unnamed for (_, lines), numbers in zip(fitting, printed, strict=True) for n in numbers)
-    return _Pages("\n\n".join((*pages, *_cut(cut, unnamed))) + "\n", bool(cut or unnamed))
+    text = "\n\n".join((*pages, *_cut(len(left_out), unnamed))) + "\n"
+    return _Page(
+        text, bool(left_out or unnamed), all(line.rank is not Rank.REMOVAL or line.resources == 1 for line in left_out)
+    )
 
 
 def _more(resources: int, block: MarkdownBlock) -> str:
@@ -302,47 +324,9 @@ def folding(title: str, lines: Sequence[str | Ranked]) -> MarkdownBlock:
     return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
 
 
-class _Rows:
-    """Makes lines of rows, with as many names of groups as there is `room` for, those of removals first.
-
-    The names of other groups share at least `names` characters.
-    """
-
-    def __init__(self, look: Look, sections: Sequence[Section], room: int, names: int) -> None:
-        self._look = look
-        rows = [row for section in sections for row in section.rows]
-        self._bare = {id(row): _row(row, look, 0)[0] for row in rows}
-        removals = [row for row in rows if row.rank is Rank.REMOVAL]
-        others = [row for row in rows if row.rank is not Rank.REMOVAL]
-        room -= self._size(removals) + _FRAME * len(sections)
-        self._removals, needed = _share(removals, max(room, names))
-        self._others, _ = _share(others, max(room - needed - self._size(others), names))
-
-    def _size(self, rows: Iterable[SectionRow]) -> int:
-        return sum(len(self._bare[id(row)]) + 1 for row in rows)
-
-    def line(self, row: SectionRow) -> Ranked:
-        if not row.label:
-            return Ranked(self._bare[id(row)], row.rank, len(row.members))
-        share = self._removals if row.rank is Rank.REMOVAL else self._others
-        text, unnamed = _row(row, self._look, max(LEAST_NAMES, int(_length(row.names) * share)))
-        return Ranked(text, row.rank, len(row.members), unnamed)
-
-
-def _share(rows: Iterable[SectionRow], room: int) -> tuple[float, int]:
-    """Return the share of the names of groups that fits into `room`, and the characters that all names need."""
-    needed = sum(_length(row.names) for row in rows if row.label)
-    return min(1.0, room / max(needed, 1)), needed
-
-
-def _length(names: Sequence[str]) -> int:
-    return sum(len(code(name)) + 2 for name in names)
-
-
-def _section(section: Section, rows: _Rows) -> Iterator[MarkdownBlock]:
+def _section(section: Section, lines: Sequence[Ranked]) -> Iterator[MarkdownBlock]:
     """Yield a section with its first rows and its groups open, and other rows folded between them."""
     heading = [f"#### {prose(section.title)}\n", *(f"{prose(sentence)}\n" for sentence in section.says)]
-    lines = list(map(rows.line, section.rows))
     first, last = _open_rows(section.rows)
     blocks = [MarkdownBlock("", [*heading, *lines[:first]])]
     if first < last:
