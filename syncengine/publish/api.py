@@ -30,6 +30,7 @@ FIRST_WAIT = 0.5
 TIMEOUT_SECONDS = 20.0
 LARGEST = 64 * 1024 * 1024
 MOST_PAGES = 1_000
+"""A list of 100,000 comments is no list, but a host that names the same page again and again in other words."""
 MOST_REDIRECTS = 5
 PER_PAGE = 100
 SECONDARY_SECONDS = 60.0
@@ -213,7 +214,7 @@ class HostApi:
         if not isinstance(data, dict):
             return "no message"
         message = next((data[k] for k in ("message", "error") if data.get(k)), None)
-        details = [*_listed(data.get("errors")), *_listed(data.get("error_description"))]
+        details = [*_as_list(data.get("errors")), *_as_list(data.get("error_description"))]
         words = [message, *(d.get("message") or d.get("code") if isinstance(d, dict) else d for d in details)]
         texts = (word if isinstance(word, str) else orjson.dumps(word).decode() for word in words if word)
         return tidy(without(self._token, ": ".join(dict.fromkeys(texts)) or "no message"))
@@ -241,7 +242,7 @@ def asked_wait(status: int, headers: Mapping[str, str], words: str, now: float) 
     return SECONDARY_SECONDS if is_secondary else None
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value] if value else []
 
 

@@ -74,7 +74,7 @@ def _of_github(api: HostApi, place: CommentPlace, pull: Pull, wanted: Wanted) ->
         made = api.pages(f"{actions}/runs/{int(run['id'])}/artifacts?name={quote(wanted.artifact)}", "artifacts")
         ids = [int(a["id"]) for a in made if a["name"] == wanted.artifact and not a.get("expired")]
         for id in sorted(ids, reverse=True):
-            content = _unpacked(_file(api, f"{actions}/artifacts/{id}/zip"), wanted.file)
+            content = _unpack(_file(api, f"{actions}/artifacts/{id}/zip"), wanted.file)
             if content is not None:
                 return content
     return None
@@ -107,7 +107,7 @@ def _of_pipeline(api: HostApi, project: str, id: int, wanted: Wanted, depth: int
     for job in sorted(jobs, reverse=True):
         content = _file(api, f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
         if content is None:
-            content = _unpacked(_file(api, f"{project}/jobs/{job}/artifacts"), wanted.file)
+            content = _unpack(_file(api, f"{project}/jobs/{job}/artifacts"), wanted.file)
         if content is not None:
             return content
     if depth == DEPTH:
@@ -134,7 +134,7 @@ def _file(api: HostApi, path: str) -> bytes | None:
         return None
 
 
-def _unpacked(packed: bytes | None, file: str) -> bytes | None:
+def _unpack(packed: bytes | None, file: str) -> bytes | None:
     """Return the only file of this name in a zip archive, in whatever folder; `None` if there is none.
 
     Raise `SyncengineError` for a file larger than any plan.

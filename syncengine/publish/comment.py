@@ -29,9 +29,11 @@ SHORT = 12
 CUT = "**Shortened"
 """The beginning of the note that Markdown was cut short. No other text contains it unescaped."""
 _ROUNDS = 6
+"""The renderings to try. Each is scaled by what the one before was too long, so that two do but for odd letters."""
 _SPARE = 100
+"""The units left free in each, since the ratio of units to characters changes with what is left out."""
 LOOKS = 12
-"""The largest number of looks at the comments. Two are usual."""
+"""The largest number of looks at the comments. Two are usual; as many jobs as write at once may need one more each."""
 SETTLING_SECONDS = 1.0
 """The time that a job of an older run may take from its look to its write, which overwrites ours."""
 
@@ -89,11 +91,11 @@ def comment_of(publication: Publication, place: CommentPlace, marker: Marker, li
     elsewhere = f"\n**[The job]({url}) has the whole plan.**\n" if url else ""
     look = replace(look, links=look.links.at(publication.commit or place.head))
     room = limit.most - limit.size(f"{opening}{elsewhere}{ending}")
-    text = _fitted(publication.markdown, look, room, limit.size)
+    text = _fit(publication.markdown, look, room, limit.size)
     return f"{opening}{text}{elsewhere if CUT in text else ''}{ending}"
 
 
-def _fitted(render: Callable[[Look, int], str], look: Look, most: int, size: Callable[[str], int]) -> str:
+def _fit(render: Callable[[Look, int], str], look: Look, most: int, size: Callable[[str], int]) -> str:
     """Return the rendering in at most `most` units of `size`, which may count a letter outside ASCII as several."""
     room = most
     for _ in range(_ROUNDS):

@@ -28,7 +28,7 @@ from syncengine.plan.sweep import Sweep
 from syncengine.project import git
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats
-from syncengine.render.documents import change_of, row_of, source_of, undo_of
+from syncengine.render.documents import change_of, document_in, row_of, source_of, undo_of
 from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
@@ -122,13 +122,13 @@ def _is_saved(content: bytes) -> bool:
 def _document(content: bytes, name: str) -> formats.PlanFormat | formats.ReportFormat | formats.Diagnostics:
     try:
         document: formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
-        document = msgspec.json.decode(content, type=_DOCUMENT)
+        document = document_in(content, _DOCUMENT)
         return document
     except msgspec.ValidationError as error:
         if "$.format" in str(error) or "`format`" in str(error):
             raise _unfit(f"{name} is neither a plan nor a report of this version: {CURE}") from None
         raise _unfit(f"{name} is damaged: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise _unfit(f"{name} is not JSON ({error}): {CURE}") from None
 
 

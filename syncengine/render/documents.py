@@ -5,9 +5,11 @@ A document may come from anywhere: raise `ValueError` or `KeyError` for a word w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from syncengine.errors import Row
@@ -17,6 +19,24 @@ from syncengine.render import formats
 from syncengine.render.json import own_reason
 from syncengine.resource import Body, Key, Source
 from syncengine.state.codec import frozen
+
+
+def document_in(content: bytes, kind: Any) -> Any:
+    """Return the document of a `kind`, a model or a union of them, in the bytes of a file.
+
+    Raise `msgspec.ValidationError` for another document, and `ValueError` for what is not JSON.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if b"\\ud" not in content.lower():
+            raise ValueError(str(error)) from None
+        # It may have half of a surrogate pair, which only the slower reader accepts.
+        return msgspec.convert(json.loads(content), type=kind)
 
 
 def change_of(item: formats.ChangeItem) -> Change:

@@ -6,7 +6,6 @@ is damaged, cut off or of another kind is rejected, and nothing in it is execute
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from syncengine.plan.diff import Change
 from syncengine.plan.judgement import POLICY_DENIED
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.content import refuse_missing
-from syncengine.render.documents import change_of
+from syncengine.render.documents import change_of, document_in
 from syncengine.render.formats import Diagnostics, PlanBasis, PlanFormat
 from syncengine.resource import Key
 
@@ -66,19 +65,8 @@ def _content(path: Path, file: str) -> bytes:
 
 def _document(data: bytes, file: str) -> Printed:
     try:
-        document: Printed = msgspec.json.decode(data, type=Printed)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return _loosely(data, file, error)
-    return document
-
-
-def _loosely(data: bytes, file: str, error: Exception) -> Printed:
-    """Read a document that contains an unpaired surrogate, which the fast reader rejects."""
-    if isinstance(error, RecursionError) or b"\\ud" not in data.lower():
-        raise _damaged(file) from error
-    try:
-        document: Printed = msgspec.convert(json.loads(data), type=Printed)
-    except (ValueError, RecursionError):
+        document: Printed = document_in(data, Printed)
+    except (msgspec.ValidationError, ValueError) as error:
         raise _damaged(file) from error
     return document
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from syncengine.service.exchange import Reply  # with httpx, which not all need that show text from outside
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
+"""Statuses that a later repeat of the same request may not meet."""
 SHOWN_CHARACTERS = 300
 """The maximum number of characters shown of an answer that could not be understood."""
 HIDDEN = "***"
@@ -130,9 +131,9 @@ def answer_in(reply: Reply, key: str, largest: int, now: float, decode: Decoder 
     note = "" if understood else note
     text = "a web page" if note else tidy(without(key, reply.content.decode("utf-8", "replace")))
     if not reply.ok:
-        data = _hidden(key, data)
+        data = _hide(key, data)
     elif isinstance(data, dict) and "errors" in data:
-        data = {**data, "errors": _hidden(key, data["errors"])}
+        data = {**data, "errors": _hide(key, data["errors"])}
     return Answer(**base, data=data, text=text, note=note, understood=understood)
 
 
@@ -195,15 +196,15 @@ def _spellings(key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))))
 
 
-def _hidden(key: str, value: object) -> object:
+def _hide(key: str, value: object) -> object:
     """Return JSON without the key in any of its texts."""
     match value:
         case str():
             return value.replace(key, HIDDEN)
         case list():
-            return [_hidden(key, item) for item in value]
+            return [_hide(key, item) for item in value]
         case dict():
-            return {name: _hidden(key, item) for name, item in value.items()}
+            return {name: _hide(key, item) for name, item in value.items()}
         case _:
             return value
 

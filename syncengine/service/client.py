@@ -26,6 +26,7 @@ __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Tra
 ATTEMPTS = 6
 PATIENCE_SECONDS = 300.0
 FIRST_WAIT = 0.25
+"""The seconds before the first repeat. Six attempts then last 8 s, which outlives the restart of a service."""
 LONGEST_WAIT = 30.0
 KEPT_SECONDS = 60.0
 """The seconds for which an idle connection is kept."""
@@ -169,7 +170,7 @@ class Client:
         self._abandoning: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._abandoning = asyncio.create_task(self._abandoned())
+        self._abandoning = asyncio.create_task(self._abandon())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -270,7 +271,7 @@ class Client:
         seconds = min(remaining, self._conduct.timeout + (request.timeout or 0.0))
         answer = await self._attempt(request, seconds)
         if TRACE.isEnabledFor(logging.DEBUG):
-            TRACE.debug(self._traced(request, answer, time.monotonic() - began))
+            TRACE.debug(self._trace(request, answer, time.monotonic() - began))
         if answer.may_land:
             answer = replace(answer, given_up=machine_seconds())
         if operation is not TEAM_INFO:
@@ -287,9 +288,11 @@ class Client:
             async with self._free, self._abandonable():
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
-                reply = await exchange(self._http, self._built(request), seconds=seconds, most=largest)
+                reply = await exchange(self._http, self._http_request(request), seconds=seconds, most=largest)
                 if reply.status in DIVERTED:
-                    return Answer(None, text=self._diverted(request.operation, reply), reached=False, diverted=True)
+                    return Answer(
+                        None, text=self._sentence_on_diversion(request.operation, reply), reached=False, diverted=True
+                    )
                 return answer_in(reply, self._key(), largest, self._now(), request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before the answer came")
@@ -312,13 +315,13 @@ class Client:
             finally:
                 self._awaited.discard(awaited)
 
-    async def _abandoned(self) -> None:
+    async def _abandon(self) -> None:
         """Wait until answers are no longer wanted, then cancel the attempts in flight."""
         await self._conduct.abandon.wait()
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
-    def _built(self, request: _Request) -> httpx.Request:
+    def _http_request(self, request: _Request) -> httpx.Request:
         endpoint = self._endpoint(request.operation)
         url = httpx.URL(self._base_url + endpoint.path)
         return self._http.build_request(
@@ -329,7 +332,7 @@ class Client:
             timeout=request.timeout,
         )
 
-    def _diverted(self, operation: Operation, reply: Reply) -> str:
+    def _sentence_on_diversion(self, operation: Operation, reply: Reply) -> str:
         """Return the sentence for an answer that is not the service's."""
         if reply.status == 407:
             return "a proxy on the way asks for a login (407): name it with user and password in HTTPS_PROXY"
@@ -345,7 +348,7 @@ class Client:
             return f"{path} is redirected ({reply.status}): check `service.baseUrl`"
         return f"the service has moved to {self.shown(moved)} ({reply.status}): check `service.baseUrl`"
 
-    def _traced(self, request: _Request, answer: Answer, seconds: float) -> Traced:
+    def _trace(self, request: _Request, answer: Answer, seconds: float) -> Traced:
         endpoint = self._endpoint(request.operation)
         query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
         return Traced(

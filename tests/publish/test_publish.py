@@ -385,6 +385,16 @@ def test_findings_take_the_place_of_an_earlier_plan(project: Project, host: Imit
     assert "has_changes=false" in file.read_text()
 
 
+def test_half_of_a_character_is_published_as_an_escape(project: Project, host: Imitation) -> None:
+    """`--reviewed` reads such a plan, too: the text of a manifest may have been cut anywhere."""
+    file = project.folder / "plan.json"
+    file.write_text(file.read_text().replace("ACME-0042", r"ACME-0042\ud83d"))
+    done = publish(project, host)
+    assert done.code == 0, done.err
+    (body,) = host.bodies()
+    assert r"ACME-0042\ud83d" in body
+
+
 BROKEN = {
     "nothing": (b"", "is empty"),
     "blanks": (b" \n", "is empty"),
