@@ -6,7 +6,6 @@ all of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -33,15 +32,15 @@ def offset_zone(minutes: int | None) -> tzinfo | None:
 def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None = None) -> tzinfo:
     """Return the time zone of a row: the configured `zone`, its own, its group's, or UTC."""
     own = (named_zone(row.timezone_name) or offset_zone(row.timezone_offset_min)) if row else None
-    return zone or own or offset_zone(group.tz_offset_mins) or UTC
+    return zone or own or offset_zone(group.tzOffsetMins) or UTC
 
 
 def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetime | None:
     """Return the local time at which the row was first observed, or `None` when it is missing or invalid."""
-    hour = row.activity_hour
+    hour = row.activityHour
     if hour is None:
         return None
-    minutes = row.first_observed_in_hour or 0
+    minutes = row.firstObservedInHour or 0
     (year, month), (day, hour) = divmod(hour // 10_000, 100), divmod(hour % 10_000, 100)  # YYYYMMDDHH
     try:
         begin = datetime(year, month, day, hour, tzinfo=UTC)
@@ -52,11 +51,11 @@ def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetim
 
 def group_start(group: Group, zone: tzinfo | None = None) -> datetime | None:
     """Return the earliest start of the group's rows, else the beginning of its local date, else `None`."""
-    starts = [row.start for row in group.time_rows if row.start is not None]
+    starts = [row.start for row in group.timeRows if row.start is not None]
     if starts:
         return min(starts)
     try:
-        day = datetime.strptime(group.local_date or "", "%Y-%m-%d")  # noqa: DTZ007 -- the zone is the next line's
+        day = datetime.strptime(group.localDate or "", "%Y-%m-%d")  # noqa: DTZ007 -- the zone is the next line's
     except ValueError:
         return None
     return day.replace(tzinfo=zone_of(None, group, zone))
@@ -64,4 +63,5 @@ def group_start(group: Group, zone: tzinfo | None = None) -> datetime | None:
 
 def placed(group: Group, zone: tzinfo | None = None) -> Group:
     """Return the group with the local start of each row filled in."""
-    return replace(group, time_rows=tuple(replace(row, start=row_start(row, group, zone)) for row in group.time_rows))
+    rows = (row.model_copy(update={"start": row_start(row, group, zone)}) for row in group.timeRows)
+    return group.model_copy(update={"timeRows": tuple(rows)})

@@ -150,11 +150,11 @@ class Delivery:
         Idempotent per group and sink. Raise `LockLost` when the inbox's lease is lost: then no group may be taken.
         """
         group = read_group(raw)
-        if not group.group_id:
+        if not group.groupId:
             return Verdict(PostedTimeStatus.REFUSED, NO_ID)
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
-        async with self._only(group.group_id):
+        async with self._only(group.groupId):
             return await self._continue(await self.writer.receive(offer), group, offer)
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
@@ -383,11 +383,11 @@ class Delivery:
 
 def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     user = group.user
-    names = (user.name, user.email, user.external_id, user.user_id) if user else ()
+    names = (user.name, user.email, user.externalId, user.userId) if user else ()
     user_names = tuple(name for name in names if name)
     tags = BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None
     return Offer(
-        group.group_id or "",
+        group.groupId or "",
         content_digest(group),
         stored(raw),
         mechanism,

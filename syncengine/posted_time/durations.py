@@ -15,14 +15,17 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """The duration of a group. `seconds` is delivered; `worked_seconds` sums the rows; `total_seconds` was posted."""
+    """The duration of a group. `seconds` is delivered; `workedSeconds` sums the rows; `totalSeconds` was posted.
+
+    Attributes have the names that templates use.
+    """
 
     seconds: int
     hours: Decimal
-    worked_seconds: int
-    total_seconds: int
-    is_edited: bool
-    weighting_percent: int | Decimal | None
+    workedSeconds: int
+    totalSeconds: int
+    isEdited: bool
+    weightingPercent: int | Decimal | None
 
 
 UNREADABLE = "The duration of this time cannot be read."
@@ -40,7 +43,7 @@ def objection(group: Group, settings: DurationSection) -> str | None:
     Call it before rounding: neither -5 s nor 0 s may become a unit of 6 minutes.
     """
     posted = group.posted_seconds
-    rows = [row.duration_secs for row in group.time_rows]
+    rows = [row.durationSecs for row in group.timeRows]
     if any(seconds is not None and math.isnan(seconds) for seconds in [posted, *rows]):
         return UNREADABLE
     if _counts_rows(group, settings) and (not rows or None in rows):
@@ -59,7 +62,7 @@ def duration_of(group: Group, settings: DurationSection) -> Duration:
     worked = half_up(_worked(group))
     posted = _posted(group)
     total = worked if posted is None else half_up(posted)
-    edited = bool(group.time_rows) and total != worked
+    edited = bool(group.timeRows) and total != worked
     base = half_up(_base(group, settings))
     percent = _weighting(group, settings.weighting or Weighting.UNLESS_EDITED, edited)
     weighted = base if percent is None else half_up(base * decimal(percent) / 100)
@@ -73,7 +76,7 @@ def _duration(seconds: int, worked: int, total: int, edited: bool, percent: int 
 
 
 def _worked(group: Group) -> Decimal:
-    return sum((decimal(row.duration_secs or 0) for row in group.time_rows), Decimal())
+    return sum((decimal(row.durationSecs or 0) for row in group.timeRows), Decimal())
 
 
 def _base(group: Group, settings: DurationSection) -> Decimal:
@@ -82,21 +85,21 @@ def _base(group: Group, settings: DurationSection) -> Decimal:
 
 
 def _counts_rows(group: Group, settings: DurationSection) -> bool:
-    return group.posted_seconds is None or bool(settings.from_ is DurationFrom.ROWS and group.time_rows)
+    return group.posted_seconds is None or bool(settings.from_ is DurationFrom.ROWS and group.timeRows)
 
 
 def _posted(group: Group) -> Number | None:
     """Return the total that was posted. Hours are rounded: rows that come to the same hours are exact."""
-    if group.total_duration_secs is None and group.time_rows and group.total_duration_hours is not None:
+    if group.totalDurationSecs is None and group.timeRows and group.totalDurationHours is not None:
         worked = _worked(group)
-        if hours(worked) == rounded(group.total_duration_hours, 2):
+        if hours(worked) == rounded(group.totalDurationHours, 2):
             return worked
     return group.posted_seconds
 
 
 def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:
     """Return the percentage to apply, or `None` when it is missing, out of range or switched off."""
-    percent = group.user.experience_weighting_percent if group.user else None
+    percent = group.user.experienceWeightingPercent if group.user else None
     if percent is None or not 0 < percent <= 100:
         return None
     applies = weighting is Weighting.ALWAYS or (weighting is Weighting.UNLESS_EDITED and not edited)

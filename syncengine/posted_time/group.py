@@ -1,24 +1,22 @@
 """A posted time group as a frozen value, read from the service's JSON. Pure.
 
-Fields that are missing or invalid are `None`, so that no group is lost because of them. Attributes are the interface's
-names in snake case; `NAMES` maps them to the names in templates.
+Fields that are missing or invalid are `None`, so that no group is lost because of them. Attributes have the interface's
+names, which are those in templates.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
 import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from syncengine.document.digest import sha256_of
-from syncengine.document.text import to_camel
 
-T = TypeVar("T")
 NO_ID = "This time cannot be read: it has no id."
 """The message about a group without a `groupId` that is a string."""
 EMPTY_TITLE = "(no title)"
@@ -79,95 +77,103 @@ def _description(value: object) -> str | None:
     return None if text is None else unwrapped(text)
 
 
-def _one(kind: type[T]) -> Callable[[object], T | None]:
-    return lambda value: read(kind, value) if isinstance(value, Mapping) else None
+def _object(value: object) -> object:
+    return value if isinstance(value, Mapping) else None
 
 
-def _many(kind: type[T]) -> Callable[[object], tuple[T, ...]]:
-    def items(value: object) -> tuple[T, ...]:
-        listed = value if isinstance(value, list | tuple) else ()
-        return tuple(read(kind, item) for item in listed if isinstance(item, Mapping))
-
-    return items
+def _objects(value: object) -> Sequence[object]:
+    """Return the objects in a list. What is none is left out."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else ()
 
 
-def _wire(reader: Callable[[object], Any], name: str | None = None) -> dict[str, Any]:
-    """Return the metadata of a field: its reader, and its name in JSON if that is not in camel case."""
-    return {"read": reader, "name": name}
+Text = Annotated[str | None, BeforeValidator(_text)]
+Unwrapped = Annotated[str | None, BeforeValidator(_description)]
+Title = Annotated[str | None, BeforeValidator(_title)]
+Integer = Annotated[int | None, BeforeValidator(_integer)]
+Number = Annotated[int | float | None, BeforeValidator(_number)]
+Seconds = Annotated[int | float | None, BeforeValidator(_duration)]
+"""A duration, in seconds or hours; `nan` if it is invalid."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostedTag:
-    name: str | None = field(metadata=_wire(_text))
-    path: str | None = field(metadata=_wire(_text))
-    description: str | None = field(metadata=_wire(_text))
-    external_id: str | None = field(metadata=_wire(_text))
+class _Posted(BaseModel):
+    """An object of the service, by the interface's names. Unknown fields are ignored; what is invalid is missing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_known_fields(cls, sent: Mapping[object, object]) -> dict[str, object]:
+        """Return what is known of an object: other names may be no text that pydantic can read."""
+        return {name: sent[name] for name in cls.model_fields if name in sent}
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRow:
+class PostedTag(_Posted):
+    name: Text = None
+    path: Text = None
+    description: Text = None
+    externalId: Text = None
+
+
+class TimeRow(_Posted):
     """A row of a group. `activity` and `description` are unwrapped; an empty activity is `(no title)`."""
 
-    activity: str | None = field(metadata=_wire(_title))
-    description: str | None = field(metadata=_wire(_description))
-    activity_hour: int | None = field(metadata=_wire(_integer))
-    first_observed_in_hour: int | None = field(metadata=_wire(_integer))
-    duration_secs: int | float | None = field(metadata=_wire(_duration))
-    submitted_date: int | None = field(metadata=_wire(_integer))
-    modifier: str | None = field(metadata=_wire(_text))
-    activity_type_code: str | None = field(metadata=_wire(_text))
-    source: str | None = field(metadata=_wire(_text))
-    timezone_name: str | None = field(metadata=_wire(_text, "timezone_name"))
-    timezone_offset_min: int | None = field(metadata=_wire(_integer, "timezone_offset_min"))
-    start: datetime | None = field(metadata=_wire(lambda _: None))
+    activity: Title = EMPTY_TITLE
+    description: Unwrapped = None
+    activityHour: Integer = None
+    firstObservedInHour: Integer = None
+    durationSecs: Seconds = None
+    submittedDate: Integer = None
+    modifier: Text = None
+    activityTypeCode: Text = None
+    source: Text = None
+    timezone_name: Text = None
+    timezone_offset_min: Integer = None
+    start: Annotated[datetime | None, BeforeValidator(lambda _: None)] = None
     """The local start, which `clock.placed` fills in. It is not a field of the interface."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostedActivityType:
-    code: str | None = field(metadata=_wire(_text))
-    label: str | None = field(metadata=_wire(_text))
+class PostedActivityType(_Posted):
+    code: Text = None
+    label: Text = None
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    user_id: str | None = field(metadata=_wire(_text))
-    name: str | None = field(metadata=_wire(_text))
-    email: str | None = field(metadata=_wire(_text))
-    external_id: str | None = field(metadata=_wire(_text))
-    business_role: str | None = field(metadata=_wire(_text))
-    experience_weighting_percent: int | float | None = field(metadata=_wire(_number))
+class User(_Posted):
+    userId: Text = None
+    name: Text = None
+    email: Text = None
+    externalId: Text = None
+    businessRole: Text = None
+    experienceWeightingPercent: Number = None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(_Posted):
     """A posted time group (docs/interface.md 2.5), without the caller key, which only the receiver may see."""
 
-    group_id: str | None = field(metadata=_wire(_text))
-    description: str | None = field(metadata=_wire(_description))
-    formatted_narrative: str | None = field(metadata=_wire(_description))
-    total_duration_secs: int | float | None = field(metadata=_wire(_duration))
-    total_duration_hours: int | float | None = field(metadata=_wire(_duration))
-    tz_offset_mins: int | None = field(metadata=_wire(_integer))
-    local_date: str | None = field(metadata=_wire(_text))
-    timestamp: int | None = field(metadata=_wire(_integer))
-    group_name: str | None = field(metadata=_wire(_text))
-    narrative_type: str | None = field(metadata=_wire(_text))
-    status: str | None = field(metadata=_wire(_text))
-    submission_time: int | None = field(metadata=_wire(_integer))
-    tags: tuple[PostedTag, ...] = field(metadata=_wire(_many(PostedTag)))
-    time_rows: tuple[TimeRow, ...] = field(metadata=_wire(_many(TimeRow)))
-    activity_type: PostedActivityType | None = field(metadata=_wire(_one(PostedActivityType)))
-    user: User | None = field(metadata=_wire(_one(User)))
-    originating_user: User | None = field(metadata=_wire(_one(User)))
-    duration_split_strategy: str | None = field(metadata=_wire(_text))
+    groupId: Text = None
+    description: Unwrapped = None
+    formattedNarrative: Unwrapped = None
+    totalDurationSecs: Seconds = None
+    totalDurationHours: Seconds = None
+    tzOffsetMins: Integer = None
+    localDate: Text = None
+    timestamp: Integer = None
+    groupName: Text = None
+    narrativeType: Text = None
+    status: Text = None
+    submissionTime: Integer = None
+    tags: Annotated[tuple[PostedTag, ...], BeforeValidator(_objects)] = ()
+    timeRows: Annotated[tuple[TimeRow, ...], BeforeValidator(_objects)] = ()
+    activityType: Annotated[PostedActivityType | None, BeforeValidator(_object)] = None
+    user: Annotated[User | None, BeforeValidator(_object)] = None
+    originatingUser: Annotated[User | None, BeforeValidator(_object)] = None
+    durationSplitStrategy: Text = None
 
     @property
     def posted_seconds(self) -> int | float | None:
         """The total that was posted, in seconds: the hours if there are no seconds, and `nan` if it is unreadable."""
-        hours = self.total_duration_hours
-        if self.total_duration_secs is not None or hours is None:
-            return self.total_duration_secs
+        hours = self.totalDurationHours
+        if self.totalDurationSecs is not None or hours is None:
+            return self.totalDurationSecs
         return hours if math.isnan(hours) else round(hours * 3600)
 
     @property
@@ -176,37 +182,23 @@ class Group:
         return self.tags[0] if self.tags else None
 
 
-KINDS: tuple[type[Any], ...] = (Group, TimeRow, PostedTag, PostedActivityType, User)
-NAMES: Mapping[type[Any], Mapping[str, str]] = {
-    kind: {f.metadata["name"] or to_camel(f.name): f.name for f in fields(kind)} for kind in KINDS
-}
-"""The attributes of each class, by their names in the interface."""
-
-
-_READERS: Mapping[type[Any], Sequence[tuple[str, Callable[[object], Any]]]] = {
-    kind: [(wire, f.metadata["read"]) for wire, f in zip(names, fields(kind), strict=True)]
-    for kind, names in NAMES.items()
-}
-
-
-def read(kind: type[T], raw: Mapping[Any, object]) -> T:
-    """Return a value of the class `kind` from a JSON object, ignoring unknown fields."""
-    return kind(*[reader(raw.get(wire)) for wire, reader in _READERS[kind]])
+MODELS: tuple[type[BaseModel], ...] = (Group, TimeRow, PostedTag, PostedActivityType, User)
 
 
 def read_group(raw: Mapping[str, object]) -> Group:
-    """Return the group in a JSON object from the service."""
-    group = read(Group, raw)
-    is_known = group.total_duration_secs is not None
-    return replace(group, total_duration_hours=_number(group.total_duration_hours)) if is_known else group
+    """Return the group in a JSON object from the service. It is never refused for one odd field."""
+    group = Group.model_validate(raw)
+    if group.totalDurationSecs is None:
+        return group
+    return group.model_copy(update={"totalDurationHours": _number(group.totalDurationHours)})
 
 
 def without_descriptions(group: Group) -> Group:
     """Return the group without the activities and descriptions of rows, if its narrative type is NARRATIVE_ONLY."""
-    if group.narrative_type != NARRATIVE_ONLY:
+    if group.narrativeType != NARRATIVE_ONLY:
         return group
-    rows = tuple(replace(row, activity=None, description=None) for row in group.time_rows)
-    return replace(group, time_rows=rows)
+    hidden = {"activity": None, "description": None}
+    return group.model_copy(update={"timeRows": tuple(row.model_copy(update=hidden) for row in group.timeRows)})
 
 
 def stored(raw: Mapping[str, object]) -> str:
@@ -252,13 +244,13 @@ def content(group: Group) -> Content:
     return {
         "totalDurationSecs": group.posted_seconds,
         "description": group.description,
-        "groupName": group.group_name,
-        "localDate": group.local_date,
-        "narrativeType": group.narrative_type,
+        "groupName": group.groupName,
+        "localDate": group.localDate,
+        "narrativeType": group.narrativeType,
         "tags": sorted(tag.name or "" for tag in group.tags),
-        "activityType": group.activity_type.code if group.activity_type else None,
-        "user": (user.user_id or user.external_id or user.email) if user else None,
-        "timeRows": [{name: getattr(row, NAMES[TimeRow][name]) for name in ROW_CONTENT} for row in group.time_rows],
+        "activityType": group.activityType.code if group.activityType else None,
+        "user": (user.userId or user.externalId or user.email) if user else None,
+        "timeRows": [{name: getattr(row, name) for name in ROW_CONTENT} for row in group.timeRows],
     }
 
 

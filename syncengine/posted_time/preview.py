@@ -73,7 +73,7 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
         prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
     except NeedsRow as error:
         prepared = error
-    document: dict[str, Any] = {"groupId": group.group_id, "outcome": PostedTimeStatus.SUCCESS, "message": None}
+    document: dict[str, Any] = {"groupId": group.groupId, "outcome": PostedTimeStatus.SUCCESS, "message": None}
     if isinstance(prepared, Refused | Failed | NeedsRow):
         match prepared:
             case NeedsRow():

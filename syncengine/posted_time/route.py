@@ -244,7 +244,7 @@ class Route:
                 part.variables["narrative"] = self.narrative.render(part.variables)
 
     def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
-        group_id, content = group.group_id or "", digest(group)
+        group_id, content = group.groupId or "", digest(group)
         rendered_groups = []
         for sink, part in taking:
             # A part has another digest than the whole: a sink that has the whole under this key must not get a part.
@@ -264,9 +264,9 @@ class Route:
             "group": seen,
             "tag": seen.tag,
             "tags": seen.tags,
-            "rows": seen.time_rows,
+            "rows": seen.timeRows,
             "user": seen.user,
-            "activityType": seen.activity_type,
+            "activityType": seen.activityType,
             "duration": duration_of(seen, self.settings.duration),
             "start": start,
             "connectorConfiguration": _Configuration(self.configuration),

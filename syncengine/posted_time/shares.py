@@ -45,7 +45,7 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
     for tag in group.tags:
         if tag != tags[tag.name or ""]:
             return SAME_NAME.format(name=tag.name or "which is empty")
-    strategy = group.duration_split_strategy or DIVIDE
+    strategy = group.durationSplitStrategy or DIVIDE
     if strategy not in (DIVIDE, WHOLE):
         return UNKNOWN_STRATEGY.format(strategy=strategy)
     keys = suffixes(tags)
@@ -55,7 +55,7 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 def divided(group: Group, whole: Duration, parts: int) -> list[Duration]:
     """Return the duration of each part of a group that is divided by a known strategy."""
-    if group.duration_split_strategy == WHOLE:
+    if group.durationSplitStrategy == WHOLE:
         return [whole] * parts
     return [_of(whole, seconds) for seconds in _divide(whole.seconds, parts)]
 

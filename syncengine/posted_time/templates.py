@@ -19,29 +19,30 @@ from jinja2.meta import find_referenced_templates
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.template_types import Written
-from syncengine.document.text import foreign, has_conflicts, to_camel
+from syncengine.document.text import foreign, has_conflicts
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
-from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
+from syncengine.templating.deliveries import DeliverySandbox, Fields, deliverable, limited
 from syncengine.templating.filters import UnfitValue
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
 from syncengine.templating.troubles import SURPRISES, is_of_data, named_trouble, syntax_trouble
 from syncengine.templating.values import NotKnown, Unknown
 
-NAMES: Mapping[type[Any], Mapping[str, str]] = {
-    **group.NAMES,
-    Duration: {to_camel(f.name): f.name for f in fields(Duration)},
+FIELDS: Fields = {
+    **{model: tuple(model.model_fields) for model in group.MODELS},
+    Duration: tuple(field.name for field in fields(Duration)),
 }
+"""The fields of each value of a group that templates can use."""
 SCOPE: Scope = {
-    "group": shape_of(group.Group, NAMES, "group"),
-    "tag": shape_of(group.PostedTag, NAMES, "tag"),
-    "tags": Shape("tags", item=shape_of(group.PostedTag, NAMES, "a tag")),
-    "rows": Shape("rows", item=shape_of(group.TimeRow, NAMES, "a row")),
-    "user": shape_of(group.User, NAMES, "user"),
-    "activityType": shape_of(group.PostedActivityType, NAMES, "activityType"),
-    "duration": shape_of(Duration, NAMES, "duration"),
+    "group": shape_of(group.Group, FIELDS, "group"),
+    "tag": shape_of(group.PostedTag, FIELDS, "tag"),
+    "tags": Shape("tags", item=shape_of(group.PostedTag, FIELDS, "a tag")),
+    "rows": Shape("rows", item=shape_of(group.TimeRow, FIELDS, "a row")),
+    "user": shape_of(group.User, FIELDS, "user"),
+    "activityType": shape_of(group.PostedActivityType, FIELDS, "activityType"),
+    "duration": shape_of(Duration, FIELDS, "duration"),
     "start": None,
     "connectorConfiguration": None,
 }
@@ -77,27 +78,6 @@ class Undeliverable(RenderTrouble):
 
 Expression = Callable[[Variables], Any]
 """A function from variables to the value of an expression, which may be undefined."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathLookup:
-    """An expression that is only a path, such as `tag.name`: looked up as Jinja2 does, without a template's context.
-
-    `compiled` is the same expression by Jinja2, which is asked if the variable is missing.
-    """
-
-    sandbox: DeliverySandbox
-    variable: str
-    attributes: tuple[str, ...]
-    compiled: Expression
-
-    def __call__(self, variables: Variables) -> Any:
-        if self.variable not in variables:
-            return self.compiled(variables)
-        value = variables[self.variable]
-        for attribute in self.attributes:
-            value = self.sandbox.getattr(value, attribute)
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +145,7 @@ class Compiler:
         self.all_names = set[str]()
         """The variables used by any template."""
         self._loader = FileSystemLoader(str(root))
-        self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
+        self._environment = DeliverySandbox(FIELDS, FILTERS, self._loader)
         self._scope = scope
         self._included: dict[str, frozenset[str]] = {}
 
@@ -183,7 +163,7 @@ class Compiler:
         if why is not None:
             self._refuse(written, why, "bad-path")
             return None
-        sandbox = url_paths.PathSandbox(NAMES, FILTERS, self._loader)
+        sandbox = url_paths.PathSandbox(FIELDS, FILTERS, self._loader)
         return Text(f"{self.findings.file}:{written.line}", template=sandbox.from_string(written.text.strip()))
 
     def text(self, written: Written, more: Scope | None = None) -> Text | None:
@@ -254,9 +234,7 @@ class Compiler:
 
     def _expression(self, alone: nodes.Expr) -> Expression:
         body: list[nodes.Node] = [nodes.Assign(nodes.Name("result", "store"), alone, lineno=1)]
-        compiled = TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
-        names = _names_of_path(alone)
-        return PathLookup(self._environment, names[0], tuple(names[1:]), compiled) if names else compiled
+        return TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
 
     def _parsed(
         self, source: str, findings: Collector, line: int, column: int | None, more: Scope | None
@@ -310,13 +288,6 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
     return content[0] if len(content) == 1 and not isinstance(content[0], nodes.TemplateData) else None
 
 
-def _names_of_path(expression: nodes.Expr) -> list[str]:
-    """Return the names in a path such as `tag.name`. An empty list for any other expression."""
-    if isinstance(expression, nodes.Getattr) and (before := _names_of_path(expression.node)):
-        return [*before, expression.attr]
-    return [expression.name] if isinstance(expression, nodes.Name) else []
-
-
 def plain(value: Any) -> Any:
     """Return a value in a form that JSON can hold: numbers remain numbers, and values without a JSON form are text."""
     match value:  # the most frequent types first
@@ -334,12 +305,12 @@ def plain(value: Any) -> Any:
             return {str(name): plain(inner) for name, inner in value.items()}
         case list() | tuple():
             return [plain(inner) for inner in value]
-        case _ if type(value) in NAMES:
+        case _ if type(value) in FIELDS:
             return {wire: plain(inner) for wire, inner in fields_of(value).items()}
         case _:
             return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """Return the fields of a value of a class in `NAMES`, by their names in templates."""
-    return {wire: getattr(value, name) for wire, name in NAMES[type(value)].items()}
+    """Return the fields of a value of a class in `FIELDS`."""
+    return {name: getattr(value, name) for name in FIELDS[type(value)]}

@@ -15,7 +15,7 @@ from jinja2.filters import do_urlencode
 from jinja2.loaders import BaseLoader
 from jinja2.visitor import NodeTransformer
 
-from syncengine.templating.deliveries import DeliverySandbox, Names
+from syncengine.templating.deliveries import DeliverySandbox, Fields
 from syncengine.templating.filters import Filter
 
 UPWARDS = frozenset({".", ".."})
@@ -51,8 +51,8 @@ class PathSandbox(DeliverySandbox):
 
     rewritings = (Quoting, *DeliverySandbox.rewritings)
 
-    def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
-        super().__init__(names, {**filters, "quoted value": self._quoted, "encoded value": self._encoded}, loader)
+    def __init__(self, fields: Fields, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
+        super().__init__(fields, {**filters, "quoted value": self._quoted, "encoded value": self._encoded}, loader)
 
     def _quoted(self, value: Any) -> str:
         """Return a value as one piece of a path or query, with all but letters, digits and `-._~` percent-encoded."""

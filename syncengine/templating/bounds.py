@@ -17,8 +17,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Undefined
-
 MAX_SECONDS = 30.0
 """The most processor seconds of all templates in a run. Unlike elapsed time, they do not depend on a machine's load."""
 SECONDS_A_ROW = 0.001
@@ -187,8 +185,11 @@ def weight(value: Any) -> int:
                 if isinstance(part, dict):
                     inside.extend(part.values())
                 fits(len(inside))
-            elif isinstance(part, Undefined):
-                str(part)  # raises for an undefined value
+            elif not isinstance(part, int | float | None):
+                from jinja2 import Undefined  # here, since commands without templates use these limits too
+
+                if isinstance(part, Undefined):
+                    str(part)  # raises for an undefined value
         if size > MAX_WRITTEN:
             raise TooMuch(f"a value would be larger than {MAX_WRITTEN:,} characters")
         level = inside

@@ -6,7 +6,7 @@ Fields of a group have the interface's names. They are `None` if they are missin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_interface
@@ -24,8 +24,8 @@ from syncengine.templating.troubles import NoElement
 
 SECONDS = 3.0
 """The most processor seconds that one value may take in the main thread, where all other work waits for it."""
-Names = Mapping[type[Any], Mapping[str, str]]
-"""The fields of dataclasses by the names that templates use."""
+Fields = Mapping[type[Any], Collection[str]]
+"""The fields of classes that templates can use."""
 _OF_DATABASES: tuple[Any, ...] = (
     *(IPv4Address(0), IPv6Address(0), IPv4Network(0), IPv6Network(0), ip_interface("0.0.0.0"), ip_interface("::")),  # noqa: S104 - no address that anything binds
 )
@@ -79,22 +79,22 @@ class DeliverySandbox(TemplateSandbox):
         **{type(value): public(value) for value in _OF_DATABASES},
     }
 
-    def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
+    def __init__(self, fields: Fields, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
         super().__init__(loader)
         self.undefined = _Absent
-        self._names = names
+        self._fields = fields
         self.filters.update(filters)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if obj is None:
             return None
-        names = self._names.get(type(obj))
-        if names is None:
+        if type(obj) not in self._fields:
             return super().getattr(obj, attribute)
-        return getattr(obj, names[attribute]) if attribute in names else self.undefined(obj=obj, name=attribute)
+        is_there = attribute in self._fields[type(obj)]
+        return getattr(obj, attribute) if is_there else self.undefined(obj=obj, name=attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if obj is None or type(obj) in self._names:
+        if obj is None or type(obj) in self._fields:
             return self.getattr(obj, argument)
         if hasattr(type(obj), "__missing__"):
             return obj[argument]

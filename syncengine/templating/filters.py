@@ -21,6 +21,7 @@ from jinja2 import Environment, pass_environment
 from jinja2 import filters as theirs
 from jinja2 import tests as questions
 from jinja2.runtime import Undefined
+from pydantic import BaseModel
 
 from syncengine.document.text import with_line_feeds
 from syncengine.templating.bounds import MAX_CAPTURED, MAX_SOUGHT, MAX_TEXT, TooMuch, check_number, fits, weighed
@@ -194,6 +195,8 @@ def as_json(value: Any, indent: int | None = None) -> str:
         case dict():
             pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
             return "{" + ", ".join(pairs) + "}"
+        case BaseModel():
+            return as_json(value.model_dump())
         case Iterable() if not isinstance(value, bytes | Undefined):
             return "[" + ", ".join(map(as_json, value)) + "]"
         case _:

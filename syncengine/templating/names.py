@@ -7,7 +7,7 @@ group. Of the rows and variables of manifests, only the names are known.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
@@ -41,18 +41,18 @@ Scope = Mapping[str, Shape | None]
 """The variables of a template and their shapes. `None` is an unknown shape."""
 
 
-def shape_of(kind: type[Any], names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape:
-    """Return the shape of a dataclass, with the names that templates use for its fields."""
+def shape_of(kind: type[Any], fields: Mapping[type[Any], Collection[str]], title: str) -> Shape:
+    """Return the shape of a class, with those of its `fields` that templates can use."""
     hints = get_type_hints(kind)
-    return Shape(title, {wire: _hinted(hints[name], names, wire) for wire, name in names[kind].items()})
+    return Shape(title, {name: _hinted(hints[name], fields, name) for name in fields[kind]})
 
 
-def _hinted(hint: Any, names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape | None:
+def _hinted(hint: Any, fields: Mapping[type[Any], Collection[str]], title: str) -> Shape | None:
     if get_origin(hint) in (Union, types.UnionType):
-        return next((shape for inner in get_args(hint) if (shape := _hinted(inner, names, title))), None)
+        return next((shape for inner in get_args(hint) if (shape := _hinted(inner, fields, title))), None)
     if get_origin(hint) is tuple:
-        return Shape(title, item=_hinted(get_args(hint)[0], names, f"an item of {title}"))
-    return shape_of(hint, names, title) if hint in names else None
+        return Shape(title, item=_hinted(get_args(hint)[0], fields, f"an item of {title}"))
+    return shape_of(hint, fields, title) if hint in fields else None
 
 
 def unknown_names(tree: nodes.Template, names: Iterable[str]) -> list[Finding]:

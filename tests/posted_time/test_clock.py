@@ -24,14 +24,14 @@ NOON = {"activityHour": 2024050212, "firstObservedInHour": 30}
 )
 def test_the_nearest_zone_that_there_is_counts(zone: dict[str, Any], expected: str) -> None:
     """The group is an hour east of Greenwich."""
-    (found,) = placed(group(tzOffsetMins=60, timeRows=[row(**NOON, **zone)])).time_rows
+    (found,) = placed(group(tzOffsetMins=60, timeRows=[row(**NOON, **zone)])).timeRows
     assert found.start is not None
     assert found.start.isoformat() == expected
 
 
 def test_a_set_zone_wins() -> None:
     """`postedTime.timezone`."""
-    (found,) = placed(group(timeRows=[row(**NOON)]), ZoneInfo("America/New_York")).time_rows
+    (found,) = placed(group(timeRows=[row(**NOON)]), ZoneInfo("America/New_York")).timeRows
     assert found.start is not None
     assert found.start.isoformat() == "2024-05-02T08:30:00-04:00"
 
@@ -47,7 +47,7 @@ def test_a_group_starts_with_its_first_row() -> None:
 @pytest.mark.parametrize("hour", [0, -1, 20240502, 2024130101, 99999999999, 2024050225])
 def test_an_hour_that_is_none_is_no_start(hour: int) -> None:
     """It is told as missing."""
-    (found,) = placed(group(timeRows=[row(activityHour=hour)])).time_rows
+    (found,) = placed(group(timeRows=[row(activityHour=hour)])).timeRows
     assert found.start is None
 
 

@@ -38,7 +38,7 @@ def test_total_is_what_was_posted_and_worked_is_the_rows() -> None:
     """Both are kept apart, and `from` chooses."""
     edited = group(totalDurationSecs=5000, timeRows=[row(durationSecs=1000), row(durationSecs=2000)])
     found = duration_of(edited, settings())
-    assert (found.seconds, found.total_seconds, found.worked_seconds, found.is_edited) == (5000, 5000, 3000, True)
+    assert (found.seconds, found.totalSeconds, found.workedSeconds, found.isEdited) == (5000, 5000, 3000, True)
     assert duration_of(edited, settings(from_=DurationFrom.ROWS)).seconds == 3000
 
 
@@ -65,7 +65,7 @@ def test_hours_are_the_total_where_there_are_no_seconds(given: dict[str, Any], e
     posted = group(**{"totalDurationSecs": None, **given})
     found = duration_of(posted, settings())
     assert objection(posted, settings()) is None
-    assert (found.seconds, found.total_seconds) == (expected, expected)
+    assert (found.seconds, found.totalSeconds) == (expected, expected)
     other = group(**{"totalDurationSecs": None, **given, "totalDurationHours": 7})
     assert (digest(other) == digest(posted)) is ("totalDurationSecs" in given)
 

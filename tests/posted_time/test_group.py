@@ -50,14 +50,14 @@ def test_nothing_that_comes_is_too_odd(sent: dict[str, Any]) -> None:
 def test_a_group_without_anything_is_a_group() -> None:
     """No rows, no tag, no user, no local date."""
     found = read_group({})
-    assert (found.group_id, found.tag, found.user, found.time_rows, found.local_date) == (None, None, None, (), None)
+    assert (found.groupId, found.tag, found.user, found.timeRows, found.localDate) == (None, None, None, (), None)
 
 
 @pytest.mark.parametrize("odd", [{"\ud800": 1}, {"a\x00": []}, {5: 6}], ids=repr)
 def test_a_name_that_is_no_text_loses_nobody_their_time(odd: dict[Any, Any]) -> None:
     """At any depth; a reader that refuses such names (pydantic does) refused the whole group."""
     found = read_group({**raw(), **odd, "tags": [{"name": "ACME-0042", **odd}], "user": {"name": "Jo", **odd}})
-    assert (found.group_id, found.tag and found.tag.name, found.user and found.user.name) == ("g1", "ACME-0042", "Jo")
+    assert (found.groupId, found.tag and found.tag.name, found.user and found.user.name) == ("g1", "ACME-0042", "Jo")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_manual_names_are_unwrapped_and_empty_titles_named(
     sent: dict[str, Any], activity: str, description: str | None
 ) -> None:
     """`@_Name_@` is how the service wraps what a user typed."""
-    (found,) = read_group({"timeRows": [sent]}).time_rows
+    (found,) = read_group({"timeRows": [sent]}).timeRows
     assert (found.activity, found.description) == (activity, description)
 
 
@@ -87,7 +87,7 @@ def test_the_caller_key_is_not_stored() -> None:
 def test_text_that_no_database_holds_is_made_to_fit() -> None:
     """NUL and halves of surrogate pairs."""
     assert stored({"groupId": "a\x00b", "x": ["\ud800"]}) == '{"groupId":"a�b","x":["�"]}'
-    assert read_group({"groupId": "a\x00"}).group_id == "a�"
+    assert read_group({"groupId": "a\x00"}).groupId == "a�"
 
 
 SAME: list[dict[str, Any]] = [
@@ -143,6 +143,6 @@ def test_the_order_of_rows_is_no_content() -> None:
 
 def test_narrative_only_hides_what_rows_were_about() -> None:
     """Their user chose so; durations and times stay."""
-    (found,) = without_descriptions(group(narrativeType="NARRATIVE_ONLY")).time_rows
-    assert (found.activity, found.description, found.duration_secs) == (None, None, 3600)
+    (found,) = without_descriptions(group(narrativeType="NARRATIVE_ONLY")).timeRows
+    assert (found.activity, found.description, found.durationSecs) == (None, None, 3600)
     assert without_descriptions(group()) == group()

@@ -17,8 +17,8 @@ from syncengine.document.text import folded
 from syncengine.posted_time.group import PostedTag
 from syncengine.resource import Key, Kind, Recorded, Status
 
-FIELDS: Mapping[str, str] = {"description": "description", "path": "path", "externalId": "external_id"}
-"""The fields of a posted tag besides its name (docs/interface.md 2.5), with the attributes of `PostedTag`."""
+FIELDS = ("description", "path", "externalId")
+"""The fields of a posted tag besides its name (docs/interface.md 2.5)."""
 
 
 class DriftKind(StrEnum):
@@ -156,7 +156,7 @@ def differences(tag: PostedTag, recorded: RecordedTag) -> dict[str, str]:
     """
     values = {}
     for name, value in recorded.fields.items():
-        text = getattr(tag, FIELDS[name])
+        text = getattr(tag, name)
         if name == "externalId" and text is None:
             text = NOTHING
         if text is None or (name == "description" and not value):
@@ -173,7 +173,7 @@ def _plain(name: str, value: str) -> str:
 
 def is_absence(tag: PostedTag, names: Collection[str]) -> bool:
     """Return whether the only difference is an `externalId` that was not sent."""
-    return tag.external_id is None and set(names) == {"externalId"}
+    return tag.externalId is None and set(names) == {"externalId"}
 
 
 @dataclass(slots=True)
@@ -226,7 +226,7 @@ class DriftComparison:
             if self._unused_since is not None and group.at >= self._unused_since:
                 self._used |= {tag.name for tag in group.tags if tag.name in self._tags}
             for tag in group.tags if is_recent else ():
-                self._sends_ids |= tag.external_id is not None
+                self._sends_ids |= tag.externalId is not None
                 self._take(tag, group.at)
 
     def _take(self, tag: PostedTag, at: int) -> None:
@@ -311,7 +311,7 @@ class DriftComparison:
 
 def values_of(tag: PostedTag) -> dict[str, str]:
     """Return the fields of a posted tag that are present, by the interface's names."""
-    return {name: value for name, attribute in FIELDS.items() if (value := getattr(tag, attribute)) is not None}
+    return {name: value for name in FIELDS if (value := getattr(tag, name)) is not None}
 
 
 def similar_names(names: Iterable[str], declared: Iterable[str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from syncengine.posted_time.drift.compare import (
     Sighting,
     similar_names,
 )
-from syncengine.posted_time.group import PostedTag, clean
+from syncengine.posted_time.group import PostedTag
 from syncengine.resource import Key, Kind, Recorded, selector
 from syncengine.service.answers import mended
 from syncengine.service.client import Client
@@ -97,11 +97,7 @@ def _sighting(group: _Group) -> Sighting | None:
 
 
 def _tag(tag: _Tag) -> PostedTag:
-    return PostedTag(*(None if value is None else clean(str(value)) for value in _values(tag)))
-
-
-def _values(tag: _Tag) -> tuple[Text, ...]:
-    return tag.name, tag.path, tag.description, tag.externalId
+    return PostedTag(name=tag.name, path=tag.path, description=tag.description, externalId=tag.externalId)
 
 
 ORDER = {kind: place for place, kind in enumerate(DriftKind)}

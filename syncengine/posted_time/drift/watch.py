@@ -28,7 +28,7 @@ class TagWatch:
 
     def observe(self, group: Group) -> None:
         """Remember the tags of an offered group."""
-        at = group.submission_time
+        at = group.submissionTime
         for tag in group.tags if at is not None else ():
             name = tag.name
             if not name or at is None or (name not in self._newest and len(self._newest) >= self._most):
@@ -60,7 +60,7 @@ def _kind(newest: Mapping[str, tuple[int, PostedTag]], name: str, recorded: Reco
     if recorded.is_gone:
         return DriftKind.RETIRED_IN_USE
     values = differences(tag, recorded)
-    sends_ids = any(tag.external_id is not None for _, tag in newest.values()) if is_absence(tag, values) else True
+    sends_ids = any(tag.externalId is not None for _, tag in newest.values()) if is_absence(tag, values) else True
     return DriftKind.DIFFERS if values and sends_ids else None
 
 

@@ -131,7 +131,7 @@ class HttpSink:
             for name, text in self._headers.items()
         }
         body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
-        if len(quote(variables["group"].group_id or "")) > MAX_GROUP_ID:
+        if len(quote(variables["group"].groupId or "")) > MAX_GROUP_ID:
             raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
         return HttpRequest(path, headers, body)
 
