@@ -60,18 +60,20 @@ class _Watch:
         self.deadline = time.process_time() + seconds
         self.memory = memory
         self.pauses = 0
-        self.rebase()
-
-    def rebase(self) -> None:
-        self._most = _memory() + self.memory
+        self.most: int | None = None
+        """The most bytes of memory of the process, set at the first tick: most templates end before it."""
 
     def __call__(self, *_: object) -> None:
+        if self.pauses:
+            return
         now, memory = time.process_time(), _memory()
-        if self.pauses or (now <= self.deadline and memory <= self._most):
+        if self.most is None:
+            self.most = memory + self.memory
+        if now <= self.deadline and memory <= self.most:
             return
         why = "the template takes too long" if now > self.deadline else "the template needs too much memory"
         # Leave time to end the timer: it takes a while to free large values.
-        self.deadline, self._most = max(self.deadline, now + GRACE), memory + self.memory
+        self.deadline, self.most = max(self.deadline, now + GRACE), memory + self.memory
         raise OutOfBounds(why)
 
 
@@ -138,7 +140,7 @@ def unlimited() -> Iterator[None]:
     try:
         yield
     finally:
-        watch.rebase()
+        watch.most = None
         watch.pauses -= 1
 
 
