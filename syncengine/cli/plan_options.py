@@ -85,7 +85,8 @@ class PlanOptions:
         words: list[str] = []
         if not is_saved:
             lists = {"--target": self.targets, "--exclude": self.excludes, "--reviewed": self.reviewed}
-            words += [*self.paths, *(word for flag, given in lists.items() for each in given for word in (flag, each))]
+            words += self.paths
+            words += [word for flag, values in lists.items() for text in values for word in (flag, text)]
             flags = {**self._selecting_flags, **flags}
         words += [flag for flag, is_given in flags.items() if is_given]
         return "".join(f" {shlex.quote(word)}" for word in words)
