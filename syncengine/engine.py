@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from msgspec import structs
 
-from syncengine.apply import applier, guards, reviewed
+from syncengine.apply import applier, guards, landing, reviewed
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
 from syncengine.apply.refused_content import RefusedContent
@@ -119,7 +119,6 @@ class Application:
         self._redoes: tuple[Key, ...] = ()
         self._early: ManifestSet | None = None
         self._inputs: Inputs | None = None
-        self._outdated: SyncengineError | None = None
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are returned in the report, with their exit code."""
@@ -310,15 +309,6 @@ class Application:
         judged = with_approvals(plan, self._project, self._request)
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
-    def _why_outdated(self, plan: Plan, state: State) -> str | None:
-        """Return why a run that has waited and sent nothing ends here, or `None` if it goes on."""
-        try:
-            self._refuse_changed(plan, state)
-        except SyncengineError as error:
-            self._outdated = error
-            return error.message
-        return None
-
     def record_refusal(self, error: SyncengineError) -> None:
         """Record a refused run in the history if the state exists and can be written. Do nothing otherwise."""
         if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
@@ -392,6 +382,8 @@ class Application:
         with (self._runtime.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
                 self._check_team(await self._team(client, stop), state)
+                patience = Patience(service.landing, machine_seconds() + self._patience, now=self._runtime.now)
+                await landing.wait(plan.effects, state, patience, stop, self._chronicle.hear)
                 self._refuse_changed(plan, state)
                 self._chronicle.traffic = client.traffic
                 run = ApplyRun(
@@ -401,12 +393,9 @@ class Application:
                     stop,
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
-                    patience=Patience(service.landing, machine_seconds() + self._patience, now=self._runtime.now),
-                    plan_leaves=plan.effects,
                     content=RefusedContent(plan),
                     set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),
-                    why_outdated=lambda: self._why_outdated(plan, state),
                 )
                 with self._recorded_run(plan, state, holder, run):
                     await applier.perform(run, plan)
@@ -478,13 +467,11 @@ class Application:
         """Return the outcome of a run. Only a complete run uses up its plan (docs/planning.md 6)."""
         if self._chronicle.status is RunStatus.COMPLETE:
             return "complete"
-        return "interrupted" if run.halt or run.landing.gave_up else "incomplete"
+        return "interrupted" if run.halt else "incomplete"
 
     def _exit_code(self, run: ApplyRun) -> ExitCode:
         if self._chronicle.status is RunStatus.COMPLETE:
             return ExitCode.DONE
-        if self._outdated is not None:
-            raise self._outdated
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:

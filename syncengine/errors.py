@@ -137,6 +137,12 @@ class LockHeld(SyncengineError):
     exit_code, code = ExitCode.LOCKED, "locked"
 
 
+class MayLand(SyncengineError):
+    """A run that may not wait until a call of an earlier run can no longer be executed. Nothing was sent."""
+
+    exit_code, code = ExitCode.INCOMPLETE, "landing"
+
+
 class AuthFailed(SyncengineError):
     exit_code, code = ExitCode.AUTH, "auth-failed"
 

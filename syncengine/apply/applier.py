@@ -9,8 +9,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from syncengine.apply import batches, singles, sweep_session
-from syncengine.apply.events import ItemEnded, StageStarted, Waiting
-from syncengine.apply.report import Outcome, Session
+from syncengine.apply.events import ItemEnded, StageStarted
+from syncengine.apply.report import Outcome
 from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.aim import is_without_category, may_be_held
@@ -18,7 +18,6 @@ from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
-from syncengine.plan.sweep import Sweep
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 
@@ -56,82 +55,24 @@ async def _send_all(run: ApplyRun, plan: Plan) -> None:
     run.former_ids |= {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     confirmed = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
     run.category_ids |= {row.key.name: row.server_id for row in confirmed if row.server_id}
-    run.landing.expect(run.ledger.outstanding(run.patience.window))
     plan = _with_possible_members(run, plan)
     wholes = _wholes(plan)
     run.announce(plan)
-    await _send_stages(run, plan, plan.stages, plan.sweep, wholes)
-    await _send_possible_members(run, plan)
-    while run.landing.deferred or run.landing.defers_sweep:
-        if not await _wait_for_landing(run, plan):
-            return
-        deferred, sweeps = run.landing.again()
-        await _send_stages(run, plan, _stages_of(deferred), plan.sweep if sweeps else None, wholes)
-        await _send_possible_members(run, plan)
-
-
-async def _send_stages(
-    run: ApplyRun,
-    plan: Plan,
-    stages: Iterable[Stage],
-    sweep: Sweep | None,
-    wholes: Mapping[Key, Item],
-) -> None:
-    last = [stage for stage in stages if stage.step is Step.CATEGORY_DELETES]
-    for stage in stages:
+    last = [stage for stage in plan.stages if stage.step is Step.CATEGORY_DELETES]
+    for stage in plan.stages:
         if stage.step is not Step.CATEGORY_DELETES:
             await _send_stage(run, stage, wholes)
         if stage.step is Step.CATEGORIES and run.strays:
             await _send_strays(run, plan)
-    if sweep is not None:
-        await _send_sweep(run, sweep)
+    if plan.sweep is not None:
+        run.journal.flush()
+        run.tell(StageStarted("sweep", _reach(plan.sweep.uploads)))
+        await sweep_session.perform(run, plan.sweep)
     if last:
         await _send_members_of_others(run, plan)
     for stage in last:
         await _send_stage(run, stage, wholes)
-
-
-async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
-    run.journal.flush()
-    uploads = effects_of(item for call in sweep.uploads for item in call.items)
-    removals = effects_of(sweep.complete.items)
-    if not run.halted and run.landing.waits((*uploads, *removals), sweep.needs):
-        run.landing.defer_sweep(removals)
-        return
-    run.tell(StageStarted("sweep", len(uploads)))
-    await sweep_session.perform(run, sweep)
-
-
-def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
-    """Return deferred calls grouped into stages, in the order of stages."""
-    calls: dict[Step, list[Call]] = {step: [] for step in Step}
-    for step, call in deferred:
-        calls[step].append(call)
-    return tuple(Stage(step, tuple(of_step)) for step, of_step in calls.items() if of_step)
-
-
-async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
-    """Wait until deferred calls can be sent; when that takes too long, skip them and return `False`."""
-    landing = run.landing
-    if not landing.exceeds_patience and not run.halted:
-        run.tell(Waiting(landing.remaining, landing.why()))
-        await run.patience.pause(run.stop, landing.remaining + TICK)
-    if not (landing.exceeds_patience or run.halted):
-        run.halt = None if run.has_intended else run.why_outdated()
-    if not (landing.exceeds_patience or run.halted):
-        return True
-    reason = run.halted or f"{landing.why()}: repeat after {landing.when()}"
-    if not run.halted:
-        landing.gave_up = True
-        run.remark(LANDING, reason)
-    deferred, sweeps = landing.again()
-    run.tell(StageStarted("waiting", _reach(call for _, call in deferred)))
-    for _, call in deferred:
-        run.skipped(call.items, reason)
-    if sweeps and plan.sweep is not None:
-        run.skipped(plan.sweep.complete.items, reason)
-        run.tell(Session(reason=reason))
-    return False
+    await _send_possible_members(run, plan)
 
 
 def _wholes(plan: Plan) -> Mapping[Key, Item]:
@@ -154,7 +95,7 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item]) -
     operation = OPERATIONS[stage.calls[0].operation]
     run.tell(StageStarted(stage.step.value, _reach(stage.calls)))
     is_batch = operation.items is not None
-    jobs = _batch_jobs(run, stage.step, stage.calls) if is_batch else _single_jobs(run, stage.step, stage.calls, wholes)
+    jobs = _batch_jobs(run, stage.calls) if is_batch else _single_jobs(run, stage.calls, wholes)
     await concurrently(run.concurrency, jobs)
     singles.conclude_missing(run, wholes)
     run.journal.flush()
@@ -214,46 +155,42 @@ async def _send_members_of_others(run: ApplyRun, plan: Plan) -> None:
 
 
 async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
-    """Send the tags that deleted categories may have taken along unseen, unless calls of their own still wait.
+    """Send the tags that deleted categories may have taken along unseen.
 
-    After a run that ends early they stay in doubt.
+    After a run that ends early, or a deletion without a good end, they stay in doubt.
     """
-    if run.halted:
+    deletions = [effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage)]
+    # A deletion of unknown end may still be executed, after which no doubt would be left to send these tags again.
+    if run.halted or any(effect.key in run.blocked for effect in deletions if not effect.is_possible):
         return
-    effects = (effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage))
-    keys = {effect.key: None for effect in effects if effect.is_possible and effect.key not in run.set_aside}
+    keys = {effect.key: None for effect in deletions if effect.is_possible and effect.key not in run.set_aside}
     rows = [row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked]
     rows = [row for row in rows if row.status is Status.ACTIVE or row.protect]
-    await _send_more(
-        run, "tags without a category", [sent_again(row) for row in rows if not run.landing.holds_back(row.key)]
-    )
+    await _send_more(run, "tags without a category", [sent_again(row) for row in rows])
 
 
 def _reached(stage: Stage) -> Iterator[Effect]:
     return (effect for call in stage.calls for effect in effects_of(call.items))
 
 
-def _batch_jobs(run: ApplyRun, step: Step, calls: Iterable[Call]) -> Iterator[Job]:
+def _batch_jobs(run: ApplyRun, calls: Iterable[Call]) -> Iterator[Job]:
     for call in calls:
-        yield partial(_send_batch, run, step, call)
+        yield partial(_send_batch, run, call)
 
 
-async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
-    items = _ready(run, step, call)
+async def _send_batch(run: ApplyRun, call: Call) -> None:
+    items = _ready(run, call)
     if items:
-        operation, name = OPERATIONS[call.operation], run.landing.journal_name(call, items)
-        run.intend(operation, [(name, items)])
-        await batches.deliver(run, operation, name, items)
-        run.journal.end(name)
+        operation = OPERATIONS[call.operation]
+        run.intend(operation, [(call.id, items)])
+        await batches.deliver(run, operation, call.id, items)
+        run.journal.end(call.id)
 
 
-def _single_jobs(run: ApplyRun, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
+def _single_jobs(run: ApplyRun, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
     """Yield jobs for calls of one resource each, whose intents are journaled together ahead of the jobs."""
     for start in range(0, len(calls), FLUSH_AT):
-        parts = [
-            (run.landing.journal_name(call, call.items), _ready(run, step, call))
-            for call in calls[start : start + FLUSH_AT]
-        ]
+        parts = [(call.id, _ready(run, call)) for call in calls[start : start + FLUSH_AT]]
         ready = [(name, items) for name, items in parts if items]
         operation = OPERATIONS[calls[start].operation]
         if ready:
@@ -267,32 +204,20 @@ async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Ite
     run.journal.end(call)
 
 
-def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
-    """Return the items whose needs are met (docs/planning.md 4.2); defer or skip all other items of the call."""
+def _ready(run: ApplyRun, call: Call) -> list[Item]:
+    """Return the items whose needs are met (docs/planning.md 4.2); skip all other items of the call."""
     if reason := run.halted:
         run.skipped(call.items, reason)
         return []
     ready: list[Item] = []
-    waiting: list[Item] = []
     for item in call.items:
         if unmet := next((key for key in item.needs if key in run.blocked), None):
             run.skipped([item], f"it depends on {unmet}, which was not applied")
-        elif run.landing.waits(item.effects, _needs(item)):
-            waiting.append(item)
         elif missing := _missing_category(run, item):
             run.skipped([item], f"it needs the id of {missing}, which was not applied")
         else:
             ready.append(item)
-    if waiting:
-        run.landing.defer(step, call, waiting)
     return ready
-
-
-def _needs(item: Item) -> Iterator[Key]:
-    """Yield the keys that an item needs, a tag's category included."""
-    yield from item.needs
-    if (category := category_of(item.effects[0])) is not None and item.effects[0].whole:
-        yield Key(Kind.CATEGORY, category)
 
 
 def _missing_category(run: ApplyRun, item: Item) -> Key | None:
@@ -344,5 +269,5 @@ async def _send_more(run: ApplyRun, name: str, items: Sequence[Item]) -> None:
     parts = [items[start : start + limit] for start in range(0, len(items), limit)]
     calls = [Call(f"{name} {number}", UPSERT_TAGS.id, tuple(part)) for number, part in enumerate(parts, 1)]
     run.tell(StageStarted(name, _reach(calls)))
-    await concurrently(run.concurrency, _batch_jobs(run, Step.TAGS, calls))
+    await concurrently(run.concurrency, _batch_jobs(run, calls))
     run.journal.flush()

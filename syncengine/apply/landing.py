@@ -1,4 +1,8 @@
-"""Track calls of earlier runs that may still be executed, and calls of this run that wait (docs/planning.md 1.8)."""
+"""Wait, before the first call of a run, until calls of earlier runs can no longer be executed (docs/planning.md 1.8).
+
+A call whose sender was killed, or got no conclusive answer, may be executed later than calls that are sent after it.
+One that agrees with all that this run brings about does no harm, so that a plain repeat never waits.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,29 @@ import asyncio
 import contextlib
 import math
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from syncengine.apply.events import Event, Waiting
 from syncengine.document.clock import machine_seconds
-from syncengine.effects import Effect
-from syncengine.plan.calls import Call, Item, Step
-from syncengine.resource import Key, Recorded
-from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
+from syncengine.document.text import folded
+from syncengine.effects import Effect, intended, settled
+from syncengine.errors import Interrupted, MayLand
+from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status, category_references
+from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
+from syncengine.state.landing import DEFAULT_SECONDS, Attempt
+from syncengine.state.store import State
 
-Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]
+TICK = 0.01
+"""Seconds added to a wait, because two different clocks measure it."""
+
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for the given seconds, or until `stop` is set."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,124 +49,105 @@ class Patience:
     pause: Callable[[asyncio.Event, float], Awaitable[None]] = field(default=lambda *wait: pause(*wait))
 
 
-async def pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait for the given seconds, or until `stop` is set."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
+async def wait(
+    effects: Callable[[], Iterable[Effect]],
+    state: State,
+    patience: Patience,
+    stop: asyncio.Event,
+    tell: Callable[[Event], None],
+) -> None:
+    """Wait until no earlier call can be executed, if one of them disagrees with a plan that has these `effects`.
 
-
-class _Aims:
-    """The aims of the few resources that late calls name, looked up when first needed."""
-
-    def __init__(self, effects: Callable[[], Iterable[Effect]], rows: Rows) -> None:
-        self._leaves = effects
-        self._rows = rows
-        self._aims: dict[Key, Recorded | None] = {}
-        self._missing: set[Key] = set()
-
-    def expect(self, keys: Iterable[Key]) -> None:
-        self._missing.update(key for key in keys if key not in self._aims)
-
-    def __call__(self, key: Key) -> Recorded | None:
-        if key in self._missing:
-            self._aims |= aims_of(self._missing, self._rows(self._missing), self._leaves())
-            self._missing.clear()
-        return self._aims.get(key)
-
-
-class Landing:
-    """The calls of one run that wait for late calls of earlier runs.
-
-    `deferred` are the parts of calls to send last, with their stages. `gave_up`: the time to wait was too short.
+    Raise `MayLand` if that takes longer than this run waits, and `Interrupted` if it is stopped meanwhile.
     """
+    late = state.outstanding(patience.window)
+    disagreement = _disagreement([each.attempt for each in late], effects, state) if late else None
+    if disagreement is None:
+        return
+    operation, key = disagreement
+    why = f"an earlier {operation} of {key} may still be executed"
+    seconds = max(each.remaining for each in late)
+    if patience.seconds() + seconds > patience.until:
+        at = datetime.fromtimestamp(math.ceil(patience.now() + seconds), UTC)
+        raise MayLand(f"nothing was sent: {why}; repeat after {at:%H:%M:%S} UTC")
+    tell(Waiting(seconds, why))
+    await patience.pause(stop, seconds + TICK)
+    if stop.is_set():
+        raise Interrupted("interrupted: nothing was sent")
 
-    def __init__(
-        self,
-        patience: Patience,
-        effects: Callable[[], Iterable[Effect]],
-        rows: Rows,
-        id_of: Callable[[str], str | None],
-    ) -> None:
-        self.patience = patience
-        self.deferred: list[tuple[Step, Call]] = []
-        self.defers_sweep = False
-        self.question: Question | None = None
-        self.gave_up = False
-        self.number = 1
-        self._aims = _Aims(effects, rows)
-        self._questions = Questions(self._aims, id_of)
-        self._waiting: set[Key] = set()
 
-    def expect(self, outstanding: Iterable[Outstanding]) -> None:
-        """Register calls of earlier runs that may still be executed."""
-        now = self.patience.seconds()
-        for late in outstanding:
-            self._add(late.attempt, now + late.remaining)
+def _disagreement(
+    attempts: Iterable[Attempt], effects: Callable[[], Iterable[Effect]], state: State
+) -> tuple[str, Key] | None:
+    """Return the operation and the resource of an attempt that would undo a part of a plan, or `None`."""
+    planned: dict[Key, list[Effect]] = defaultdict(list)
+    for effect in effects():
+        planned[effect.key].append(effect)
+    whole = {key: each for key, of_key in planned.items() for each in of_key if each.whole}
+    # Completing a session of types takes all that was not uploaded in it; deleting a category takes any tag in it.
+    tags = [each for key, each in whole.items() if key.kind is Kind.TAG]
+    codes = [key for key in whole if key.kind is Kind.ACTIVITY_TYPE]
+    named = [effect for attempt in attempts for effect in attempt.effects]
+    rows = state.get({effect.key for effect in named})
+    ids = {row.key.name: row.server_id for row in state.rows(Kind.CATEGORY) if row.confirmed and row.server_id}
+    for attempt in attempts:
+        effects_left = attempt.effects
+        if attempt.operation == COMPLETE_SYNC_SESSION.id:
+            if lost := next((key for key in codes if key.name not in attempt.survivors), None):
+                return attempt.operation, lost
+        elif attempt.operation == DELETE_TAG_CATEGORY.id:
+            effects_left = attempt.effects[:1]  # its members are lost only if they are still in it, as judged here
+            category = effects_left[0].key
+            places = {str(category), f"id/{attempt.ids.get(category.name)}"}
+            if any(_may_be_in(places, tag) for tag in tags):
+                return attempt.operation, category
+        for late in effects_left:
+            if late.key in planned:
+                aim = _aim(rows.get(late.key), planned[late.key])
+                if disturbs(late, aim) or (aim is not None and _names_another_id(attempt, late, ids)):
+                    return attempt.operation, late.key
+    return None
 
-    def give_up(self, attempt: Attempt, at: float) -> None:
-        """Register an attempt that was given up at time `at` and may still be executed."""
-        self._add(attempt, at + self.patience.window)
 
-    def _add(self, attempt: Attempt, until: float) -> None:
-        self._aims.expect(effect.key for effect in attempt.effects)
-        self._questions.add(attempt, until)
+def _may_be_in(places: Iterable[str], tag: Effect) -> bool:
+    """Return whether a tag may be in a category after its upsert: in any, if that says nothing of one.
 
-    def waits(self, effects: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
-        """Return whether effects must wait: a late call would disturb them, or a key that they need is waiting."""
-        if not (self._questions or self._waiting):
-            return False
-        effects = tuple(effects)
-        if not self._waiting.isdisjoint((*needs, *(effect.key for effect in effects))):
-            return True
-        question = self._questions.of(effects, self.patience.seconds())
-        if question is not None and (self.question is None or question.until > self.question.until):
-            self.question = question
-        return question is not None
+    People may have put such a tag into a category.
+    """
+    says = "category" in tag.cleared or not ALTERNATIVES.keys().isdisjoint(tag.fields)
+    return not says or not set(places).isdisjoint(category_references(tag.fields))
 
-    def holds_back(self, key: Key) -> bool:
-        """Return whether a call for the resource was deferred in this round."""
-        return key in self._waiting
 
-    def defer(self, step: Step, call: Call, items: Iterable[Item]) -> None:
-        """Postpone the given items of a call until late calls have landed."""
-        part = Call(call.id, call.operation, tuple(items))
-        self.deferred.append((step, part))
-        self._waiting.update(effect.key for item in part.items for effect in item.effects)
+def _names_another_id(attempt: Attempt, late: Effect, ids: Mapping[str, str]) -> bool:
+    """Return whether a late upsert names a category by an id that the category no longer has."""
+    if not late.whole:
+        return False
+    category = str(late.key.name if late.key.kind is Kind.CATEGORY else late.fields.get("category"))
+    sent = attempt.ids.get(category)
+    return sent is not None and ids.get(category, sent) != sent
 
-    def defer_sweep(self, removals: Iterable[Effect]) -> None:
-        """Postpone the sweep until late calls have landed."""
-        self.defers_sweep = True
-        self._waiting.update(effect.key for effect in removals)
 
-    @property
-    def remaining(self) -> float:
-        """The seconds until the waiting calls can be sent."""
-        until = self.question.until if self.question else 0.0
-        return max(0.0, until - self.patience.seconds())
+def _aim(row: Recorded | None, effects: Iterable[Effect]) -> Recorded | None:
+    """Return the row once all `effects` are acknowledged."""
+    for effect in effects:
+        row = settled(intended(row, effect), effect)
+    return row
 
-    @property
-    def exceeds_patience(self) -> bool:
-        return self.patience.seconds() + self.remaining > self.patience.until
 
-    def again(self) -> tuple[list[tuple[Step, Call]], bool]:
-        """Begin another round, with new call names: return the deferred calls, and whether the sweep was deferred."""
-        self.number += 1
-        deferred, sweeps = self.deferred, self.defers_sweep
-        self.deferred, self.defers_sweep, self.question = [], False, None
-        self._waiting.clear()
-        return deferred, sweeps
-
-    def journal_name(self, call: Call, items: Iterable[Item]) -> str:
-        """Return the journal's name of a call with the given items; a part never gets the name of the whole call."""
-        whole = self.number == 1 and len(tuple(items)) == len(call.items)
-        return call.id if whole else f"{call.id}~{self.number}"
-
-    def why(self) -> str:
-        """Return the reason for waiting, for display."""
-        assert self.question is not None, "nothing waits"
-        return f"an earlier {self.question.operation} of {self.question.key} may still be executed"
-
-    def when(self) -> str:
-        """Return the earliest time (UTC) at which a run may proceed."""
-        at = math.ceil(self.patience.now() + self.remaining)
-        return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+def disturbs(late: Effect, aim: Recorded | None) -> bool:
+    """Return whether executing `late` after everything else would leave the service with other content than `aim`."""
+    if aim is None or aim.status is Status.DELETED:
+        return late.whole  # an upsert would create the resource; other calls do nothing if it does not exist
+    if late.status is Status.DELETED:
+        return True
+    fields, keywords, metadata = aim.body.fields, aim.body.keywords, aim.body.metadata
+    # The service may take a keyword for another one that differs by case or Unicode form (docs/planning.md 2.3).
+    dropped = set(map(folded, late.keywords_dropped))
+    return (
+        any((fields.get(name) or None) != (value or None) for name, value in late.fields.items())
+        or any(fields.get(name) for name in late.cleared)
+        or any(metadata.get(name) != value for name, value in late.metadata.items())
+        or not metadata.keys().isdisjoint(late.metadata_dropped)
+        or not set(late.keywords) <= set(keywords)
+        or not dropped.isdisjoint(map(folded, keywords))
+    )

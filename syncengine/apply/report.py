@@ -12,6 +12,7 @@ from syncengine.errors import (
     ExitCode,
     GateTripped,
     LockHeld,
+    MayLand,
     Problems,
     StalePlan,
     SyncengineError,
@@ -50,7 +51,7 @@ RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAG
 
 def status_after(error: SyncengineError) -> RunStatus:
     """Return the status of an apply that `error` ended before anything was applied."""
-    return RunStatus.REFUSED if isinstance(error, REFUSALS) else RunStatus.FAILED
+    return RunStatus.REFUSED if isinstance(error, (*REFUSALS, MayLand)) else RunStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True)

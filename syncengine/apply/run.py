@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from syncengine.apply.events import Event, ItemEnded, Remark
-from syncengine.apply.landing import Landing, Patience
 from syncengine.apply.report import CallError, Outcome
+from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.plan.model import Plan
@@ -59,7 +59,6 @@ class Journal:
         self._seconds = seconds
         self._settled: list[Settlement] = []
         self._failed: list[CallFailure] = []
-        self._under_way: dict[str, Attempt] = {}
         self._given_up: dict[str, float] = {}
         self._ended: list[str] = []
 
@@ -68,7 +67,6 @@ class Journal:
         with self._ledger.together():
             self.flush()
             self._ledger.intend(calls)
-        self._under_way |= calls
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Record the removals of a call, and clear its doubt."""
@@ -80,14 +78,12 @@ class Journal:
         self._failed.append(CallFailure(call, tuple(effect.key for effect in effects_of(items)), message, refused))
         self._flush_when_full()
 
-    def give_up(self, call: str, at: float) -> Attempt:
-        """Keep on record a call that was given up at time `at` and may still be executed, and return its attempt."""
+    def give_up(self, call: str, at: float) -> None:
+        """Keep on record a call that was given up at time `at` and may still be executed."""
         self._given_up[call] = at
-        return self._under_way[call]
 
     def end(self, call: str) -> None:
         """Record that the call is not sent again in this run."""
-        self._under_way.pop(call, None)
         self._ended.append(call)
         self._flush_when_full()
 
@@ -156,8 +152,7 @@ class ApplyRun:
     operation, that never answered with a 2xx; `missing` are 404s of such a path, concluded once the stage is over.
     `refused_ids` and `accepted_ids`: categories whose ids were rejected or accepted with tags; `repeated_ids`: those
     whose recorded id the service returned again. `members_renamed`: records of the members of categories whose rename
-    is not intended yet. `patience` is for calls that may still be executed, and `why_outdated` returns why a run that
-    waited for them and `has_intended` nothing ends. `content` returns the content that the plan
+    is not intended yet. `seconds` is this machine's own clock. `content` returns the content that the plan
     asks of an item's resource, and `set_aside` are resources of which nothing is sent.
     """
 
@@ -167,12 +162,9 @@ class ApplyRun:
     stop: asyncio.Event
     concurrency: int = 8
     max_errors: int | None = None
-    patience: Patience = field(default_factory=Patience)
-    plan_leaves: Callable[[], Iterable[Effect]] = tuple
+    seconds: Callable[[], float] = machine_seconds
     content: Callable[[Item], str] = lambda item: ""
     set_aside: Container[Key] = ()
-    why_outdated: Callable[[], str | None] = lambda: None
-    has_intended: bool = False
     halt: str | None = None
     unauthorized: bool = False
     failures: int = 0
@@ -191,18 +183,15 @@ class ApplyRun:
     accepted_ids: set[str] = field(default_factory=set)
     repeated_ids: set[str] = field(default_factory=set)
     journal: Journal = field(init=False)
-    landing: Landing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.ledger, self.patience.seconds)
-        self.landing = Landing(self.patience, self.plan_leaves, self.ledger.get, self.category_ids.get)
+        self.journal = Journal(self.ledger, self.seconds)
 
     def intend(
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
         """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
         calls = {call: self._attempt(operation, items, survivors) for call, items in parts}
-        self.has_intended = True
         with self.ledger.together():
             self.journal.intend(calls)
             # Not earlier: until the rename is intended, no row shows that both names are one category.
@@ -247,7 +236,7 @@ class ApplyRun:
         """Send an intended call, or a part of it."""
         answer = await self.service.call(operation, body)
         if answer.given_up is not None:
-            self.landing.give_up(self.journal.give_up(call, answer.given_up), answer.given_up)
+            self.journal.give_up(call, answer.given_up)
         return answer
 
     @property

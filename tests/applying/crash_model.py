@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec.structs import replace as replaced
 
-from syncengine.apply import applier, guards, report
+from syncengine.apply import applier, guards, landing, report
 from syncengine.apply.events import Event, Remark
 from syncengine.apply.guards import refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
@@ -149,7 +149,7 @@ class Clockwork:
 WRITES = frozenset(
     {
         *("intend", "settle", "fail", "record", "doubt", "session_opened", "session_closed", "set_facts"),
-        *("outstanding", "end_attempts", "doubt_ids", "path_answered"),
+        *("end_attempts", "doubt_ids", "path_answered"),
     }
 )
 
@@ -581,6 +581,9 @@ class House:
 
     def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
         self._plan = planned
+        if planned.sends_something:
+            patience = Patience(BOUND, seconds=self._time.seconds, pause=self.pause)
+            asyncio.run(landing.wait(planned.effects, self.state, patience, asyncio.Event(), lambda event: None))
         number = next(self._runs)
         undo = planned.undo or None
         run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed)
@@ -600,8 +603,7 @@ class House:
             partial(self._hear, chronicle),
             asyncio.Event(),
             concurrency=3,
-            patience=Patience(BOUND, seconds=self._time.seconds, pause=self.pause),
-            plan_leaves=planned.effects,
+            seconds=self._time.seconds,
             content=RefusedContent(planned),
             set_aside=frozenset(planned.set_aside),
         )

@@ -10,7 +10,6 @@ import pytest
 
 from syncengine.apply.report import RunStatus
 from syncengine.resource import Removal
-from syncengine.service.operations import DELETE_TAG_CATEGORY
 
 from .crash_model import House, Manifest, Trouble
 from .test_crashes import Snapshot, house, snapshot
@@ -132,19 +131,18 @@ def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
 def test_a_repeat_does_not_wait() -> None:
     """What is sent again as it was agrees with the call that may still land.
 
-    Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one. And save
-    for tags without a category, which people may have put into one that may still be deleted.
+    Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one.
     """
     for instant, home in in_flight("dies and lands late"):
         (late, *_) = home.in_flight
         home.apply(OTHER)
-        must_wait = late.body.get("keyword") == "Cased" or late.operation is DELETE_TAG_CATEGORY
-        assert home.waits == must_wait, f"trouble at instant {instant}"
+        assert home.waits == (late.body.get("keyword") == "Cased"), f"trouble at instant {instant}"
 
 
-def test_what_differs_waits_once_and_last() -> None:
-    """All that is not in question is sent before."""
+def test_what_differs_waits_once() -> None:
+    """Before the first call."""
     for _, home in in_flight("dies and lands late"):
         home.apply(BACK)
         assert home.waits <= 1
+        assert not home.in_flight or home.waits == 0
         assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
