@@ -53,10 +53,9 @@ from syncengine.plan.planner import (
     warnings_of_approvals,
     with_approvals,
 )
-from syncengine.plan.quarantine import entries_removed, proven_use
 from syncengine.plan.replan import INCONSISTENT
 from syncengine.plan.request import PlanRequest, Runtime
-from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits, quarantine_in
+from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits
 from syncengine.plan.tree import commit_of
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
@@ -229,9 +228,6 @@ class Application:
                 plan = guards.with_gate_of_today(saved, again, state, options, now)
             guards.refuse_more_than_rest(saved, plan, state)
             guards.refuse_quarantined(plan, state, project, now)
-        if saved.quarantine:
-            use = proven_use(saved, quarantine_in(state, project, now))
-            plan = structs.replace(plan, quarantine=use)
         return self._approved(plan, state)
 
     @contextmanager
@@ -393,6 +389,7 @@ class Application:
                     stop,
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
+                    window=service.landing,
                     content=RefusedContent(plan),
                     set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),
@@ -454,11 +451,6 @@ class Application:
             older_commits(self._project.root, commit, state.facts()) if commit else (),
         )
         self._chronicle.began = True
-        if plan.quarantine:
-            state.set_aside(plan.quarantine.begun)
-            state.end_quarantine(plan.quarantine.over)
-        if removed := entries_removed(quarantine_in(state, self._project, self._runtime.now())):
-            state.drop_quarantine(removed)
         yield
         sources = plan.sources if plan.is_whole else None
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)

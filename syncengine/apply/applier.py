@@ -19,7 +19,7 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
-from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
+from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSERT_TAGS, Operation
 
 Job = Callable[[], Awaitable[None]]
 
@@ -157,12 +157,17 @@ async def _send_members_of_others(run: ApplyRun, plan: Plan) -> None:
 async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
     """Send the tags that deleted categories may have taken along unseen.
 
-    After a run that ends early, or a deletion without a good end, they stay in doubt.
+    After a run that ends early, or a deletion that may still be executed, they stay in doubt.
     """
     deletions = [effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage)]
-    # A deletion of unknown end may still be executed, after which no doubt would be left to send these tags again.
-    if run.halted or any(effect.key in run.blocked for effect in deletions if not effect.is_possible):
+    if run.halted:
         return
+    if blocked := {effect.key for effect in deletions if not effect.is_possible} & run.blocked.keys():
+        run.journal.flush()
+        late = (each.attempt for each in run.ledger.outstanding(run.window))
+        # Once such a deletion is executed, no doubt would be left to send these tags again.
+        if any(each.operation == DELETE_TAG_CATEGORY.id and each.effects[0].key in blocked for each in late):
+            return
     keys = {effect.key: None for effect in deletions if effect.is_possible and effect.key not in run.set_aside}
     rows = [row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked]
     rows = [row for row in rows if row.status is Status.ACTIVE or row.protect]

@@ -27,7 +27,7 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.state.journal import CallFailure, Settlement
-from syncengine.state.landing import Attempt
+from syncengine.state.landing import DEFAULT_SECONDS, Attempt
 from syncengine.state.published import PublishedCalls
 from syncengine.state.store import State
 
@@ -152,7 +152,8 @@ class ApplyRun:
     operation, that never answered with a 2xx; `missing` are 404s of such a path, concluded once the stage is over.
     `refused_ids` and `accepted_ids`: categories whose ids were rejected or accepted with tags; `repeated_ids`: those
     whose recorded id the service returned again. `members_renamed`: records of the members of categories whose rename
-    is not intended yet. `seconds` is this machine's own clock. `content` returns the content that the plan
+    is not intended yet. `seconds` is this machine's own clock, and `window` the time in which a
+    call of unknown end may land. `content` returns the content that the plan
     asks of an item's resource, and `set_aside` are resources of which nothing is sent.
     """
 
@@ -163,6 +164,7 @@ class ApplyRun:
     concurrency: int = 8
     max_errors: int | None = None
     seconds: Callable[[], float] = machine_seconds
+    window: float = DEFAULT_SECONDS
     content: Callable[[Item], str] = lambda item: ""
     set_aside: Container[Key] = ()
     halt: str | None = None

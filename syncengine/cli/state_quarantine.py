@@ -10,12 +10,12 @@ from syncengine.errors import SyncengineError, Usage
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
-from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obstacle, verdict_of
+from syncengine.plan.quarantine import NEVER, Obstacle, QuarantineVerdict, asked_by, obstacle, verdict_of
 from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
 from syncengine.resource import Key
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.refusals import BY_HAND, QuarantineRecord
+from syncengine.state.refusals import QuarantineRecord
 from syncengine.state.store import State, open_state
 
 NOT_REFUSED, NOT_QUARANTINED = "not-refused", "not-quarantined"
@@ -30,23 +30,23 @@ def set_aside(project: Project, key: Key, reason: str, until: float | None) -> Q
     with writing(project, "state quarantine") as store:
         rows, now = store.get([key]), time.time()
         refusals = store.refusals()
-        trouble = obstacle(Quarantine(now, refusals=refusals), desired, rows, rules_of(project), key, until)
+        content = refusals[key].content if key in refusals else ""
+        record = QuarantineRecord(key=key, reason=why, until=until, at=now, content=content)
+        trouble = obstacle(record, Quarantine(now, refusals=refusals), asked_by(desired, rules_of(project)))
         if trouble is not None:
             raise _refused(key, trouble, is_known=key in rows)
-        content = refusals[key].content
-        record = QuarantineRecord(key=key, origin=BY_HAND, reason=why, until=until, at=now, content=content)
         with named_run(store, "state quarantine", os.environ) as counts:
             store.set_aside([record])
             counts["applied"] = 1
     return record
 
 
-def _refused(key: Key, why: str, *, is_known: bool) -> SyncengineError:
-    if not is_known and why == NEVER:
+def _refused(key: Key, why: Obstacle, *, is_known: bool) -> SyncengineError:
+    if not is_known and why is NEVER:
         return SyncengineError(f"{key} is not recorded, so there is nothing to set aside", code="not-recorded")
-    if why in REMOVALS:
-        return Usage(f"{key} cannot be set aside: {REMOVALS[why]}")
-    return SyncengineError(f"{key} cannot be set aside: {why}", code=NOT_REFUSED)
+    if why.option is not None:
+        return Usage(f"{key} cannot be set aside: {why.option}")
+    return SyncengineError(f"{key} cannot be set aside: {why.why}", code=NOT_REFUSED)
 
 
 def _refuse_unrecorded(project: Project, key: Key) -> None:
@@ -71,15 +71,13 @@ def end(project: Project, key: Key) -> None:
     with open_state(project.state, write=False, memory=memory_of(project)) as looked:
         if not _by_hand(looked, key):
             raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
-    with writing(project, "state quarantine") as store:
-        records = _by_hand(store, key)
-        with named_run(store, "state quarantine", os.environ) as counts:
-            store.end_quarantine(records)
-            counts["applied"] = 1
+    with writing(project, "state quarantine") as store, named_run(store, "state quarantine", os.environ) as counts:
+        store.end_quarantine([key])
+        counts["applied"] = 1
 
 
-def _by_hand(store: State, key: Key) -> list[QuarantineRecord]:
-    return [record for record in store.quarantine() if record.key == key and record.origin == BY_HAND]
+def _by_hand(store: State, key: Key) -> bool:
+    return any(record.key == key for record in store.quarantine())
 
 
 def _not_by_hand(project: Project, key: Key) -> str:

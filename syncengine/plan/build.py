@@ -59,7 +59,7 @@ def plan(
     set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)
     result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, records)
-    return replace(result, quarantine=verdict.use(target.aside)) if options.quarantine else result
+    return replace(result, set_aside=tuple(target.aside))
 
 
 def plan_to(

@@ -130,16 +130,8 @@ class Quarantine(Struct, frozen=True, gc=False):
     refusals: Mapping[Key, Refusal] = NO_REFUSALS
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.entries or self.records)
-
-
-class QuarantineUse(Struct, frozen=True, gc=False):
-    """The resources that a plan leaves alone, and the quarantine entries that its apply begins or ends."""
-
-    set_aside: tuple[Key, ...] = ()
-    begun: tuple[QuarantineRecord, ...] = ()
-    over: tuple[QuarantineRecord, ...] = ()
+    def all(self) -> tuple[QuarantineRecord | QuarantineEntry, ...]:
+        return (*self.records, *self.entries)
 
 
 class Options(Struct, frozen=True, gc=False):
@@ -202,7 +194,8 @@ class Plan(Struct, frozen=True, gc=False):
     touch, in case such a call finds no tag. `prior` has digests of the rows that the plan is based on. `sources` maps
     the identity of each data source to its number of rows, and `is_whole` is true when all that they make is planned.
     `since` is the comparison with reviewed plans, and `compared` the base of `plan --base`. `refused` has the last
-    refusals of resources that the plan sends again, by address. `quarantine` is the part that the plan leaves alone.
+    refusals of resources that the plan sends again, by address. `set_aside` are the resources in quarantine, and the
+    resources that wait with them.
     `undo` is the run that it undoes. `redoes` are the resources for which it repeats an undone change, and `undos` the
     runs that had undone others when it was made.
     """
@@ -225,7 +218,7 @@ class Plan(Struct, frozen=True, gc=False):
     is_whole: bool = False
     since: Since | UnsetType = UNSET
     refused: Mapping[str, Refusal] | UnsetType = UNSET
-    quarantine: QuarantineUse | UnsetType = UNSET
+    set_aside: tuple[Key, ...] = ()
     undo: Undo | UnsetType = UNSET
     redoes: tuple[Key, ...] | UnsetType = UNSET
     undos: tuple[str, ...] | UnsetType = UNSET
@@ -238,11 +231,6 @@ class Plan(Struct, frozen=True, gc=False):
     def base(self) -> Base | None:
         """The base that the plan is compared with, or `None`."""
         return self.compared if isinstance(self.compared, Base) else None
-
-    @property
-    def set_aside(self) -> tuple[Key, ...]:
-        """The resources in quarantine, and the resources that wait with them."""
-        return self.quarantine.set_aside if self.quarantine else ()
 
     def refusal(self, key: Key) -> Refusal | None:
         """Return the last refusal of a resource that the plan changes, or `None`."""

@@ -86,7 +86,7 @@ def _quarantine_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
     was, now = ({each.key: each for each in side.quarantine} for side in (base, head))
     for key in dict.fromkeys((*was, *now)):
         before, after = was.get(key), now.get(key)
-        if (before and before.origin) != (after and after.origin):
+        if _why(before) != _why(after):
             line = after.line if after else None
             yield _changed(head, "policy", f"quarantine of {key}", _why(before), _why(after), line)
 

@@ -60,7 +60,7 @@ class Shown(NamedTuple):
     changes: Callable[[Plan], Callable[[Change], object]]
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v6"):
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v7"):
     """The first line of what is executed, with the plan but for its parts."""
 
     plan: Plan

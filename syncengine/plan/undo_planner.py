@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.gc_pause import no_collection
@@ -16,7 +15,7 @@ from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.gate import StateRecords
-from syncengine.plan.model import Basis, Options, Plan, PlanInputs, QuarantineUse, Undo
+from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.recent_losses import recent_losses
@@ -93,9 +92,8 @@ def plan_back(
         records=StateRecords(None, lambda: recent_losses(state, now()), lambda: records_of(state.approvals())),
     )
     left_out = tuple(sorted(map(str, target.left_out)))
-    quarantine = QuarantineUse(tuple(aside)) if aside else UNSET
     undo = replace(undo, left_out=left_out)
-    return replace(draft, undo=undo, is_whole=False, quarantine=quarantine, inputs=PlanInputs())
+    return replace(draft, undo=undo, is_whole=False, set_aside=tuple(aside), inputs=PlanInputs())
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from syncengine.document.digest import sha256_of
 from syncengine.document.scalar_readers import LATEST, bounds
 from syncengine.resource import Key
 
@@ -16,18 +15,16 @@ LONGEST_REMOVAL = 30
 
 
 class QuarantineEntry(Struct, frozen=True, gc=False):
-    """A quarantined resource, the reason, and the quarantine's end in seconds since the epoch. `origin` is a digest."""
+    """A quarantined resource, the reason, and the quarantine's end in seconds since the epoch."""
 
     key: Key
     reason: str
     until: float | None
-    origin: str
     line: int | None = None
 
 
 def entry_of(address: str, reason: str, until: float | None, line: int | None) -> QuarantineEntry:
-    origin = sha256_of(f"{address}\n{reason}\n{until}")[:32]
-    return QuarantineEntry(Key.parse(address), reason, until, origin, line)
+    return QuarantineEntry(Key.parse(address), reason, until, line)
 
 
 def until_of(text: str) -> float | None:

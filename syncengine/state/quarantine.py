@@ -13,7 +13,7 @@ from syncengine.state.refusals import LONGEST_WORDS, QuarantineRecord, Refusal
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
 
 REFUSAL_COLUMNS = ("kind", "name", "times", "since", "at", "message", "content", "run", "pending", "settled")
-QUARANTINE_COLUMNS = ("kind", "name", "origin", "reason", "until", "at", "content", "ended")
+QUARANTINE_COLUMNS = ("kind", "name", "reason", "until", "at", "content")
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
@@ -34,17 +34,15 @@ def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
 
 
 def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
-    """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
-    rows = connection.execute(sa.select(QUARANTINE).order_by(QUARANTINE.c.kind, QUARANTINE.c.name, QUARANTINE.c.origin))
+    """Return the resources that were set aside by hand."""
+    rows = connection.execute(sa.select(QUARANTINE).order_by(QUARANTINE.c.kind, QUARANTINE.c.name))
     return [
         QuarantineRecord(
             key=Key(KINDS[row.kind], row.name),
-            origin=row.origin,
             reason=row.reason,
             until=row.until,
             at=row.at,
             content=row.content,
-            ended=row.ended,
         )
         for row in rows
     ]
@@ -53,7 +51,13 @@ def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
 def refuse(
     connection: sa.Connection, run: str | None, refused: Mapping[Key, str], messages: Mapping[Key, str], now: float
 ) -> None:
-    """Count refusals, at most one per run and resource. `refused` maps keys to the refused content."""
+    """Count refusals, at most one per run and resource. `refused` maps keys to the refused content.
+
+    A quarantine ends with the refusal of other content, which nobody has set aside.
+    """
+    drop(
+        connection, [each.key for each in quarantine(connection) if refused.get(each.key, each.content) != each.content]
+    )
     before = {(row.kind, row.name): row for row in select_keyed(connection, sa.select(REFUSALS), REFUSALS, refused)}
     rows = []
     for key, content in refused.items():
@@ -85,23 +89,22 @@ def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[K
 
 
 def tidy(connection: sa.Connection) -> None:
-    """Drop the refusals of resources applied since."""
+    """Drop the refusals of resources applied since, with their quarantine."""
     connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
+    if records := quarantine(connection):
+        known = refusals(connection)
+        drop(connection, [each.key for each in records if each.key not in known])
 
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
-    """Write quarantine records over earlier ones of the same key and origin."""
-    rows = [
-        (each.key.kind.value, each.key.name, each.origin, each.reason, each.until, each.at, each.content, each.ended)
-        for each in records
-    ]
+    """Write quarantine records over earlier ones of the same key."""
+    rows = [(each.key.kind.value, each.key.name, each.reason, each.until, each.at, each.content) for each in records]
     write_many(connection, QUARANTINE, QUARANTINE_COLUMNS, rows, upsert=True)
 
 
-def drop(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
-    for origin in {record.origin for record in records}:
-        of_origin = sa.delete(QUARANTINE).where(QUARANTINE.c.origin == origin)
-        change_keyed(connection, of_origin, QUARANTINE, (each.key for each in records if each.origin == origin))
+def drop(connection: sa.Connection, keys: Iterable[Key]) -> None:
+    """Drop the quarantine records of resources."""
+    change_keyed(connection, sa.delete(QUARANTINE), QUARANTINE, list(keys))
 
 
 def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:

@@ -28,7 +28,7 @@ from syncengine.state.journal import CallFailure, Settlement
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
 from syncengine.state.losses import Approved
 from syncengine.state.published import PublishedCalls
-from syncengine.state.refusals import BY_HAND, QuarantineRecord, with_end
+from syncengine.state.refusals import QuarantineRecord
 from syncengine.state.session import LEASE_SECONDS, StateSession, new_lineage, reading, streaming, write_commit
 from syncengine.state.tables import FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
@@ -351,25 +351,16 @@ class State(StateSession):
             undone_table.write(connection, (), changes)
 
     def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
-        """Quarantine resources, replacing earlier quarantine records of the same origin."""
+        """Quarantine resources, replacing earlier records of theirs."""
         with self._writing() as connection:
             quarantine_rows.put(connection, records)
-            by_hand = [record.key for record in records if record.origin == BY_HAND]
-            journal.note(connection, self._stamp(), journal.QUARANTINED, by_hand)
+            journal.note(connection, self._stamp(), journal.QUARANTINED, [record.key for record in records])
 
-    def end_quarantine(self, over: Sequence[QuarantineRecord]) -> None:
-        """End quarantines. A record made by hand is dropped; one of the project file is kept, marked as ended."""
-        by_hand = [record for record in over if record.origin == BY_HAND]
+    def end_quarantine(self, keys: Sequence[Key]) -> None:
+        """End the quarantine of resources that were set aside by hand."""
         with self._writing() as connection:
-            now = self._now()
-            quarantine_rows.put(connection, [with_end(record, now) for record in over if record.origin != BY_HAND])
-            quarantine_rows.drop(connection, by_hand)
-            journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, [record.key for record in by_hand])
-
-    def drop_quarantine(self, records: Sequence[QuarantineRecord]) -> None:
-        """Drop records of entries that were taken out of the project file, so that they may be written again."""
-        with self._writing() as connection:
-            quarantine_rows.drop(connection, records)
+            quarantine_rows.drop(connection, keys)
+            journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, keys)
 
     def import_quarantine(self, aside: SetAsideRows) -> None:
         """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""

@@ -192,13 +192,11 @@ QUARANTINE = sa.Table(
     METADATA,
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
-    sa.Column("origin", NAME, primary_key=True, comment="`state`, or the digest of an entry of the project file"),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("until", sa.Double),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("content", sa.Text, nullable=False, comment="Digest of the refused content at that time"),
-    sa.Column("ended", sa.Double, comment="When an entry of the project file stopped applying"),
-    comment="Quarantined resources.",
+    comment="Resources set aside by `state quarantine`.",
 )
 
 UNDONE = sa.Table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -63,12 +62,10 @@ class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A quarantine record of an exported resource. Times are seconds since the epoch."""
 
-    origin: str
     reason: str
     at: Seconds
     content: str
     until: Seconds | None = None
-    ended: Seconds | None = None
 
 
 class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +85,7 @@ class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tru
     run: str | None = None
     plan: str | None = None
     refused: _Refused | None = None
-    quarantine: tuple[_Quarantine, ...] = ()
+    quarantine: _Quarantine | None = None
 
 
 class SetAsideRows(NamedTuple):
@@ -130,13 +127,11 @@ def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Itera
     Raise `SyncengineError` at the end if there were not as many rows as the header says.
     """
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
-    quarantine: dict[Key, list[QuarantineRecord]] = defaultdict(list)
-    for each in aside.quarantine:
-        quarantine[each.key].append(each)
+    quarantine = {each.key: each for each in aside.quarantine}
     count = 0
     for row in rows:
         count += 1
-        line = _with_aside(_line(row), aside.refusals.get(row.key), quarantine.get(row.key, ()))
+        line = _with_aside(_line(row), aside.refusals.get(row.key), quarantine.get(row.key))
         yield _encode(line).decode() + "\n"
     if count != head.resources:
         raise SyncengineError("the state changed while it was exported: repeat the command", code="state-changed")
@@ -207,15 +202,13 @@ def _line(row: Recorded) -> _Line:
     )
 
 
-def _with_aside(line: _Line, refusal: Refusal | None, quarantine: Iterable[QuarantineRecord]) -> _Line:
-    """Return the line with its refusal and its quarantine, also the ended one, which no project file begins again."""
-    records = tuple(
-        _Quarantine(each.origin, each.reason, each.at, each.content, each.until, each.ended) for each in quarantine
-    )
+def _with_aside(line: _Line, refusal: Refusal | None, record: QuarantineRecord | None) -> _Line:
+    """Return the line with its refusal and its quarantine."""
+    aside = record and _Quarantine(record.reason, record.at, record.content, record.until)
     refused = refusal and _Refused(
         refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, refusal.is_last
     )
-    return msgspec.structs.replace(line, refused=refused, quarantine=records)
+    return msgspec.structs.replace(line, refused=refused, quarantine=aside)
 
 
 def _refusals(key: Key, line: _Line) -> Iterator[tuple[Key, Refusal]]:
@@ -233,16 +226,8 @@ def _refusals(key: Key, line: _Line) -> Iterator[tuple[Key, Refusal]]:
 
 
 def _quarantine(key: Key, line: _Line) -> Iterator[QuarantineRecord]:
-    for each in line.quarantine:
-        yield QuarantineRecord(
-            key=key,
-            origin=each.origin,
-            reason=each.reason,
-            until=each.until,
-            at=each.at,
-            content=each.content,
-            ended=each.ended,
-        )
+    if (each := line.quarantine) is not None:
+        yield QuarantineRecord(key=key, reason=each.reason, until=each.until, at=each.at, content=each.content)
 
 
 def _row(line: _Line) -> Recorded:

@@ -54,7 +54,7 @@ from syncengine.sandbox.store import Store
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
-from syncengine.state.refusals import BY_HAND, QuarantineRecord
+from syncengine.state.refusals import QuarantineRecord
 from syncengine.state.store import State
 from tests.support.world import World, copy, world
 
@@ -482,7 +482,7 @@ class House:
         refusals = [each for each in self.state.refusals().values() if each.is_last]
         self.state.set_aside(
             [
-                QuarantineRecord(key=each.key, origin=BY_HAND, reason="r", until=DAY, at=0.0, content=each.content)
+                QuarantineRecord(key=each.key, reason="r", until=DAY, at=0.0, content=each.content)
                 for bit, each in enumerate(refusals)
                 if chosen >> bit & 1
             ]
@@ -490,7 +490,7 @@ class House:
 
     def lift(self) -> None:
         """End all quarantine."""
-        self.state.end_quarantine(self.state.quarantine())
+        self.state.end_quarantine([record.key for record in self.state.quarantine()])
 
     def apply(
         self,
@@ -592,8 +592,6 @@ class House:
         undone = record_of_undo(undo, self.state, run.id) if undo else lifted
         self.approvals.begin(planned, self.state)
         self.state.begin_run(run, approved=approved_of(planned), undone=undone)
-        if planned.quarantine:
-            self.state.end_quarantine(planned.quarantine.over)
         chronicle = Chronicle(lambda event: None)
         chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)

@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 
 from syncengine.plan.diff import IMPORTED
-from syncengine.resource import Key
-from syncengine.state.holder import Holder
-from syncengine.state.refusals import QuarantineRecord
-from syncengine.state.store import open_state
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service, serving
 
@@ -150,17 +146,3 @@ def test_a_file_that_is_no_export_is_refused_whole(project: Project, lines: str,
     (found,) = done.document["diagnostics"]
     assert (done.code, found["code"], found["line"], found["file"]) == (8, code, line, "e.jsonl")
     assert project.rows() == before
-
-
-def test_an_ended_quarantine_does_not_come_back(project: Project) -> None:
-    """Of an entry of the project file: that it has ended is known by the state alone, also where nothing is refused."""
-    key = Key.parse("tag/HELD-1")
-    record = QuarantineRecord(key=key, origin="e", reason="why", until=None, at=1.0, content="c", ended=2.0)
-    with open_state(project.loaded().state, write=True) as state:
-        state.lock(Holder.here("test", {}), wait=5, request_timeout=0)
-        state.set_aside([record])
-    (project.folder / "e.jsonl").write_text(exported(project))
-    (project.folder / ".syncengine/state.db").unlink()
-    assert project.run("state", "import", "e.jsonl", "-y").code == 0
-    with open_state(project.loaded().state, write=False) as state:
-        assert state.quarantine() == [record]

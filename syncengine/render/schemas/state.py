@@ -307,12 +307,10 @@ class ExportedRefusal(Format):
 class ExportedQuarantine(Format):
     """Times are seconds since the epoch."""
 
-    origin: str
     reason: str
     at: float
     content: str
     until: float | None = None
-    ended: float | None = None
 
 
 class ExportedResource(Format):
@@ -332,7 +330,7 @@ class ExportedResource(Format):
     run: str | None = None
     plan: str | None = None
     refused: ExportedRefusal | None = None
-    quarantine: list[ExportedQuarantine] = Field([])
+    quarantine: ExportedQuarantine | None = None
 
 
 class ExportLine(RootModel[ExportHead | ExportedResource]):

@@ -14,18 +14,18 @@ CREATE TABLE syncengine_receipts (
 	delivered DOUBLE NOT NULL, 
 	PRIMARY KEY (group_id, sink)
 );
-INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'f83b80f287a3bb8e50271091b9e5a0d1309f1e4f4dfe9b2ceab8740593e89e30','L-g-posted',1.79585124970309948917e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'ecd8849f9031bb2dcfd15226d07d75830caf908c316a80a2b89176bbcb763df5','L-g-away',1.79585124970310235029e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'602792973d92ba2b6a34c5539b9e5050d7adc2b623f5fa0aceb056572a973aab','L-g-changed',1.79585124970310378075e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'5d21c7fa49dc40137002dcd3b6a9e56d06dee2e59235f38328e26a240a6d932a','L-g-posted',1.79586547342741274834e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'dcdef30cb2d29a6edcd91fdc00c061b3beb54ad28d7431bb94befbc9440e5b11','L-g-away',1.79586547350279879566e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'c1ec724a34e219c754b7ed7d76cacdbaf4cd41f2e7a803734cd2993786a42bee','L-g-changed',1.795865473562823534e+09);
 CREATE TABLE time (id TEXT NOT NULL, matter INTEGER NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0), note TEXT);
 INSERT INTO "time" VALUES('g-posted',7,3600,'Reply to the examiner
 
-06:34 Microsoft Word: Letter.docx (1h)');
+10:31 Microsoft Word: Letter.docx (1h)');
 INSERT INTO "time" VALUES('g-away',8,1800,'away
 
-07:04 Microsoft Word: Letter.docx (30m)');
+11:01 Microsoft Word: Letter.docx (30m)');
 INSERT INTO "time" VALUES('g-changed',8,60,'as first posted
 
-07:33 Microsoft Word: Letter.docx (1m)');
+11:30 Microsoft Word: Letter.docx (1m)');
 CREATE TRIGGER closed BEFORE INSERT ON elsewhere BEGIN SELECT RAISE(ABORT, 'closed for the year'); END;
 COMMIT;

@@ -25,13 +25,13 @@ CREATE TABLE inbox_deliveries (
 	memo TEXT, 
 	PRIMARY KEY (group_id, revision, sink)
 );
-INSERT INTO "inbox_deliveries" VALUES('g-posted',1,'ledger','accepted',1,1.79585124970064496994e+09,1.79585124970429563522e+09,'L-g-posted',NULL,NULL);
-INSERT INTO "inbox_deliveries" VALUES('g-away',1,'ledger','accepted',1,1.79585124970064496994e+09,1.79585124970429563522e+09,'L-g-away',NULL,NULL);
-INSERT INTO "inbox_deliveries" VALUES('g-changed',1,'ledger','accepted',1,1.79585124970064496994e+09,1.79585124970429563522e+09,'L-g-changed',NULL,NULL);
-INSERT INTO "inbox_deliveries" VALUES('g-posted',1,'archive','accepted',1,1.79585124970537185666e+09,1.7958512497070908547e+09,NULL,NULL,'{"offset":0,"length":28,"hash":"28ce728fca2928e7fca4b47179395f139635e9183360c8932ba3503f5ac59aa2"}');
-INSERT INTO "inbox_deliveries" VALUES('g-away',1,'archive','accepted',1,1.79585124970537185666e+09,1.7958512497070908547e+09,NULL,NULL,'{"offset":28,"length":28,"hash":"e691590bbe30160b902b7a4cbc24bfdbd6fbe691cbae37fdb4b9c1a25c191161"}');
-INSERT INTO "inbox_deliveries" VALUES('g-changed',1,'archive','accepted',1,1.79585124970537185666e+09,1.7958512497070908547e+09,NULL,NULL,'{"offset":56,"length":34,"hash":"e0b932d6406759380f58c731dbf4e2581ecc1746e6f20e031ae300caaaef7c87"}');
-INSERT INTO "inbox_deliveries" VALUES('g-away',1,'away','refused',2,1.79585124970834136013e+09,1.79585125073169207571e+09,NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL);
+INSERT INTO "inbox_deliveries" VALUES('g-posted',1,'ledger','accepted',1,1.79586547342257547375e+09,1.79586547349882459647e+09,'L-g-posted',NULL,NULL);
+INSERT INTO "inbox_deliveries" VALUES('g-away',1,'ledger','accepted',1,1.79586547342257547375e+09,1.79586547354385185244e+09,'L-g-away',NULL,NULL);
+INSERT INTO "inbox_deliveries" VALUES('g-changed',1,'ledger','accepted',1,1.79586547342257547375e+09,1.79586547356595134733e+09,'L-g-changed',NULL,NULL);
+INSERT INTO "inbox_deliveries" VALUES('g-posted',1,'archive','accepted',1,1.79586547353679370879e+09,1.79586547355415058133e+09,NULL,NULL,'{"offset":0,"length":28,"hash":"28ce728fca2928e7fca4b47179395f139635e9183360c8932ba3503f5ac59aa2"}');
+INSERT INTO "inbox_deliveries" VALUES('g-away',1,'archive','accepted',1,1.79586547355415058133e+09,1.79586547355838751791e+09,NULL,NULL,'{"offset":28,"length":28,"hash":"e691590bbe30160b902b7a4cbc24bfdbd6fbe691cbae37fdb4b9c1a25c191161"}');
+INSERT INTO "inbox_deliveries" VALUES('g-away',1,'away','refused',2,1.79586547356345605855e+09,1.79586547780225920674e+09,NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL);
+INSERT INTO "inbox_deliveries" VALUES('g-changed',1,'archive','accepted',1,1795865473.57418,1.79586547359834265711e+09,NULL,NULL,'{"offset":56,"length":34,"hash":"e0b932d6406759380f58c731dbf4e2581ecc1746e6f20e031ae300caaaef7c87"}');
 CREATE TABLE inbox_events (
 	id INTEGER NOT NULL, 
 	group_id TEXT NOT NULL, 
@@ -45,34 +45,34 @@ CREATE TABLE inbox_events (
 	detail TEXT, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "inbox_events" VALUES(1,'g-posted',1,1.79585124969224858284e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(2,'g-untagged',1,1.79585124969224953651e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(3,'g-unknown',1,1.79585124969225049017e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(4,'g-away',1,1.79585124969225168227e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(5,'g-changed',1,1.79585124969225263594e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(6,'g-untagged',1,1.79585124969810438154e+09,'verdict',NULL,'FAILURE','Assign a tag before posting.',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(7,'g-unknown',1,1.79585124970064496994e+09,'verdict',NULL,'FAILURE','Matter Old name is not in the ledger.',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(8,'g-posted',1,1.79585124970429563522e+09,'attempt','ledger','accepted',NULL,'L-g-posted',NULL);
-INSERT INTO "inbox_events" VALUES(9,'g-away',1,1.79585124970429563522e+09,'attempt','ledger','accepted',NULL,'L-g-away',NULL);
-INSERT INTO "inbox_events" VALUES(10,'g-changed',1,1.79585124970429563522e+09,'attempt','ledger','accepted',NULL,'L-g-changed',NULL);
-INSERT INTO "inbox_events" VALUES(11,'g-posted',1,1.7958512497070908547e+09,'attempt','archive','accepted',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(12,'g-changed',1,1.7958512497070908547e+09,'attempt','archive','accepted',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(13,'g-posted',1,1.7958512497070908547e+09,'verdict',NULL,'SUCCESS',NULL,'L-g-posted',NULL);
-INSERT INTO "inbox_events" VALUES(14,'g-changed',1,1.7958512497070908547e+09,'verdict',NULL,'SUCCESS',NULL,'L-g-changed',NULL);
-INSERT INTO "inbox_events" VALUES(15,'g-away',1,1.7958512497070908547e+09,'attempt','archive','accepted',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(16,'g-away',1,1.795851249710943222e+09,'attempt','away','refused','a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(17,'g-away',1,1.795851249710943222e+09,'verdict',NULL,'FAILURE','away rejected the time: something in it does not fit there.',NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
-INSERT INTO "inbox_events" VALUES(18,'g-untagged',1,1.79585124971698164935e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(19,'g-unknown',1,1.79585124972076535217e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(20,'g-changed',1,1.79585124972076535217e+09,'status',NULL,'SUCCESS',NULL,'L-g-changed',NULL);
-INSERT INTO "inbox_events" VALUES(21,'g-posted',1,1.79585124972076535217e+09,'status',NULL,'SUCCESS',NULL,'L-g-posted',NULL);
-INSERT INTO "inbox_events" VALUES(22,'g-away',1,1.79585124972076535217e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(23,'g-changed',1,1.79585125026401782035e+09,'offered',NULL,NULL,'fetch',NULL,'{"description":"as posted again","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-changed","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851250014,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112807,"description":"Letter.docx","durationSecs":120,"firstObservedInHour":32,"source":"WT_DESKTOP","submittedDate":20261128073410014,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851250014,"totalDurationHours":0.03,"totalDurationSecs":120,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}');
-INSERT INTO "inbox_events" VALUES(24,'g-changed',1,1.79585125027725386621e+09,'conflict',NULL,'FAILURE','This time was posted before with different content, and archive and ledger took it in that form. Nothing was changed there; please ask your administrator.',NULL,'offered again with different content; archive and ledger took it as revision 1');
-INSERT INTO "inbox_events" VALUES(25,'g-changed',1,1.79585125028033065798e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(26,'g-away',1,1.79585125043151569369e+09,'asked',NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "inbox_events" VALUES(27,'g-away',1,1.79585125073169207571e+09,'attempt','away','refused','a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL,NULL);
-INSERT INTO "inbox_events" VALUES(28,'g-away',1,1.79585125073169207571e+09,'verdict',NULL,'FAILURE','away rejected the time: something in it does not fit there.',NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
+INSERT INTO "inbox_events" VALUES(1,'g-posted',1,1.79586547337519550327e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(2,'g-untagged',1,1.79586547337519645693e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(3,'g-unknown',1,1.7958654733751974106e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(4,'g-away',1,1.79586547337519860266e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(5,'g-changed',1,1.79586547337519955632e+09,'offered',NULL,NULL,'fetch',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(6,'g-untagged',1,1.79586547339893698688e+09,'verdict',NULL,'FAILURE','Assign a tag before posting.',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(7,'g-unknown',1,1.79586547342257547375e+09,'verdict',NULL,'FAILURE','Matter Old name is not in the ledger.',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(8,'g-posted',1,1.79586547349882459647e+09,'attempt','ledger','accepted',NULL,'L-g-posted',NULL);
+INSERT INTO "inbox_events" VALUES(9,'g-away',1,1.79586547354385185244e+09,'attempt','ledger','accepted',NULL,'L-g-away',NULL);
+INSERT INTO "inbox_events" VALUES(10,'g-posted',1,1.79586547355415058133e+09,'attempt','archive','accepted',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(11,'g-posted',1,1.79586547355415058133e+09,'verdict',NULL,'SUCCESS',NULL,'L-g-posted',NULL);
+INSERT INTO "inbox_events" VALUES(12,'g-away',1,1.79586547355838751791e+09,'attempt','archive','accepted',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(13,'g-changed',1,1.79586547356595134733e+09,'attempt','ledger','accepted',NULL,'L-g-changed',NULL);
+INSERT INTO "inbox_events" VALUES(14,'g-away',1,1795865473.57418,'attempt','away','refused','a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(15,'g-away',1,1795865473.57418,'verdict',NULL,'FAILURE','away rejected the time: something in it does not fit there.',NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
+INSERT INTO "inbox_events" VALUES(16,'g-changed',1,1.79586547359834265711e+09,'attempt','archive','accepted',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(17,'g-changed',1,1.79586547359834265711e+09,'verdict',NULL,'SUCCESS',NULL,'L-g-changed',NULL);
+INSERT INTO "inbox_events" VALUES(18,'g-untagged',1,1.79586547362295031547e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(19,'g-unknown',1,1.79586547364231324201e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(20,'g-posted',1,1.79586547364231324201e+09,'status',NULL,'SUCCESS',NULL,'L-g-posted',NULL);
+INSERT INTO "inbox_events" VALUES(21,'g-away',1,1.79586547364231324201e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(22,'g-changed',1,1.79586547364231324201e+09,'status',NULL,'SUCCESS',NULL,'L-g-changed',NULL);
+INSERT INTO "inbox_events" VALUES(23,'g-changed',1,1.79586547705090665821e+09,'offered',NULL,NULL,'fetch',NULL,'{"description":"as posted again","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-changed","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865476395,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112811,"description":"Letter.docx","durationSecs":120,"firstObservedInHour":29,"source":"WT_DESKTOP","submittedDate":20261128113116395,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865476395,"totalDurationHours":0.03,"totalDurationSecs":120,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}');
+INSERT INTO "inbox_events" VALUES(24,'g-changed',1,1.79586547705544924738e+09,'conflict',NULL,'FAILURE','This time was posted before with different content, and archive and ledger took it in that form. Nothing was changed there; please ask your administrator.',NULL,'offered again with different content; archive and ledger took it as revision 1');
+INSERT INTO "inbox_events" VALUES(25,'g-changed',1,1.79586547705807709693e+09,'status',NULL,'FAILURE',NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(26,'g-away',1,1.795865477398955822e+09,'asked',NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "inbox_events" VALUES(27,'g-away',1,1.79586547780225920674e+09,'attempt','away','refused','a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)',NULL,NULL);
+INSERT INTO "inbox_events" VALUES(28,'g-away',1,1.79586547780225920674e+09,'verdict',NULL,'FAILURE','away rejected the time: something in it does not fit there.',NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
 CREATE TABLE inbox_groups (
 	group_id TEXT NOT NULL, 
 	state TEXT NOT NULL, 
@@ -96,11 +96,11 @@ CREATE TABLE inbox_groups (
 	note TEXT, 
 	PRIMARY KEY (group_id)
 );
-INSERT INTO "inbox_groups" VALUES('g-posted','acknowledged',1,'f83b80f287a3bb8e50271091b9e5a0d1309f1e4f4dfe9b2ceab8740593e89e30','fetch',1.79585124969224858284e+09,1.79585124969224858284e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','ACME-0042','{"description":"Reply to the examiner","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-posted","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851249386,"tags":[{"description":"Opposition against EP 1234567","externalId":"42","name":"ACME-0042","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112806,"description":"Letter.docx","durationSecs":3600,"firstObservedInHour":34,"source":"WT_DESKTOP","submittedDate":20261128073409386,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851249386,"totalDurationHours":1.0,"totalDurationSecs":3600,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','SUCCESS',NULL,'L-g-posted',1.7958512497070908547e+09,0,1.79585124972076535217e+09,NULL,NULL);
-INSERT INTO "inbox_groups" VALUES('g-untagged','acknowledged',1,'6568fba11d3ab3ec907ddd96796f8ddf85703c8d6aa51b708727c3b1c629d685','fetch',1.79585124969224953651e+09,1.79585124969224953651e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]',NULL,'{"description":"","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-untagged","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851249386,"tags":[],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112807,"description":"Letter.docx","durationSecs":600,"firstObservedInHour":24,"source":"WT_DESKTOP","submittedDate":20261128073409386,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851249386,"totalDurationHours":0.17,"totalDurationSecs":600,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','Assign a tag before posting.',NULL,1.79585124969810438154e+09,0,1.79585124971698164935e+09,NULL,NULL);
-INSERT INTO "inbox_groups" VALUES('g-unknown','acknowledged',1,'f639b818d7a8312d64b9795f6bdbc2281dafac9ffc3a14105d29ac110f347c6f','fetch',1.79585124969225049017e+09,1.79585124969225049017e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','Old name','{"description":"","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-unknown","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851249386,"tags":[{"description":"It is renamed","name":"Old name","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112807,"description":"Letter.docx","durationSecs":900,"firstObservedInHour":19,"source":"WT_DESKTOP","submittedDate":20261128073409386,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851249386,"totalDurationHours":0.25,"totalDurationSecs":900,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','Matter Old name is not in the ledger.',NULL,1.79585124970064496994e+09,0,1.79585124972076535217e+09,NULL,NULL);
-INSERT INTO "inbox_groups" VALUES('g-away','refused',1,'ecd8849f9031bb2dcfd15226d07d75830caf908c316a80a2b89176bbcb763df5','fetch',1.79585124969225168227e+09,1.79585124969225168227e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','M-001','{"description":"away","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-away","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851249386,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112807,"description":"Letter.docx","durationSecs":1800,"firstObservedInHour":4,"source":"WT_DESKTOP","submittedDate":20261128073409386,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851249386,"totalDurationHours":0.5,"totalDurationSecs":1800,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','away rejected the time: something in it does not fit there.',NULL,1.79585125073169207571e+09,1,1.79585124972076535217e+09,NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
-INSERT INTO "inbox_groups" VALUES('g-changed','conflict',1,'602792973d92ba2b6a34c5539b9e5050d7adc2b623f5fa0aceb056572a973aab','fetch',1.79585124969225263594e+09,1.79585125026401782035e+09,2,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','M-001','{"description":"as first posted","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-changed","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795851249386,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112807,"description":"Letter.docx","durationSecs":60,"firstObservedInHour":33,"source":"WT_DESKTOP","submittedDate":20261128073409386,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795851249386,"totalDurationHours":0.02,"totalDurationSecs":60,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','This time was posted before with different content, and archive and ledger took it in that form. Nothing was changed there; please ask your administrator.',NULL,1.79585125027725386621e+09,0,1.79585125028033065798e+09,NULL,'offered again with different content; archive and ledger took it as revision 1');
+INSERT INTO "inbox_groups" VALUES('g-posted','acknowledged',1,'5d21c7fa49dc40137002dcd3b6a9e56d06dee2e59235f38328e26a240a6d932a','fetch',1.79586547337519550327e+09,1.79586547337519550327e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','ACME-0042','{"description":"Reply to the examiner","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-posted","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865472326,"tags":[{"description":"Opposition against EP 1234567","externalId":"42","name":"ACME-0042","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112810,"description":"Letter.docx","durationSecs":3600,"firstObservedInHour":31,"source":"WT_DESKTOP","submittedDate":20261128113112326,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865472326,"totalDurationHours":1.0,"totalDurationSecs":3600,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','SUCCESS',NULL,'L-g-posted',1.79586547355415058133e+09,0,1.79586547364231324201e+09,NULL,NULL);
+INSERT INTO "inbox_groups" VALUES('g-untagged','acknowledged',1,'9c5c01ed86b84de1042390dfe98ae4303b307f1d180d49f139e695a13789a7e6','fetch',1.79586547337519645693e+09,1.79586547337519645693e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]',NULL,'{"description":"","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-untagged","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865472326,"tags":[],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112811,"description":"Letter.docx","durationSecs":600,"firstObservedInHour":21,"source":"WT_DESKTOP","submittedDate":20261128113112326,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865472326,"totalDurationHours":0.17,"totalDurationSecs":600,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','Assign a tag before posting.',NULL,1.79586547339893698688e+09,0,1.79586547362295031547e+09,NULL,NULL);
+INSERT INTO "inbox_groups" VALUES('g-unknown','acknowledged',1,'dfa706ec9206da768c48bca260bbbc2fa0dfe57b18b38d8aee91ce543fa54ec8','fetch',1.7958654733751974106e+09,1.7958654733751974106e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','Old name','{"description":"","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-unknown","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865472326,"tags":[{"description":"It is renamed","name":"Old name","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112811,"description":"Letter.docx","durationSecs":900,"firstObservedInHour":16,"source":"WT_DESKTOP","submittedDate":20261128113112326,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865472326,"totalDurationHours":0.25,"totalDurationSecs":900,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','Matter Old name is not in the ledger.',NULL,1.79586547342257547375e+09,0,1.79586547364231324201e+09,NULL,NULL);
+INSERT INTO "inbox_groups" VALUES('g-away','refused',1,'dcdef30cb2d29a6edcd91fdc00c061b3beb54ad28d7431bb94befbc9440e5b11','fetch',1.79586547337519860266e+09,1.79586547337519860266e+09,1,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','M-001','{"description":"away","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-away","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865472326,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112811,"description":"Letter.docx","durationSecs":1800,"firstObservedInHour":1,"source":"WT_DESKTOP","submittedDate":20261128113112326,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865472326,"totalDurationHours":0.5,"totalDurationSecs":1800,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','away rejected the time: something in it does not fit there.',NULL,1.79586547780225920674e+09,1,1.79586547364231324201e+09,NULL,'a constraint is violated (SQLITE_CONSTRAINT_TRIGGER)');
+INSERT INTO "inbox_groups" VALUES('g-changed','conflict',1,'c1ec724a34e219c754b7ed7d76cacdbaf4cd41f2e7a803734cd2993786a42bee','fetch',1.79586547337519955632e+09,1.79586547705090665821e+09,2,'Jane Doe','["Jane Doe","jane.doe@example.com","jd","user-1"]','M-001','{"description":"as first posted","durationSplitStrategy":"DIVIDE_BETWEEN_TAGS","formattedNarrative":"","groupId":"g-changed","groupName":"","localDate":"2026-11-28","narrativeType":"NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS","status":"PENDING","submissionTime":1795865472326,"tags":[{"description":"Opposition Müller (Example and Partners)","name":"M-001","path":"/"}],"timeRows":[{"activity":"Microsoft Word","activityHour":2026112811,"description":"Letter.docx","durationSecs":60,"firstObservedInHour":30,"source":"WT_DESKTOP","submittedDate":20261128113112326,"timezone_name":"UTC","timezone_offset_min":0}],"timestamp":1795865472326,"totalDurationHours":0.02,"totalDurationSecs":60,"tzOffsetMins":0,"user":{"businessRole":"Associate","email":"jane.doe@example.com","experienceWeightingPercent":100,"externalId":"jd","name":"Jane Doe","userId":"user-1"}}','FAILURE','This time was posted before with different content, and archive and ledger took it in that form. Nothing was changed there; please ask your administrator.',NULL,1.79586547705544924738e+09,0,1.79586547705807709693e+09,NULL,'offered again with different content; archive and ledger took it as revision 1');
 CREATE TABLE posted_time_mechanism (
 	id INTEGER NOT NULL, 
 	mechanism TEXT NOT NULL, 
@@ -110,7 +110,7 @@ CREATE TABLE posted_time_mechanism (
 	registered DOUBLE NOT NULL, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "posted_time_mechanism" VALUES(1,'fetch','sandbox',NULL,NULL,1.79585124901760411269e+09);
+INSERT INTO "posted_time_mechanism" VALUES(1,'fetch','sandbox',NULL,NULL,1.79586547031897830967e+09);
 CREATE TABLE sink_rests (
 	receiver TEXT NOT NULL, 
 	until DOUBLE NOT NULL, 
@@ -140,11 +140,11 @@ CREATE TABLE state_calls (
 	since DOUBLE, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "state_calls" VALUES(1,'2ad405ffa8f5','c1','upsertTagCategories',1795851248.56205,1.79585124856603240966e+09,'settled',NULL,NULL,NULL,NULL);
-INSERT INTO "state_calls" VALUES(2,'2ad405ffa8f5','c2','upsertTags',1.79585124856839013101e+09,1.7958512485713248253e+09,'settled',NULL,NULL,NULL,NULL);
-INSERT INTO "state_calls" VALUES(3,'2c088624d4d4','c1','upsertTagCategories',1.79585124880196475983e+09,1.79585124880556678767e+09,'settled',NULL,NULL,NULL,NULL);
-INSERT INTO "state_calls" VALUES(4,'2c088624d4d4','c2','uploadActivityTypes',1.79585124880832338331e+09,1.79585124881100034709e+09,'settled',NULL,NULL,NULL,NULL);
-INSERT INTO "state_calls" VALUES(5,'2c088624d4d4','c3','upsertTags',1.7958512488125360012e+09,1.79585124881533169747e+09,'settled',NULL,NULL,NULL,NULL);
+INSERT INTO "state_calls" VALUES(1,'7929640cfe99','c1','upsertTagCategories',1.79586546917498302454e+09,1795865469.19256,'settled',NULL,NULL,NULL,NULL);
+INSERT INTO "state_calls" VALUES(2,'7929640cfe99','c2','upsertTags',1.79586546921460747713e+09,1.79586546922703146934e+09,'settled',NULL,NULL,NULL,NULL);
+INSERT INTO "state_calls" VALUES(3,'814ec8bd3017','c1','upsertTagCategories',1.7958654697528021335e+09,1.79586546977729439732e+09,'settled',NULL,NULL,NULL,NULL);
+INSERT INTO "state_calls" VALUES(4,'814ec8bd3017','c2','uploadActivityTypes',1.79586546980280089376e+09,1.79586546981892347337e+09,'settled',NULL,NULL,NULL,NULL);
+INSERT INTO "state_calls" VALUES(5,'814ec8bd3017','c3','upsertTags',1795865469.83895,1.79586546985524654392e+09,'settled',NULL,NULL,NULL,NULL);
 CREATE TABLE state_changes (
 	call BIGINT NOT NULL, 
 	position INTEGER NOT NULL, 
@@ -161,9 +161,9 @@ CREATE TABLE state_changes (
 );
 INSERT INTO "state_changes" VALUES(1,0,'category','clients','manifests/written.yaml',2,'{"body":{"fields":{"description":"Whom we work for","keywords":["client"],"label":"Clients"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,NULL,NULL,NULL);
 INSERT INTO "state_changes" VALUES(2,0,'tag','ACME-0042','manifests/written.yaml',10,'{"body":{"fields":{"category":"clients","createdTimestamp":1714554000000,"description":"Opposition against EP 1234567","excludeTagNameKeyword":false,"externalId":"42","url":"https://pms.example.com/matters/42","visibility":"PRIVATE"},"keywords":["EP 1234567 B1","acme opposition","Café","ACME-0042"],"metadata":{"Billing Group":"billable","Client":"ACME Holding"}},"status":[null,"active"]}',0,NULL,NULL,NULL);
-INSERT INTO "state_changes" VALUES(3,0,'category','client-acme','manifests/clients.yaml.j2',4,'{"body":{"fields":{"description":"Matters of ACME","keywords":["acme"],"label":"ACME"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79585124880556678767e+09,NULL);
-INSERT INTO "state_changes" VALUES(3,1,'category','client-beta-gmbh','manifests/clients.yaml.j2',4,'{"body":{"fields":{"description":"Matters of Beta GmbH","keywords":["beta gmbh"],"label":"Beta GmbH"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79585124880556678767e+09,NULL);
-INSERT INTO "state_changes" VALUES(3,2,'category','internal','manifests/written.yaml',3,'{"body":{"fields":{"label":"Internal"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79585124880556678767e+09,NULL);
+INSERT INTO "state_changes" VALUES(3,0,'category','client-acme','manifests/clients.yaml.j2',4,'{"body":{"fields":{"description":"Matters of ACME","keywords":["acme"],"label":"ACME"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79586546977729439732e+09,NULL);
+INSERT INTO "state_changes" VALUES(3,1,'category','client-beta-gmbh','manifests/clients.yaml.j2',4,'{"body":{"fields":{"description":"Matters of Beta GmbH","keywords":["beta gmbh"],"label":"Beta GmbH"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79586546977729439732e+09,NULL);
+INSERT INTO "state_changes" VALUES(3,2,'category','internal','manifests/written.yaml',3,'{"body":{"fields":{"label":"Internal"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,'settled',1.79586546977729439732e+09,NULL);
 INSERT INTO "state_changes" VALUES(3,3,'category','leaves','manifests/written.yaml',4,'{"body":{"fields":{"label":"It goes with its tags"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,NULL,NULL,NULL);
 INSERT INTO "state_changes" VALUES(4,0,'activity-type','A101','manifests/written.yaml',6,'{"body":{"fields":{"description":"All that comes before","enableIfNew":true,"label":"Plan and prepare"},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,NULL,NULL,NULL);
 INSERT INTO "state_changes" VALUES(4,1,'activity-type','A102','manifests/written.yaml',7,'{"body":{"fields":{"enableIfNew":false,"label":"Research","reenableIfArchived":true},"keywords":[],"metadata":{}},"status":[null,"active"]}',0,NULL,NULL,NULL);
@@ -190,7 +190,7 @@ CREATE TABLE state_facts (
 	pruned DOUBLE, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "state_facts" VALUES(1,10,'6a4d8ecd-3549-4bf0-b0aa-e179fb49424d','sandbox','Sandbox',0,NULL,NULL,'a2b63c84-8001-4ae4-a0e4-ece6f13a068f','{"matters.csv": 4}',NULL);
+INSERT INTO "state_facts" VALUES(1,11,'73cc2961-daf8-4ca1-b59d-c8e4a6db0b86','sandbox','Sandbox',0,NULL,NULL,'e4678e28-147d-43cc-b801-2d2d0fdc653c','{"matters.csv": 4}',NULL);
 CREATE TABLE state_lock (
 	id INTEGER NOT NULL, 
 	epoch BIGINT NOT NULL, 
@@ -203,8 +203,8 @@ CREATE TABLE state_lock (
 	seconds DOUBLE, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "state_lock" VALUES(1,2,'596a8167','{"boot":"000000000000000000000000000000000000","command":"apply","host":"desk","job_url":null,"pid":2644,"reason":null,"space":"pid:[4026531836]","start":"3102974","user":"robin"}',1.7958512487776505947e+09,1.79585130877765131e+09,1.79585124899320387843e+09,0,60.0);
-INSERT INTO "state_lock" VALUES(2,3,'3104a1a9','{"boot":"000000000000000000000000000000000000","command":"time retry","host":"desk","job_url":null,"pid":2644,"reason":null,"space":"pid:[4026531836]","start":"3102974","user":"robin"}',1.79585125051585340499e+09,1.79585131051585364337e+09,1.79585125073382902149e+09,0,60.0);
+INSERT INTO "state_lock" VALUES(1,2,'693a8aee','{"boot":"000000000000000000000000000000000000","command":"apply","host":"desk","job_url":null,"pid":10890,"reason":null,"space":"pid:[4026531836]","start":"4524557","user":"robin"}',1795865469.58508,1.7958655295850801468e+09,1.7958654701101033688e+09,0,60.0);
+INSERT INTO "state_lock" VALUES(2,3,'68396d39','{"boot":"000000000000000000000000000000000000","command":"time retry","host":"desk","job_url":null,"pid":10890,"reason":null,"space":"pid:[4026531836]","start":"4524557","user":"robin"}',1.79586547748265600204e+09,1.79586553748265624046e+09,1.79586547781510114671e+09,0,60.0);
 CREATE TABLE state_marks (
 	id INTEGER NOT NULL, 
 	at DOUBLE NOT NULL, 
@@ -212,10 +212,10 @@ CREATE TABLE state_marks (
 	change TEXT NOT NULL, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "state_marks" VALUES(1,1.79585124855124735835e+09,'marked','617f1290-42fa-4c31-8c38-a32e8c056716');
-INSERT INTO "state_marks" VALUES(2,1.79585124875521850583e+09,'marked','82a118e0-1da4-47b4-88e1-9b2cc67d0681');
-INSERT INTO "state_marks" VALUES(3,1.79585124879423451427e+09,'marked','38968f36-5b97-414e-b68a-0ace87095f0e');
-INSERT INTO "state_marks" VALUES(4,1.79585124899164652826e+09,'marked','0ba8ce83-21cf-45cc-8161-5420f70563bb');
+INSERT INTO "state_marks" VALUES(1,1.79586546909730577475e+09,'marked','95f7e8de-a39d-43c9-b23a-7e8709ff9149');
+INSERT INTO "state_marks" VALUES(2,1.79586546939915513987e+09,'marked','25ca1977-65fa-4ff7-8593-596098b5d3de');
+INSERT INTO "state_marks" VALUES(3,1.7958654696913764477e+09,'marked','95d7735c-93e2-49f3-8d77-270851a83a87');
+INSERT INTO "state_marks" VALUES(4,1.79586547009902906422e+09,'marked','988f499f-a2eb-44ca-94a1-36207e13b51c');
 CREATE TABLE state_paths (
 	operation TEXT NOT NULL, 
 	path TEXT NOT NULL, 
@@ -224,13 +224,11 @@ CREATE TABLE state_paths (
 CREATE TABLE state_quarantine (
 	kind TEXT NOT NULL, 
 	name TEXT NOT NULL, 
-	origin TEXT NOT NULL, 
 	reason TEXT NOT NULL, 
 	until DOUBLE, 
 	at DOUBLE NOT NULL, 
 	content TEXT NOT NULL, 
-	ended DOUBLE, 
-	PRIMARY KEY (kind, name, origin)
+	PRIMARY KEY (kind, name)
 );
 CREATE TABLE state_refusals (
 	kind TEXT NOT NULL, 
@@ -264,23 +262,23 @@ CREATE TABLE state_rows (
 	body TEXT NOT NULL, 
 	PRIMARY KEY (kind, name)
 );
-INSERT INTO "state_rows" VALUES('category','clients',NULL,'active',0,1,'5f108530-b9dd-46d9-8e17-6408f095efb8',0,NULL,'manifests/written.yaml',2,NULL,NULL,'2ad405ffa8f5','a092cd68f48b','{"fields":{"description":"Whom we work for","keywords":["client"],"label":"Clients"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','ACME-0042','category/clients','active',0,1,NULL,0,NULL,'manifests/written.yaml',10,NULL,NULL,'2ad405ffa8f5','a092cd68f48b','{"fields":{"category":"clients","createdTimestamp":1714554000000,"description":"Opposition against EP 1234567","excludeTagNameKeyword":false,"externalId":"42","url":"https://pms.example.com/matters/42","visibility":"PRIVATE"},"keywords":["EP 1234567 B1","acme opposition","Café","ACME-0042"],"metadata":{"Billing Group":"billable","Client":"ACME Holding"}}');
-INSERT INTO "state_rows" VALUES('category','client-acme',NULL,'active',0,1,'387ecc4c-551a-4d9b-bdd5-8355471c2b61',0,NULL,'manifests/clients.yaml.j2',4,'matters.csv',2,'2c088624d4d4','ff25e64d0072','{"fields":{"description":"Matters of ACME","keywords":["acme"],"label":"ACME"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('category','client-beta-gmbh',NULL,'active',0,1,'7285d5b4-7f9d-41b8-8be8-9c63455f43ad',0,NULL,'manifests/clients.yaml.j2',4,'matters.csv',4,'2c088624d4d4','ff25e64d0072','{"fields":{"description":"Matters of Beta GmbH","keywords":["beta gmbh"],"label":"Beta GmbH"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('category','internal',NULL,'active',0,1,'d0ef730e-a565-4e80-bcbf-eb55bad6e16c',0,NULL,'manifests/written.yaml',3,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"label":"Internal"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('category','leaves',NULL,'active',0,1,'b4deb67e-1852-4e90-b8ab-17078dc69e77',0,NULL,'manifests/written.yaml',4,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"label":"It goes with its tags"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('activity-type','A101',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',6,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"description":"All that comes before","enableIfNew":true,"label":"Plan and prepare"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('activity-type','A102',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',7,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"enableIfNew":false,"label":"Research","reenableIfArchived":true},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('activity-type','A103',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',8,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"enableIfNew":true,"label":"Drafting"},"keywords":[],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','M-001','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',2,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","description":"Opposition Müller (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-001 file","M-001"],"metadata":{"Client":"ACME"}}');
-INSERT INTO "state_rows" VALUES('tag','M-002','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',3,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","description":"Licence agreement (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-002 file","M-002"],"metadata":{"Client":"ACME"}}');
-INSERT INTO "state_rows" VALUES('tag','M-003','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',4,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","description":"Appeal, second instance (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-003 file","M-003"],"metadata":{"Client":"Beta GmbH"}}');
-INSERT INTO "state_rows" VALUES('tag','Old name','category/internal','active',0,1,NULL,1,NULL,'manifests/written.yaml',19,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","description":"It is renamed","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["office","Old name"],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','Member','category/leaves','active',0,1,NULL,0,NULL,'manifests/written.yaml',20,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"leaves","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["its word","Member"],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','Forgotten','category/internal','active',0,1,NULL,0,NULL,'manifests/written.yaml',21,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["Forgotten"],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','Retired','category/internal','active',0,1,NULL,0,NULL,'manifests/written.yaml',22,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"category":"internal","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["long over","Retired"],"metadata":{}}');
-INSERT INTO "state_rows" VALUES('tag','Deleted',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',23,NULL,NULL,'2c088624d4d4','ff25e64d0072','{"fields":{"excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["Deleted"],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('category','clients',NULL,'active',0,1,'5c434743-351a-4a7b-b2c0-23111b766ea7',0,NULL,'manifests/written.yaml',2,NULL,NULL,'7929640cfe99','302380f53f54','{"fields":{"description":"Whom we work for","keywords":["client"],"label":"Clients"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','ACME-0042','category/clients','active',0,1,NULL,0,NULL,'manifests/written.yaml',10,NULL,NULL,'7929640cfe99','302380f53f54','{"fields":{"category":"clients","createdTimestamp":1714554000000,"description":"Opposition against EP 1234567","excludeTagNameKeyword":false,"externalId":"42","url":"https://pms.example.com/matters/42","visibility":"PRIVATE"},"keywords":["EP 1234567 B1","acme opposition","Café","ACME-0042"],"metadata":{"Billing Group":"billable","Client":"ACME Holding"}}');
+INSERT INTO "state_rows" VALUES('category','client-acme',NULL,'active',0,1,'fbdfe24e-363a-482c-9812-f9ef91ffe822',0,NULL,'manifests/clients.yaml.j2',4,'matters.csv',2,'814ec8bd3017','77a7c5237fbb','{"fields":{"description":"Matters of ACME","keywords":["acme"],"label":"ACME"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('category','client-beta-gmbh',NULL,'active',0,1,'4119387c-4d6c-468d-8626-b539b7c68f57',0,NULL,'manifests/clients.yaml.j2',4,'matters.csv',4,'814ec8bd3017','77a7c5237fbb','{"fields":{"description":"Matters of Beta GmbH","keywords":["beta gmbh"],"label":"Beta GmbH"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('category','internal',NULL,'active',0,1,'a19ddb13-3aa8-4adc-a287-aa17e995c61d',0,NULL,'manifests/written.yaml',3,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"label":"Internal"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('category','leaves',NULL,'active',0,1,'db793450-e4d5-4574-b8b1-6e1b4b0ae937',0,NULL,'manifests/written.yaml',4,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"label":"It goes with its tags"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('activity-type','A101',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',6,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"description":"All that comes before","enableIfNew":true,"label":"Plan and prepare"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('activity-type','A102',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',7,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"enableIfNew":false,"label":"Research","reenableIfArchived":true},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('activity-type','A103',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',8,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"enableIfNew":true,"label":"Drafting"},"keywords":[],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','M-001','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',2,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","description":"Opposition Müller (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-001 file","M-001"],"metadata":{"Client":"ACME"}}');
+INSERT INTO "state_rows" VALUES('tag','M-002','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',3,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","description":"Licence agreement (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-002 file","M-002"],"metadata":{"Client":"ACME"}}');
+INSERT INTO "state_rows" VALUES('tag','M-003','category/internal','active',0,1,NULL,0,NULL,'manifests/generated.yaml',6,'matters.csv',4,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","description":"Appeal, second instance (Example and Partners)","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["m-003 file","M-003"],"metadata":{"Client":"Beta GmbH"}}');
+INSERT INTO "state_rows" VALUES('tag','Old name','category/internal','active',0,1,NULL,1,NULL,'manifests/written.yaml',19,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","description":"It is renamed","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["office","Old name"],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','Member','category/leaves','active',0,1,NULL,0,NULL,'manifests/written.yaml',20,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"leaves","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["its word","Member"],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','Forgotten','category/internal','active',0,1,NULL,0,NULL,'manifests/written.yaml',21,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["Forgotten"],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','Retired','category/internal','active',0,1,NULL,0,NULL,'manifests/written.yaml',22,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"category":"internal","excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["long over","Retired"],"metadata":{}}');
+INSERT INTO "state_rows" VALUES('tag','Deleted',NULL,'active',0,1,NULL,0,NULL,'manifests/written.yaml',23,NULL,NULL,'814ec8bd3017','77a7c5237fbb','{"fields":{"excludeTagNameKeyword":false,"visibility":"PUBLIC"},"keywords":["Deleted"],"metadata":{}}');
 CREATE TABLE state_runs (
 	id TEXT NOT NULL, 
 	started DOUBLE NOT NULL, 
@@ -304,8 +302,8 @@ CREATE TABLE state_runs (
 	undoes TEXT, 
 	PRIMARY KEY (id)
 );
-INSERT INTO "state_runs" VALUES('2ad405ffa8f5',1.7958512485541613102e+09,1.79585124857421207433e+09,'apply','a092cd68f48b','desk','robin',NULL,NULL,NULL,'complete','{"applied":2,"failed":0,"skipped":0,"unknown":0}',NULL,NULL,1,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "state_runs" VALUES('2c088624d4d4',1795851248.7934,1.79585124881802177428e+09,'apply','ff25e64d0072','desk','robin',NULL,NULL,NULL,'complete','{"applied":15,"failed":0,"skipped":0,"unknown":0}',NULL,NULL,1,NULL,'{"activityTypes":"25%","fields":"50%","keywords":"50%","metadata":"50%","tags":"25%"}',NULL,NULL,NULL);
+INSERT INTO "state_runs" VALUES('7929640cfe99',1.79586546912768125526e+09,1.79586546924309539792e+09,'apply','302380f53f54','desk','robin',NULL,NULL,NULL,'complete','{"applied":2,"failed":0,"skipped":0,"unknown":0}',NULL,NULL,1,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "state_runs" VALUES('814ec8bd3017',1.79586546970301127439e+09,1.79586546987737417221e+09,'apply','77a7c5237fbb','desk','robin',NULL,NULL,NULL,'complete','{"applied":15,"failed":0,"skipped":0,"unknown":0}',NULL,NULL,1,NULL,'{"activityTypes":"25%","fields":"50%","keywords":"50%","metadata":"50%","tags":"25%"}',NULL,NULL,NULL);
 CREATE TABLE state_sessions (
 	id TEXT NOT NULL, 
 	run TEXT, 
@@ -316,23 +314,23 @@ CREATE TABLE state_sessions (
 CREATE TABLE state_undone (
 	kind TEXT NOT NULL, 
 	name TEXT NOT NULL, 
-	made TEXT NOT NULL, 
 	run TEXT NOT NULL, 
+	made TEXT NOT NULL, 
 	undone_by TEXT NOT NULL, 
-	PRIMARY KEY (kind, name)
+	PRIMARY KEY (kind, name, run)
 );
-CREATE INDEX ix_inbox_groups_state ON inbox_groups (state);
-CREATE INDEX ix_inbox_groups_asked ON inbox_groups (asked);
-CREATE INDEX ix_inbox_groups_waiting ON inbox_groups (waiting);
 CREATE INDEX ix_inbox_groups_offered ON inbox_groups (offered);
+CREATE INDEX ix_inbox_groups_waiting ON inbox_groups (waiting);
+CREATE INDEX ix_inbox_groups_asked ON inbox_groups (asked);
+CREATE INDEX ix_inbox_groups_state ON inbox_groups (state);
 CREATE INDEX inbox_deliveries_sink ON inbox_deliveries (sink, last);
 CREATE INDEX ix_inbox_events_group_id ON inbox_events (group_id);
 CREATE INDEX ix_state_rows_category ON state_rows (category);
 CREATE INDEX state_calls_run ON state_calls (run, call);
 CREATE INDEX ix_state_calls_at ON state_calls (at);
 CREATE INDEX state_changes_key ON state_changes (kind, name);
-CREATE INDEX ix_state_runs_started ON state_runs (started);
 CREATE INDEX ix_state_runs_plan ON state_runs ("plan");
+CREATE INDEX ix_state_runs_started ON state_runs (started);
 CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL;
 CREATE INDEX state_calls_in_flight ON state_calls (id) WHERE outcome IS NULL;
 CREATE INDEX state_calls_landing ON state_calls (id) WHERE content IS NOT NULL;
