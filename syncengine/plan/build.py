@@ -23,7 +23,7 @@ from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff
+from syncengine.plan.diff import Action, Change, Diff, Difference, diff
 from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate
 from syncengine.plan.judgement import Judgement, judgement_of, units_of_judgement
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary
@@ -245,8 +245,7 @@ def _with_reasons(delta: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
 
 
 def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
-    reason = difference.change.reason
-    if row is None or row.doubtful or reason in (None, REOPENED) or difference.leaving is not None:
+    if row is None or row.doubtful or not may_be_held(row) or row.status is Status.RETIRED or difference.leaving:
         return difference
     return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
 

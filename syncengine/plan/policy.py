@@ -466,12 +466,7 @@ def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
     """Retire the old name of a renamed tag whatever the policy is, unless a line under `removed:` says otherwise."""
     statement = j.removed.get(row.key)
     way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
-    _let_go(j, row, way, statement, renamed_to(new), new)
-
-
-def renamed_to(new: Key) -> str:
-    """Return the reason for removing a tag that was renamed to `new`."""
-    return f"renamed to {new.name}"
+    _let_go(j, row, way, statement, f"renamed to {new.name}", new)
 
 
 def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:

@@ -18,7 +18,6 @@ from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
 from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
 from syncengine.plan.model import Plan
-from syncengine.plan.policy import renamed_to
 from syncengine.plan.since import Excess, Since
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 
@@ -397,19 +396,16 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[li
     server ids, by which a tag may refer to its category, to deleted categories.
     """
     groups = _Groups()
-    names = {renamed_to(key): key for key, change in changes.items() if change.action in WRITES}
     for key, change in changes.items():
-        for other in _bound_to(change, names, ids):
+        for other in _bound_to(change, ids):
             if other in changes and (other.kind is key.kind or changes[other].action is Action.DELETE):
                 groups.join(key, other)
     yield from groups.parts()
 
 
-def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) -> Iterator[Key]:
-    """Yield the keys that a change belongs with. `names` maps the reason for removing a former name to the new name."""
+def _bound_to(change: Change, ids: Mapping[str, Key]) -> Iterator[Key]:
+    """Yield the keys that a change belongs with: former names, the category of a cascade or that a tag leaves."""
     yield from change.formers
-    if change.action not in WRITES and change.reason in names:
-        yield names[str(change.reason)]
     if change.cascade is not None:
         yield change.cascade
     for each in change.fields:

@@ -6,9 +6,8 @@ the base count as recorded, and no state, key or other secret is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
@@ -31,14 +30,9 @@ from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, places_outside, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
-from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.info import Facts, StateReader, recollection
-from syncengine.state.journal_detail import RemovalLine
-from syncengine.state.losses import ApprovalRecord
-from syncengine.state.refusals import QuarantineRecord, Refusal
-from syncengine.state.undone import UndoneChange
+from syncengine.state.info import StateReader, recollection
 
 Load = Callable[[RevisionFiles], Project]
 """A function that loads the project from the files of a revision, with the options of the command."""
@@ -131,15 +125,14 @@ def _against_state(
     inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as reader:
-        state = _ReadOnce(reader, reader.exists)
+    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
         other = _other(sides, name, state, answers, request, runtime)
         draft = plan_in(state, inputs.manifests, project, request, runtime, other)
         warnings = state_warnings(project, state, draft.basis.commit)
         base = draft.base or Base("", "")
         if request.saves:
             draft = with_inputs(draft, sides.head, inputs.manifests, sides.tree if sides.is_merged else "")
-        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, runtime.now))
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, state))
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
@@ -158,41 +151,3 @@ def _other(
     except SyncengineError as error:
         sides.warn(*invalid(name, error))
         return BasePlan()
-
-
-@dataclass(slots=True)
-class _ReadOnce:
-    """A state whose rows are read only once for both sides."""
-
-    state: StateReader
-    exists: bool
-    all_rows: list[Recorded] | None = None
-
-    def facts(self) -> Facts:
-        return self.state.facts()
-
-    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
-        if kind is not None:
-            yield from self.state.rows(kind)
-            return
-        if self.all_rows is None:
-            self.all_rows = list(self.state.rows())
-        yield from self.all_rows
-
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        return self.state.get(keys)
-
-    def removals(self, since: float) -> list[RemovalLine]:
-        return self.state.removals(since)
-
-    def approvals(self) -> list[ApprovalRecord]:
-        return self.state.approvals()
-
-    def refusals(self) -> dict[Key, Refusal]:
-        return self.state.refusals()
-
-    def quarantine(self) -> list[QuarantineRecord]:
-        return self.state.quarantine()
-
-    def undone(self) -> list[UndoneChange]:
-        return self.state.undone()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
-from syncengine.resource import Key, Kind
+from syncengine.resource import Key
 from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
-from syncengine.state.info import StateReader
-from syncengine.state.store import State, open_state
+from syncengine.state.store import State
 
 LOOKED_UP = 200
 """The number of changes up to which the history of each change is read."""
@@ -17,30 +16,14 @@ LEFT_OVER = "not completed by the last apply, or its data has changed since"
 NOT_APPLIED = "merged but not yet applied"
 
 
-def why_they_wait(
-    addresses: Collection[str], commit: str, state: StateReader, place: str, now: Callable[[], float]
-) -> dict[str, str]:
+def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
     """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits."""
     if not addresses:
         return {}
-    if isinstance(state, State):
-        return _reasons(addresses, commit, state)
-    if not state.exists:
-        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing has been applied yet")
-    with open_state(place, write=False, now=now) as whole:
-        return _reasons(addresses, commit, whole)
-
-
-def _reasons(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
     general = _general(commit, state.runs(LAST_RUNS))
     if len(addresses) > LOOKED_UP:
         return dict.fromkeys(addresses, general)
-    return {address: _reason(state.history(_key(address)), general) for address in addresses}
-
-
-def _key(address: str) -> Key:
-    kind, _, name = address.partition("/")
-    return Key(Kind(kind), name)
+    return {address: _reason(state.history(Key.parse(address)), general) for address in addresses}
 
 
 def _general(commit: str, runs: Iterable[Run]) -> str:
