@@ -183,9 +183,7 @@ def test_what_is_erased_is_in_no_file_of_a_server() -> None:
         undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
         with applying(server.url(), run(4)) as state:
             state.fail([CallFailure("c9", (C,), "Jane Doe: no", {C: "digest"})])
-            state.set_aside(
-                [QuarantineRecord(key=C, origin="state", reason="her matter", until=None, at=1.0, content="")]
-            )
+            state.set_aside([QuarantineRecord(key=C, reason="her matter", until=None, at=1.0, content="")])
             state.add_undone([undone])
             applied(state, "c10", Effect(key=C, status=Status.DELETED))
             with state.database.transaction() as connection:
