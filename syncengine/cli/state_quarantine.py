@@ -10,7 +10,7 @@ from syncengine.errors import SyncengineError, Usage
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
-from syncengine.plan.quarantine import NEVER, Obstacle, QuarantineVerdict, asked_by, obstacle, verdict_of
+from syncengine.plan.quarantine import NEVER, Hindrance, QuarantineVerdict, contents_by, obstacle, verdict_of
 from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
 from syncengine.resource import Key
@@ -32,7 +32,7 @@ def set_aside(project: Project, key: Key, reason: str, until: float | None) -> Q
         refusals = store.refusals()
         content = refusals[key].content if key in refusals else ""
         record = QuarantineRecord(key=key, reason=why, until=until, at=now, content=content)
-        trouble = obstacle(record, Quarantine(now, refusals=refusals), asked_by(desired, rules_of(project)))
+        trouble = obstacle(record, Quarantine(now, refusals=refusals), contents_by(desired, rules_of(project)))
         if trouble is not None:
             raise _refused(key, trouble, is_known=key in rows)
         with named_run(store, "state quarantine", os.environ) as counts:
@@ -41,7 +41,7 @@ def set_aside(project: Project, key: Key, reason: str, until: float | None) -> Q
     return record
 
 
-def _refused(key: Key, why: Obstacle, *, is_known: bool) -> SyncengineError:
+def _refused(key: Key, why: Hindrance, *, is_known: bool) -> SyncengineError:
     if not is_known and why is NEVER:
         return SyncengineError(f"{key} is not recorded, so there is nothing to set aside", code="not-recorded")
     if why.option is not None:

@@ -26,7 +26,7 @@ CODES = frozenset({QUARANTINED, ENDED, UNUSED, SWEEP_LEFT_OUT})
 """The codes of warnings about quarantine, which every plan computes anew."""
 
 
-class Obstacle(Struct, frozen=True):
+class Hindrance(Struct, frozen=True):
     """A reason why an entry is not in effect. `ends`: it was in effect, and is no longer.
 
     `option` is the cure for the command, where its options are at fault.
@@ -37,15 +37,15 @@ class Obstacle(Struct, frozen=True):
     option: str | None = None
 
 
-NEVER = Obstacle("its last call was not refused")
-NOWHERE = Obstacle("no manifest declares it, and the state does not know it")
-CHANGED = Obstacle("its manifest changed since it was refused", ends=True)
-UNKNOWN = Obstacle("the outcome of its last call is unknown: the next apply sends it again")
+NEVER = Hindrance("its last call was not refused")
+NOWHERE = Hindrance("no manifest declares it, and the state does not know it")
+CHANGED = Hindrance("its manifest changed since it was refused", ends=True)
+UNKNOWN = Hindrance("the outcome of its last call is unknown: the next apply sends it again")
 _TOO_LONG = "its removal can wait for 30 days at most"
-NEEDS_UNTIL = Obstacle(f"{_TOO_LONG}: add `until` to the entry", option=f"{_TOO_LONG}: add --until DATE")
-TOO_LATE = Obstacle(_TOO_LONG, option=f"{_TOO_LONG}: choose an earlier --until")
+NEEDS_UNTIL = Hindrance(f"{_TOO_LONG}: add `until` to the entry", option=f"{_TOO_LONG}: add --until DATE")
+TOO_LATE = Hindrance(_TOO_LONG, option=f"{_TOO_LONG}: choose an earlier --until")
 
-Asked = Callable[[Key], Collection[str]]
+Contents = Callable[[Key], Collection[str]]
 """A function that returns the contents (`content_of`) of which any may be asked for a resource."""
 
 
@@ -67,10 +67,10 @@ class QuarantineVerdict:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
-def asked_by(desired: Desired, rules: Rules) -> Asked:
+def contents_by(desired: Desired, rules: Rules) -> Contents:
     """Return what the manifests and the rules for removals ask for."""
 
-    def asked(key: Key) -> Collection[str]:
+    def contents(key: Key) -> Collection[str]:
         if (resource := desired.resources.get(key)) is not None:
             return (content_of(resource.body),)
         if key.kind is not Kind.TAG:
@@ -79,24 +79,24 @@ def asked_by(desired: Desired, rules: Rules) -> Asked:
             return (REMOVAL + line.how.value,)
         return (REMOVAL + rules.tag_removal.value, REMOVAL + Removal.RETIRE.value)  # a rename always retires
 
-    return asked
+    return contents
 
 
 def obstacle(
-    entry: QuarantineRecord | QuarantineEntry, quarantine: Quarantine, asked: Asked | None = None
-) -> Obstacle | None:
-    """Return why an entry is not in effect, or `None`. Without `asked`, what was refused counts as asked for still."""
+    entry: QuarantineRecord | QuarantineEntry, quarantine: Quarantine, contents: Contents | None = None
+) -> Hindrance | None:
+    """Return why an entry is not in effect, or `None`. Without `contents`, what was refused is asked for still."""
     refusal, now = quarantine.refusals.get(entry.key), quarantine.now
     record = entry if isinstance(entry, QuarantineRecord) else None
     if entry.until is not None and entry.until <= now:
-        return Obstacle(f"its date has passed ({until_text(entry.until)})", ends=record is not None)
+        return Hindrance(f"its date has passed ({until_text(entry.until)})", ends=record is not None)
     if refusal is None:
         return NEVER
     if not refusal.is_last:
         return UNKNOWN
     if record is not None and record.content != refusal.content:  # nobody has set the new content aside
         return CHANGED
-    if asked is not None and refusal.content not in asked(entry.key):
+    if contents is not None and refusal.content not in contents(entry.key):
         return CHANGED
     if refusal.content.startswith(REMOVAL):
         if entry.until is None:
@@ -110,10 +110,10 @@ def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
     """Yield the resources to set aside, assuming that the manifests still ask for the refused content."""
     for entry in quarantine.all:
         if obstacle(entry, quarantine) is None:
-            yield _held(entry, quarantine)
+            yield _entry_in_effect(entry, quarantine)
 
 
-def _held(entry: QuarantineRecord | QuarantineEntry, quarantine: Quarantine) -> SetAside:
+def _entry_in_effect(entry: QuarantineRecord | QuarantineEntry, quarantine: Quarantine) -> SetAside:
     line = entry.line if isinstance(entry, QuarantineEntry) else None
     return SetAside(entry.key, entry.reason, entry.until, quarantine.refusals[entry.key], line)
 
@@ -122,11 +122,11 @@ def verdict_of(
     quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules
 ) -> QuarantineVerdict:
     """Judge every entry of the state and of the project file."""
-    verdict, asked = QuarantineVerdict(), asked_by(desired, rules)
+    verdict, contents = QuarantineVerdict(), contents_by(desired, rules)
     for entry in quarantine.all:
-        key, why = entry.key, obstacle(entry, quarantine, asked)
+        key, why = entry.key, obstacle(entry, quarantine, contents)
         if why is None:
-            verdict.entries[key] = _held(entry, quarantine)
+            verdict.entries[key] = _entry_in_effect(entry, quarantine)
             continue
         if why is NEVER and key not in desired.resources and key not in recorded:
             why = NOWHERE

@@ -92,8 +92,8 @@ def tidy(connection: sa.Connection) -> None:
     """Drop the refusals of resources applied since, with their quarantine."""
     connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
     if records := quarantine(connection):
-        known = refusals(connection)
-        drop(connection, [each.key for each in records if each.key not in known])
+        still_refused = refusals(connection)
+        drop(connection, [each.key for each in records if each.key not in still_refused])
 
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
