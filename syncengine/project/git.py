@@ -17,8 +17,6 @@ OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTORS = 200
 """How many commits before the applied one are stored: enough for the commits merged while a pipeline waits."""
 CURE = git_environment.CURE
-LITERALLY = {"GIT_LITERAL_PATHSPECS": "1"}
-"""An environment in which Git takes a path as it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +202,8 @@ def lock_of(index: Path) -> Path:
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    try:
-        answer = git_environment.run(folder, arguments, seconds=ASK_SECONDS, reads_only=True, environ=LITERALLY)
-    except (OSError, subprocess.TimeoutExpired):
+    answer = git_environment.ask(folder, *arguments, seconds=ASK_SECONDS)
+    if answer is None:
         return None
     out, errors = (text.decode("utf-8", "surrogateescape") for text in (answer.stdout, answer.stderr))
     return subprocess.CompletedProcess(answer.args, answer.returncode, out, errors)  # file names may be any bytes

@@ -13,6 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+SECONDS = 120.0
+"""The time limit of a command that may hash or write every file of a repository."""
+
+LITERALLY: Mapping[str, str] = {"GIT_LITERAL_PATHSPECS": "1"}
+"""An environment in which Git takes a path as it is written."""
+
 SETTINGS: Mapping[str, str] = {
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
@@ -119,6 +125,29 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)  # its programs too: ssh, or a filter, would keep the pipes open
             process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def ask(
+    folder: Path,
+    *words: str,
+    seconds: float = SECONDS,
+    reads_only: bool = True,
+    standard_input: bytes = b"",
+    environ: Mapping[str, str] = LITERALLY,
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Run Git as `run` does, by default only to read. Return `None` when it does not answer."""
+    try:
+        return run(
+            folder, words, seconds=seconds, reads_only=reads_only, standard_input=standard_input, environ=environ
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def author_of(when: str) -> dict[str, str]:
+    """Return the variables that name syncengine as the author of a commit. `when` is a date as Git reads it."""
+    who = {"NAME": "syncengine", "EMAIL": "syncengine@localhost", "DATE": when}
+    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
 
 
 def advice(errors: str) -> str:

@@ -24,7 +24,6 @@ from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, U
 from syncengine.project import git_environment
 from syncengine.project.git_work_tree import (
     FILE,
-    GONE,
     LINK,
     PROGRAM,
     SUBMODULE,
@@ -36,19 +35,12 @@ from syncengine.project.git_work_tree import (
 )
 from syncengine.project.model import Checkout, Project
 
-GIT_SECONDS = 120.0
 FETCH_ALL = "fetch the full history first (`fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` for GitLab)"
 FORMATS = (".yaml", ".yml", ".json", ".j2", ".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".db", ".sqlite")
 """Suffixes of the Git-ignored files that can be manifests or data of manifests."""
 _POINTER = re.compile(rb"version https://git-lfs[.]github[.]com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n")
 NO_TEMPORARY = "temporary-folder"
 NOTHING: Mapping[str, str] = {}
-_MERGER = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "syncengine"), ("EMAIL", "syncengine@localhost"), ("DATE", "2000-01-01T00:00:00Z"))
-}
-"""The author of the temporary commit that a merge of the work tree needs."""
 
 
 class GitFailed(SyncengineError):
@@ -125,12 +117,12 @@ class Repository:
 
     def _commit_of(self, work_tree: WorkTree) -> str:
         """Return a commit of HEAD with the changes of the work tree. It leaves no trace in the repository."""
-        own = {**_MERGER, "GIT_INDEX_FILE": str(self.objects / "index")}
+        own = {**git_environment.author_of("2000-01-01T00:00:00Z"), "GIT_INDEX_FILE": str(self.objects / "index")}
         kept = [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
         added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]  # or a repository in it
         entries = [*kept, *self._stored([*(each for each in work_tree.changed if each.mode != SUBMODULE), *added])]
         removals = [
-            TreeEntry(GONE, "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted
+            TreeEntry("0", "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted
         ]
         self.text("read-tree", "HEAD", environ=own)
         self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines([*removals, *entries]))
@@ -164,7 +156,7 @@ class Repository:
         own = {**self.environ, **environ}
         try:
             return git_environment.run(
-                at or self.root, arguments, seconds=GIT_SECONDS, standard_input=standard_input, environ=own
+                at or self.root, arguments, seconds=git_environment.SECONDS, standard_input=standard_input, environ=own
             )
         except FileNotFoundError:
             raise GitFailed(f"{self.option} needs Git, which is not installed") from None
@@ -261,7 +253,7 @@ class RevisionFiles:
         self.bring(self.repo.prefix or ".")
         for path in self.ignored():
             source, target = self.repo.root / path, self.checkout.folder / path
-            if _is_there(source) and not target.exists():
+            if source.is_file() and not source.is_symlink() and not target.exists():
                 _place(source, target)
 
     def bring(self, path: str) -> None:
@@ -272,7 +264,17 @@ class RevisionFiles:
             if place in self.met or place.startswith(".."):
                 continue
             self.met.add(place)
-            waiting += self._brought([] if place == "." else [place])
+            entries = [each for each in self._entries([place]) if not (self.to / each.path).exists()]
+            files = [each for each in entries if each.mode != SUBMODULE]
+            self.to.mkdir(parents=True, exist_ok=True)
+            self._check_out(files, self._attributes(files))
+            for entry in entries:
+                if entry.mode == SUBMODULE:
+                    self._bring_submodule(entry)
+                elif (self.to / entry.path).is_symlink():
+                    waiting += self._leads(self.to / entry.path, entry)
+                else:
+                    self._complete(self.to / entry.path, entry)
 
     def bring_outside(self, paths: Iterable[Path]) -> None:
         """Bring those of `paths` that lie in the checkout but outside the project's folder."""
@@ -280,27 +282,6 @@ class RevisionFiles:
             relative = os.path.relpath(os.path.normpath(path), self.to)
             if not relative.startswith("..") and not Path(os.path.normpath(path)).is_relative_to(self.checkout.folder):
                 self.bring(relative)
-
-    def _brought(self, places: list[str]) -> list[str]:
-        return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
-
-    def _put(self, entries: Iterable[TreeEntry]) -> list[str]:
-        """Write files, and return the targets of links among them, relative to the repository's top."""
-        files, links = [], []
-        for entry in entries:
-            if entry.mode == SUBMODULE:
-                self._bring_submodule(entry)
-            else:
-                files.append(entry)
-        self.to.mkdir(parents=True, exist_ok=True)
-        self._check_out(files, self._attributes(files))
-        for entry in files:
-            path = self.to / entry.path
-            if path.is_symlink():
-                links += self._leads(path, entry)
-            else:
-                self._complete(path, entry)
-        return links
 
     def _bring_submodule(self, entry: TreeEntry) -> None:
         """Write the files of a submodule from its own clone in the work tree, or warn when that lacks the commit."""
@@ -384,7 +365,7 @@ class RevisionFiles:
         self._warn(entry, f"this clone lacks its content, which is in Git LFS: run `{fetch}`")
 
     def _entries(self, places: Sequence[str]) -> list[TreeEntry]:
-        found = entries_of(self.repo.top, self.tree, places or ["."], self.repo.environ)
+        found = entries_of(self.repo.top, self.tree, places, self.repo.environ)
         if found is None:
             raise GitFailed(f"Git cannot list the files of {self.name}: {FETCH_ALL}")
         return [each for each in found if _is_inside(each.path)]
@@ -427,11 +408,6 @@ def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]
 def _is_inside(path: str) -> bool:
     """Return whether a path from a tree, which can be forged, stays inside the folder."""
     return not {"..", ".", "", ".git"}.intersection(PurePosixPath(path).parts) and not path.startswith("/")
-
-
-def _is_there(path: Path) -> bool:
-    """Return whether `path` is a regular file; a sparse checkout lacks some files."""
-    return path.is_file() and not path.is_symlink()
 
 
 def _place(source: Path, target: Path) -> None:

@@ -16,15 +16,14 @@ from typing import NamedTuple
 
 from syncengine.project import git_environment
 
-SECONDS = 120.0
-FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
+FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 SPARSE = "core.sparseCheckout"
-NO_INDEX = {"GIT_INDEX_FILE": f"{os.sep}.no-index-of-git", "GIT_LITERAL_PATHSPECS": "1"}
+NO_INDEX = {**git_environment.LITERALLY, "GIT_INDEX_FILE": f"{os.sep}.no-index-of-git"}
 """An environment in which Git knows no file, and takes a path as it is written."""
 
 
 class TreeEntry(NamedTuple):
-    """One file of a Git tree, as `git ls-tree` lists it; the mode `000000` marks a deleted file."""
+    """One file of a Git tree, as `git ls-tree` lists it."""
 
     mode: str
     oid: str
@@ -94,7 +93,7 @@ def left_out(folder: Path, places: Sequence[str]) -> list[str] | None:
     values = _ask(folder, "config", "--type=bool", "--get-all", SPARSE)
     if values is None or values.stdout.split()[:-1][-1:] != [b"true"]:  # the last one is ours
         return None if values is None else []
-    listed = _ask(folder, "ls-files", "-t", "-z", "--", *places, environ={"GIT_LITERAL_PATHSPECS": "1"})
+    listed = _ask(folder, "ls-files", "-t", "-z", "--", *places)
     skipped = (line[2:] for line in (_records(listed) if listed is not None else ()) if line.startswith("S "))
     return None if listed is None else [name for name in skipped if not os.path.lexists(folder / name)]
 
@@ -192,10 +191,7 @@ def _records(answer: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
 def _ask(
     folder: Path, *words: str, input: bytes = b"", environ: Mapping[str, str] | None = None, reads_only: bool = True
 ) -> subprocess.CompletedProcess[bytes] | None:
-    try:
-        answer = git_environment.run(
-            folder, words, seconds=SECONDS, reads_only=reads_only, standard_input=input, environ=environ
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer if answer.returncode == 0 else None
+    """Return Git's answer, or `None` when it has none or fails."""
+    own = git_environment.LITERALLY if environ is None else environ
+    answer = git_environment.ask(folder, *words, reads_only=reads_only, standard_input=input, environ=own)
+    return answer if answer is not None and answer.returncode == 0 else None

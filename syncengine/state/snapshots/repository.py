@@ -180,8 +180,7 @@ class BareRepository:
 
     def commit_tree(self, tree: str, parents: Sequence[str], when: int, message: str) -> str:
         """Write a commit of ours, and return its id. `when` is in seconds since the epoch."""
-        who = {"NAME": "syncengine", "EMAIL": "syncengine@localhost", "DATE": f"@{when} +0000"}
-        environ = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+        environ = git_environment.author_of(f"@{when} +0000")
         words = [word for parent in parents for word in ("-p", parent)]
         return self._run("commit-tree", tree, *words, input=message.encode(), environ=environ).decode().strip()
 
@@ -334,12 +333,10 @@ def no_git(name: str) -> SyncengineError:
 
 def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None, reads_only: bool = False) -> str:
     """Return the output of a Git command in a folder, or raise `LookupError` with Git's message."""
-    try:
-        answer = git_environment.run(
-            folder, words, seconds=LOOK_SECONDS, reads_only=reads_only, environ={**(environ or {}), "LC_ALL": "C"}
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LookupError(str(error)) from None
+    own = {**(environ or {}), "LC_ALL": "C"}
+    answer = git_environment.ask(folder, *words, seconds=LOOK_SECONDS, reads_only=reads_only, environ=own)
+    if answer is None:
+        raise LookupError("Git does not answer")
     if answer.returncode:
         lines = answer.stderr.decode(errors="replace").splitlines()
         raise LookupError(without_login(lines[0])[:300] if lines else "")
