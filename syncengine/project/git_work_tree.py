@@ -73,7 +73,7 @@ def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
             (result.left_out if entry.path in sparse else result.deleted).append(entry.path)
         elif found.oid == entry.oid:
             result.same.add(entry.path)
-        elif found.mode == entry.mode and found.mode in (FILE, PROGRAM):
+        elif found.oid and found.mode == entry.mode and found.mode in (FILE, PROGRAM):  # Git would wait for a pipe
             unlike.append(entry)
         else:
             result.changed.append(found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,15 @@ def test_a_new_file_is_no_clean_tree_whatever_the_user_sets(tmp_path: Path, monk
     checked_out = git.head(tmp_path / "project")
     assert checked_out is not None
     assert not checked_out.clean
+
+
+def test_a_pipe_in_the_place_of_a_file_is_a_change_that_nobody_waits_for(tmp_path: Path) -> None:
+    """Git would read it until somebody writes."""
+    committed(tmp_path / "project", "ours")
+    (tmp_path / "project" / "file").unlink()
+    os.mkfifo(tmp_path / "project" / "file")
+    began = time.monotonic()
+    checked_out = git.head(tmp_path / "project")
+    assert checked_out is not None
+    assert not checked_out.clean
+    assert time.monotonic() - began < 60
