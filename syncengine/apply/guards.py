@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,8 +17,8 @@ from syncengine.plan import replan
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.approvals import records_of
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import Gate, StateRecords, gate
-from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
+from syncengine.plan.gate import StateRecords, gate
+from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, rule_units, units_of_judgement
 from syncengine.plan.losses import totals_of_contents
 from syncengine.plan.model import Options, Plan
 from syncengine.plan.policy import in_an_unknown_category
@@ -26,8 +26,6 @@ from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.replan import Replanned, inconsistent, keys_of, renamed_and_going
 from syncengine.plan.review import WRITES, ReviewedPlan, since_review
-from syncengine.plan.rule_units import going_on, rule_units, with_rules
-from syncengine.plan.shrinking import loses_rows_of_data
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import (
     OLDER_COMMIT,
@@ -40,7 +38,7 @@ from syncengine.plan.state_checks import (
 )
 from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
-from syncengine.plan.units import OPENED, RULE
+from syncengine.plan.units import OPENED, RULE, Unit
 from syncengine.project.model import SANDBOX, Project
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.folder_memory import NEW_STATE
@@ -257,30 +255,27 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
     """
     made, rows = again.plan, rows_of(plan, state)
     begun, found = state.plan_began(plan.id), state.approvals()
-    if begun and not plan.gate.tripped:
-        removals = Gate()
-    else:
-        totals = totals_of_contents(state.contents())
-        is_of_data = loses_rows_of_data(made.changes, rows)
-        removals = gate(
-            again.differences,
-            {row.key: row for row in state.rows()} if is_of_data else rows,
-            options.limits,
-            None,
-            sweep=made.sweep,
-            owner=made.basis.owner,
-            lines=plan.gate.lines,
-            records=StateRecords(
-                None if is_of_data else lambda: totals, lambda: recent_losses(state, now), lambda: records_of(found)
-            ),
-        )
-        removals = removals if begun else removals.with_sources_of(plan.gate)
+    known, diagnostics = records_of(found), plan.diagnostics
     if begun:
-        return replace(made, gate=with_rules(removals, (), tuple(going_on(found, plan.id))))
-    judgement = judgement_of(options.rule_set, again.differences, rows, plan.summary)
-    units, goes_on = units_of_judgement(judgement, again.differences, lambda: records_of(found), plan.basis)
-    names = {unit.id for unit in (*units, *goes_on)}
-    units += (unit for unit in rule_units(plan.gate) if unit.id not in names)
-    earlier = frozenset(plan.diagnostics)
-    more = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in earlier)
-    return replace(made, gate=with_rules(removals, units, goes_on), diagnostics=(*plan.diagnostics, *more))
+        rules: tuple[Sequence[Unit], Sequence[Unit]] = ((), tuple(going_on(found, plan.id)))
+    else:
+        judgement = judgement_of(options.rule_set, again.differences, rows, plan.summary)
+        units, goes_on = units_of_judgement(judgement, again.differences, known, plan.basis.owner)
+        # What a rule asked for when the plan was reviewed needs its approval, whatever has become of the rule.
+        names = {unit.name for unit in (*units, *goes_on)}
+        rules = ((*units, *(unit for unit in rule_units(plan.gate) if unit.name not in names)), goes_on)
+        more = (each for each in judgement.diagnostics if each not in plan.diagnostics)
+        diagnostics = (*plan.diagnostics, *more)
+    totals = totals_of_contents(state.contents())
+    judged = gate(
+        () if begun and not plan.gate.tripped else again.differences,
+        rows,
+        options.limits,
+        sweep=None if begun and not plan.gate.tripped else made.sweep,
+        owner=made.basis.owner,
+        lines=plan.gate.lines,
+        shrunk=() if begun else plan.gate.shrunk,
+        rules=rules,
+        records=StateRecords(lambda: recent_losses(state, now), lambda: known, lambda: totals),
+    )
+    return replace(made, gate=judged, diagnostics=diagnostics)

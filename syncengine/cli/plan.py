@@ -83,7 +83,7 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
         return ExitCode.DONE
     from syncengine.plan.origins import whose
 
-    is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails)
+    is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).own)
     if result.is_denied or result.is_undone or is_closed:
         return ExitCode.GATE
     if result.since and result.since.excess:

@@ -18,19 +18,16 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
-from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import Aim, may_be_held
-from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import Action, Change, Diff, Difference, diff
 from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate
-from syncengine.plan.judgement import Judgement, judgement_of, units_of_judgement
+from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary
-from syncengine.plan.origins import Judge, side_of
+from syncengine.plan.origins import side_of, with_origins
 from syncengine.plan.policy import aim
 from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
-from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
@@ -88,22 +85,29 @@ def plan_to(
         lambda delta: options.scope.whole and target.keeps_types is None and _sweeps_anyway(delta, options),
     )
     judgement = judgement_of(options.rule_set, delta.differences, rows, result.summary)
-    of_removals = _judge_of_removals(desired, recorded, options, basis, records)
-
-    def of_rules(some: Sequence[Difference]) -> Judgement:
-        if not judgement.asks or len(some) == len(delta.differences):
-            return judgement
-        counts = replace(result.summary, **_counts([difference.change for difference in some]))
-        return judgement_of(options.rule_set, some, rows, counts)
-
-    judge = _judge(of_removals, of_rules, records.approvals, basis)
-    everything = (delta.differences, result.sweep, desired.sources)
-    whole = judge(*everything)
+    rules = (
+        units_of_judgement(judgement, delta.differences, records.approvals(), basis.owner)
+        if judgement.asks
+        else ((), ())
+    )
+    base = side_of(options.other, result.changes) if options.other else UNSET
+    whole = gate(
+        delta.differences,
+        recorded,
+        options.limits,
+        sweep=result.sweep,
+        owner=basis.owner,
+        lines=lines_of(desired.removed),
+        sources=desired.sources,
+        had=basis.sources,
+        rules=rules,
+        records=records,
+    )
     return replace(
         result,
         inputs=_inputs(target, desired.removed, options, result),
-        gate=whole,
-        compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
+        gate=with_origins(whole, base) if base else whole,
+        compared=base,
         diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
@@ -125,47 +129,6 @@ def _of_quarantine(
         if options.sweep and target.keeps_types is not None:
             message = f"--sweep is ignored: no sweep can complete while {target.keeps_types} is in quarantine"
             yield Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message)
-
-
-def _judge(
-    of_removals: Judge,
-    of_rules: Callable[[Sequence[Difference]], Judgement],
-    approvals: Callable[[], KnownApprovals],
-    basis: Basis,
-) -> Judge:
-    """Return a function that computes the gate of all or some changes, with the rules that ask for approvals."""
-
-    def judge(some: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
-        units = units_of_judgement(of_rules(some), some, approvals, basis)
-        return with_rules(of_removals(some, sweep, sources), *units)
-
-    return judge
-
-
-def _judge_of_removals(
-    desired: Desired,
-    recorded: Mapping[Key, Recorded],
-    options: Options,
-    basis: Basis,
-    records: StateRecords,
-) -> Judge:
-    """Return a function that computes the gate of all or some of a plan's removals, without rules."""
-
-    def judge(differences: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
-        return gate(
-            differences,
-            recorded,
-            options.limits,
-            desired.resources,
-            sweep=sweep,
-            owner=basis.owner,
-            sources=sources,
-            had=basis.sources,
-            lines=lines_of(desired.removed),
-            records=records,
-        )
-
-    return judge
 
 
 def derived(

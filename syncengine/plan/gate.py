@@ -1,7 +1,10 @@
-"""Judge whether a plan's removals need approvals, which, and why, by units and limits. Pure (docs/planning.md 5).
+"""Judge whether a plan's losses need approvals, which, and why. Pure; docs/approvals.md computes an example by hand.
 
-Approved units are taken out first, and shares are computed from the remaining removals. A removal in several units
-needs the approval of each unit that asks for one.
+1. Each loss is in one unit (`units`). Losses that an earlier run began under an approval go on, outside all sums.
+2. A unit asks by itself if its kind always does, or for a source that shrank, an empty sweep, many lines, or a rule.
+3. The other units ask together for each kind of loss of which too much would go: their losses in this plan and those
+   of the last 24 hours, of what is there and those of the last 24 hours.
+4. Approved units, and those that ask by themselves, are taken out of what goes and of what is there.
 """
 
 from __future__ import annotations
@@ -12,134 +15,82 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.plan.approvals import (
-    Approval,
-    KnownApprovals,
-    Owner,
-    approvals_of_plan,
-    approvals_of_unit,
-    as_printed_before,
-    next_of,
-)
+from syncengine.plan.approvals import Approval, KnownApprovals, Owner, approval_of
 from syncengine.plan.diff import Change, Difference
 from syncengine.plan.losses import (
     ALWAYS_ASKS,
     SAYS,
     SAYS_OF_ONE,
     SWEEP,
-    Earlier,
+    SWEPT,
     Loss,
     leaves,
     totals_of,
     totals_with,
     with_losses,
 )
-from syncengine.plan.shrinking import Shrunk, shrunk, with_fewer_rows
+from syncengine.plan.sources import Shrunk, shrunken
 from syncengine.plan.sweep import Sweep
 from syncengine.plan.units import (
+    ACTIVITY_TYPES,
+    ALWAYS,
+    CATEGORY,
+    FIRST_SWEEP,
     REMOVED,
     RULE,
-    SOURCE,
     Division,
-    UnitInputs,
+    Unit,
     UnitName,
-    asking,
     divided,
     is_approvable_by_line,
     line_text,
     lost_by,
+    units_of_source,
 )
 from syncengine.project.schema import Limit
-from syncengine.resource import Key, Recorded, Resource
+from syncengine.resource import Key, Recorded
 
-NO_ROWS: Mapping[str, int] = MappingProxyType({})
-NO_RECORDS = KnownApprovals()
+LINES = Limit(percent=25)
+"""The share of tags that lines under `removed:` may take in one plan before they need an approval together."""
+
 ALL_ASK = ", but removing all always needs an approval"
 """The end of a reason to ask when no limit is exceeded."""
 
-
-class Unit(Struct, frozen=True, gc=False):
-    """Removals that share one approval.
-
-    `asks` is true when the unit needs an approval whatever the limits are, for `reasons` or because its kind always
-    does. `lost` counts the removals by kind. Of a source's `total` rows or resources, `missing` are gone. `approved` is
-    the approval given, and `is_open` is true when the unit still needs an approval. `by` names the people whom a rule
-    asks. Saved plans leave out `losses`.
-    """
-
-    kind: str
-    name: str
-    count: int
-    approve: str
-    lost: tuple[tuple[str, int], ...] = ()
-    asks: bool = False
-    reasons: tuple[str, ...] = ()
-    missing: int = 0
-    total: int = 0
-    by: tuple[str, ...] | UnsetType = UNSET
-    approved: Approval | None = None
-    is_open: bool = False
-    losses: tuple[Loss, ...] = ()
-
-    @property
-    def id(self) -> UnitName:
-        return UnitName(self.kind, self.name)
-
-
-class LossCount(Struct, frozen=True, gc=False):
-    """The number of losses of one kind that belong to the same units. `units` are indexes into the gate's units."""
-
-    of: str
-    units: tuple[int, ...]
-    count: int
+NO_ROWS: Mapping[str, int] = MappingProxyType({})
 
 
 class Total(Struct, frozen=True, gc=False):
-    """The total of which losses of one kind are a share.
-
-    Recent runs already took `earlier`, the first at `since`; `missing` of them are not counted in `there`.
-    """
+    """What is there of one kind of loss, before the plan. Runs since `since` took `earlier` more without approval."""
 
     of: str
     there: int
     limit: Limit
     earlier: int = 0
-    missing: int = 0
     since: float = 0.0
 
     def excess(self, now: int, out: int) -> str | None:
-        """Return the reason to ask when `now` are lost and `out` more are approved, or `None` within the limit."""
-        count, there = now + self.earlier, self.there - out
-        if not now or (
-            self.of not in ALWAYS_ASKS and now < there and not self.limit.is_exceeded(count, there + self.missing)
-        ):
+        """Return the reason to ask when `now` are lost and `out` more are taken out, or `None` within the limit."""
+        count, there = now + self.earlier, self.there - out + self.earlier
+        is_exceeded = self.of in ALWAYS_ASKS or self.limit.is_exceeded(count, there)
+        if not now or not (is_exceeded or now >= self.there - out):
             return None
-        limit, total = self._limit(count, there + self.missing), there + self.missing
-        says = SAYS_OF_ONE[self.of] if total == 1 else SAYS[self.of]
-        return f"{count:,} of {total:,} {says}{self._of_before()} (limit {limit})"
-
-    def _limit(self, count: int, total: int) -> str:
-        """Return the limit that is exceeded, or the limit that all of a kind stay within."""
-        if self.of in ALWAYS_ASKS:
-            return "0"
-        return str(self.limit) if self.limit.is_exceeded(count, total) else f"{self.limit}{ALL_ASK}"
-
-    def _of_before(self) -> str:
-        if not self.earlier:
-            return ""
-        return f", {self.earlier:,} of them in runs since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
+        limit = "0" if self.of in ALWAYS_ASKS else f"{self.limit}{'' if is_exceeded else ALL_ASK}"
+        since = f"{datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
+        before = f", {self.earlier:,} of them in runs since {since}" if self.earlier else ""
+        return f"{count:,} of {there:,} {(SAYS_OF_ONE if there == 1 else SAYS)[self.of]}{before} (limit {limit})"
 
 
 class Gate(Struct, frozen=True, gc=False):
     """The judgement whether losses need approvals, with its `reasons`.
 
-    `approve` is the approval of all losses when the gate is tripped. `units` divide the losses; `begun` are units that
-    continue under an approval of an earlier run. `lines` are the tags that lines under `removed:` approve. `whole` is
-    the approval of everything, even when none is needed.
+    `tripped` says whether any approval is needed, given or not. `approve` is then the approval of all units but those
+    of rules, and `whole` is it in any case. `units` divide the losses; `begun` are units that continue under an
+    approval of an earlier run. `lines` are the tags that lines under `removed:` approve. `shrunk` are the sources that
+    lost too much, which only manifests can tell.
     """
 
     tripped: bool = False
@@ -148,9 +99,9 @@ class Gate(Struct, frozen=True, gc=False):
     approved: Approval | None = None
     units: tuple[Unit, ...] = ()
     begun: tuple[Unit, ...] = ()
-    tallies: tuple[LossCount, ...] = ()
     totals: tuple[Total, ...] = ()
     lines: tuple[Key, ...] = ()
+    shrunk: tuple[Shrunk, ...] = ()
     whole: str = ""
 
     @property
@@ -170,274 +121,232 @@ class Gate(Struct, frozen=True, gc=False):
         return tuple(dict.fromkeys(each.text for each in (*everything, *(u.approved for u in self.shown)) if each))
 
     def with_approvals(self, approvals: Iterable[Approval]) -> Gate:
-        """Return the same gate judged with `approvals`."""
+        """Return the same gate judged with `approvals`, and with no other."""
         by_text: dict[str, Approval] = {}
         for each in approvals:
             by_text.setdefault(each.text, each)
-        whole = by_text.get(self.whole) or by_text.get(as_printed_before(self.whole))
-        for_all = {unit.id: None if unit.kind == RULE else whole for unit in self.units}
-        return judged(self, {unit.id: by_text.get(unit.approve) or for_all[unit.id] for unit in self.units}, whole)
+        texts = [(each.approve, *each.also, *((self.whole,) if each.kind != RULE else ())) for each in self.units]
+        approved = [next((by_text[text] for text in some if text in by_text), None) for some in texts]
+        units = [replace(unit, approved=each) for unit, each in zip(self.units, approved, strict=True)]
+        opened, reasons = _judged(units, self.totals)
+        if not opened:  # why approvals were needed
+            reasons = _judged([replace(unit, approved=None) for unit in units], self.totals)[1]
+        whole = by_text.get(self.whole)
+        if whole is None and self.tripped and not opened:
+            whole = next((each for each in approved if each is not None), None)
+        marked = tuple(replace(unit, is_open=number in opened) for number, unit in enumerate(units))
+        return replace(self, approved=whole, units=marked, reasons=reasons)
 
     def without_hashes(self) -> Gate:
         """Return the gate without approval hashes, for a plan without a state, to which no approval applies."""
-        units, begun = (tuple(replace(unit, approve="") for unit in some) for some in (self.units, self.begun))
+        units, begun = (tuple(replace(unit, approve="", also=()) for unit in some) for some in (self.units, self.begun))
         return replace(self, units=units, begun=begun, approve=None, whole="")
 
     def bare(self) -> Gate:
         """Return the gate in the form of a saved plan, without approvals and losses."""
-        bare = self.with_approvals(()) if any(unit.approved for unit in self.units) else self
+        bare = self.with_approvals(())
         units, begun = (tuple(replace(unit, losses=()) for unit in some) for some in (bare.units, bare.begun))
         return replace(bare, units=units, begun=begun)
 
-    def with_sources_of(self, saved: Gate) -> Gate:
-        """Return this gate with the units of a saved gate for sources that shrank, which only manifests can tell."""
-        own = {unit.id for unit in self.units}
-        more = tuple(unit for unit in saved.units if unit.kind == SOURCE and unit.asks and unit.id not in own)
-        both = replace(self, units=(*self.units, *more), tripped=True, approve=self.whole) if more else self
-        return both.with_approvals(())
 
-
-Approvals = Mapping[UnitName, Approval | None]
-"""The approval of each unit, or `None` when there is none."""
-
-
-def judged(gate: Gate, approvals: Approvals, whole: Approval | None) -> Gate:
-    """Return the gate with each unit marked as approved, open or neither."""
-    ask = open_units(gate, approvals)
-    units = tuple(replace(each, approved=approvals.get(each.id), is_open=each.id in ask) for each in gate.units)
-    approved = whole
-    if gate.tripped and not ask and approved is None:
-        approved = next((unit.approved for unit in units if unit.approved is not None), None)
-    return replace(gate, units=units, approved=approved, reasons=_reasons(gate, approvals if ask else {}))
-
-
-def open_units(gate: Gate, approvals: Approvals) -> set[UnitName]:
-    """Return the units that need an approval: those that ask by themselves, and those in totals above a limit."""
-    asking_units = {unit.id for unit in gate.units if unit.asks}
-    wanting = {name for name in asking_units if approvals.get(name) is None}
-    done = {unit.id for unit in gate.units if approvals.get(unit.id) is not None}
-    sums = _Sums(gate, done | asking_units)
-    over = {total.of for total in gate.totals if sums.excess(total)}
-    return wanting | {gate.units[n].id for tally in sums.remaining if tally.of in over for n in tally.units}
-
-
-class _Sums:
-    """The losses that remain without the approved units, counted by kind."""
-
-    def __init__(self, gate: Gate, approved: Collection[UnitName]) -> None:
-        done = [unit.id in approved for unit in gate.units]
-        ask = [unit.asks for unit in gate.units]
-        self.remaining: list[LossCount] = []
-        self.now, self.out = Counter[str](), Counter[str]()
-        for tally in gate.tallies:
-            is_out = any(done[n] for n in tally.units) and all(done[n] or not ask[n] for n in tally.units)
-            (self.out if is_out else self.now)[tally.of] += tally.count
-            if not is_out:
-                self.remaining.append(tally)
-
-    def excess(self, total: Total) -> str | None:
-        return total.excess(self.now[total.of], self.out[total.of])
-
-
-def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
-    """Return the reasons to ask for more approvals."""
-    sums = _Sums(gate, {name for name, approval in approvals.items() if approval is not None})
-    reasons = [reason for total in gate.totals if (reason := sums.excess(total))]
-    reasons += [reason for unit in gate.units if approvals.get(unit.id) is None for reason in unit.reasons]
-    return tuple(dict.fromkeys(reasons))
+def _judged(units: Sequence[Unit], totals: Iterable[Total]) -> tuple[set[int], tuple[str, ...]]:
+    """Return the numbers of the units that still need an approval, and the reasons."""
+    rest = [(number, unit) for number, unit in enumerate(units) if unit.approved is None]
+    every, now = Counter[str](), Counter[str]()
+    for unit in units:
+        every.update(dict(unit.lost))
+    for _, unit in rest:
+        # A category or an opening is counted for its reason alone: its unit asks anyway.
+        now.update({of: n for of, n in unit.lost if of in ALWAYS_ASKS or not unit.asks})
+    over = {each.of: why for each in totals if (why := each.excess(now[each.of], every[each.of] - now[each.of]))}
+    opened = {number for number, unit in rest if unit.asks or any(of in over for of, _ in unit.lost)}
+    own = (reason for _, unit in rest for reason in unit.reasons)
+    return opened, tuple(dict.fromkeys((*over.values(), *own)))
 
 
 class StateRecords(NamedTuple):
     """The part of a state that a gate needs besides the rows, read on demand.
 
-    `totals` counts the whole estate when the rows are only a part of it. `recent` returns the losses of recent runs
-    that stayed below the gate and still count. `approvals` returns the recorded approvals.
+    `recent` returns the unapproved losses of the last 24 hours with their times, and `approvals` the recorded
+    approvals. `totals` counts the whole estate when the rows are only a part of it.
     """
 
+    recent: Callable[[], Mapping[Loss, float]] = dict
+    approvals: Callable[[], KnownApprovals] = KnownApprovals
     totals: Callable[[], Mapping[str, int]] | None = None
-    recent: Callable[[], Mapping[Loss, Earlier]] = dict
-    approvals: Callable[[], KnownApprovals] = lambda: NO_RECORDS
 
 
 NOTHING_ELSE = StateRecords()
-
-
-class JudgedRows(NamedTuple):
-    """The recorded rows that a gate judges: all rows, or the rows that a plan touches with the `totals` of all rows."""
-
-    rows: Mapping[Key, Recorded]
-    totals: Callable[[], Mapping[str, int]] | None = None
 
 
 def gate(
     differences: Collection[Difference],
     recorded: Mapping[Key, Recorded],
     limits: Mapping[str, Limit],
-    desired: Mapping[Key, Resource] | None,
     *,
     sweep: Sweep | None,
     owner: Owner,
-    sources: Iterable[SourceUse] = (),
-    had: Mapping[str, int] = NO_ROWS,
     lines: Collection[Key] = (),
+    sources: Collection[SourceUse] = (),
+    had: Mapping[str, int] = NO_ROWS,
+    shrunk: Sequence[Shrunk] | None = None,
+    rules: tuple[Sequence[Unit], Sequence[Unit]] = ((), ()),
     records: StateRecords = NOTHING_ELSE,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
-    Anything that is lost while one of the `sources` shrank may be lost for that reason, such as keywords made from its
-    rows. `had` maps the identity of each source to its number of rows at the last apply. When `desired` is `None`, the
-    templates of rows are unknown, and only shares of whole sources are judged. `lines` are the tags whose way of
-    leaving is written on a line under `removed:`.
+    `had` maps the identity of each of the `sources` to its number of rows at the last apply; `shrunk` are the sources
+    found then, for a plan that was saved. `lines` are the tags whose way of leaving is written on a line under
+    `removed:`. `rules` are the units of rules: those that ask, and those that continue.
     """
     pairs = with_losses(differences)
-    if not pairs and sweep is None:
+    if not pairs and sweep is None and not any(rules):
         return Gate()
-    approvals, all_losses = records.approvals(), [loss for _, loss in pairs]
-    begun = {loss: record for loss in (*all_losses, SWEEP) if (record := approvals.covering(loss))}
-    fresh = [(change, loss) for change, loss in pairs if loss not in begun]
-    by_line = _lines_among(fresh, lines, approvals)
-    shrinking = _shrunk(differences, fresh, recorded, desired, by_line, sources, had) if records.totals is None else ()
-    inputs = UnitInputs(None if SWEEP in begun else sweep, shrinking, by_line)
-    there = totals_with(
-        totals_of(recorded.values()) if records.totals is None else records.totals(), recorded, all_losses
-    )
-    there.subtract(loss.of for _, loss in pairs if loss in begun)
-    judgement = _Judgement(divided(fresh, inputs), inputs, approvals, owner)
-    units = judgement.units(there["tags"])
-    whole = next_of(approvals_of_plan([*all_losses, *([SWEEP] if sweep is not None else [])], owner), approvals)
+    known, losses = records.approvals(), [loss for _, loss in pairs]
+    under_way = [(change, loss) for change, loss in pairs if known.covering(loss)]
+    fresh = [(change, loss) for change, loss in pairs if not known.covering(loss)]
+    by_line = _lines_among(fresh, lines, known)
+    new_sweep, old_sweep = (None, sweep) if known.covering(SWEEP) else (sweep, None)
+    division = divided(fresh, by_line, new_sweep)
+    if shrunk is None:
+        renamed = {former for difference in differences for former in difference.change.formers}
+        leaving = {loss.key for _, loss in fresh if leaves(loss)} - renamed - by_line
+        shrunk = list(shrunken(leaving, recorded, sources, had))
+    there = totals_with(totals_of(recorded.values()) if records.totals is None else records.totals(), recorded, losses)
+    there.subtract(loss.of for _, loss in under_way)
+    reasons = _reasons(division, fresh, by_line, shrunk, new_sweep, there["tags"])
+    written = division.units.get(UnitName(REMOVED, REMOVED), [])
+    if UnitName(REMOVED, REMOVED) not in reasons:  # written out is approved
+        there.subtract(loss.of for loss in written)
+        division = division._replace(units={n: some for n, some in division.units.items() if n.kind != REMOVED})
+    units = tuple(_units(division, reasons, shrunk, owner, known))
+    everything = {loss for unit in units for loss in unit.losses} | set(written)
+    whole = approval_of(everything, owner, known)
     draft = Gate(
-        units=units,
-        begun=tuple(_begun([(change, loss) for change, loss in pairs if loss in begun], sweep, inputs, approvals)),
-        tallies=tuple(_tallies(units)),
-        totals=tuple(_totals(units, there, _before(records.recent(), all_losses), limits, judgement.without_asking)),
+        units=(*units, *rules[0]),
+        begun=(*_begun(under_way, old_sweep, by_line, known), *rules[1]),
+        totals=tuple(_totals(units, there, _before(records.recent(), losses), limits)),
         lines=tuple(sorted(by_line)),
+        shrunk=tuple(shrunk),
         whole=whole,
-    )
-    draft = draft.with_approvals(())
-    return replace(draft, tripped=draft.is_closed, approve=whole if draft.is_closed else None)
+    ).with_approvals(())
+    asks = any(unit.is_open and unit.kind != RULE for unit in draft.units)
+    return replace(draft, tripped=draft.is_closed, approve=whole if asks else None)
 
 
-def _lines_among(
-    pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], approvals: KnownApprovals
-) -> frozenset[Key]:
+def _lines_among(pairs: Iterable[tuple[Change, Loss]], lines: Collection[Key], known: KnownApprovals) -> frozenset[Key]:
     """Return the tags that leave because of a line under `removed:` that no earlier apply has used."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
-    return frozenset(change.key for change in changes if line_text(change) not in approvals.spent)
+    return frozenset(change.key for change in changes if line_text(change) not in known.spent)
 
 
-def _shrunk(
-    differences: Iterable[Difference],
-    pairs: Iterable[tuple[Change, Loss]],
-    recorded: Mapping[Key, Recorded],
-    desired: Mapping[Key, Resource] | None,
-    by_line: Collection[Key],
-    sources: Iterable[SourceUse],
-    had: Mapping[str, int],
-) -> tuple[Shrunk, ...]:
-    """Return the sources that lost too many of the resources made from them, or else too many of their rows."""
-    renamed = {former for d in differences for former in d.change.formers}
-    losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
-    sources = tuple(sources)
-    of_resources = list(shrunk(losses, recorded, desired, sources))
-    rows = {each.source: each for each in with_fewer_rows(sources, had)}
-    with_rows = [
-        each._replace(missing=rows[each.source].missing, total=rows[each.source].total) if each.source in rows else each
-        for each in of_resources
-    ]
-    named = {each.source for each in of_resources}
-    return (*with_rows, *(each for each in rows.values() if each.source not in named))
+def _reasons(
+    division: Division,
+    losses: Sequence[tuple[Change, Loss]],
+    lines: Collection[Key],
+    shrunk: Iterable[Shrunk],
+    sweep: Sweep | None,
+    tags: int,
+) -> dict[UnitName, list[str]]:
+    """Return the units that need an approval by themselves, with their reasons. `tags` is the total number of tags."""
+    units = division.units
+    reasons: defaultdict[UnitName, list[str]] = defaultdict(list)
+    for name, some in units.items():
+        if name.kind in ALWAYS:
+            reasons[name] = []
+        if name.kind == CATEGORY and not any(loss.of == "categories" for loss in some):  # so that no total counts it
+            reasons[name].append(f"tags deleted with {name.name}, whose deletion has already begun: {len(some)}")
+    for source in shrunk:
+        for name in units_of_source(source, losses, lines):
+            reasons[name].append(source.reason)
+    first = UnitName(FIRST_SWEEP, FIRST_SWEEP)
+    if first in units:
+        reasons[first].append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
+    if sweep is not None and not sweep.uploads:
+        name = first if first in units else UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
+        reasons[name].append("the sweep uploads nothing: it deletes every activity type of the team")
+    written = len(units.get(UnitName(REMOVED, REMOVED), ()))
+    if written and (written == tags or LINES.is_exceeded(written, tags)):
+        why = f"lines under `removed:` take {written} of {tags} tags (limit {LINES})"
+        reasons[UnitName(REMOVED, REMOVED)].append(why)
+    return reasons
 
 
-class _Judgement:
-    """A builder of a plan's units. `without_asking` are losses by lines under `removed:` within their limit."""
-
-    def __init__(self, division: Division, inputs: UnitInputs, approvals: KnownApprovals, owner: Owner) -> None:
-        self._division, self._inputs, self._approvals, self._owner = division, inputs, approvals, owner
-        self.without_asking: tuple[Loss, ...] = ()
-
-    def units(self, tags: int) -> tuple[Unit, ...]:
-        reasons = asking(self._division, self._inputs, tags)
-        by_line = UnitName(REMOVED, REMOVED)
-        if by_line in self._division and by_line not in reasons:
-            self.without_asking = tuple(self._division.pop(by_line))
-        return tuple(self._unit(name, losses, reasons) for name, losses in self._division.items())
-
-    def _unit(self, name: UnitName, losses: Sequence[Loss], reasons: Mapping[UnitName, tuple[str, ...]]) -> Unit:
-        source = next((s for s in self._inputs.shrunk if s.source == name.name and name.kind == "source"), None)
-        return Unit(
+def _units(
+    division: Division,
+    reasons: Mapping[UnitName, Sequence[str]],
+    shrunk: Iterable[Shrunk],
+    owner: Owner,
+    known: KnownApprovals,
+) -> Iterator[Unit]:
+    numbers = {each.source: (each.missing, each.total) for each in shrunk}
+    larger = defaultdict(list)
+    for some in division.first.values():
+        group = (frozenset(some), approval_of(some, owner, known))
+        for loss in some:
+            larger[loss].append(group)
+    for name, losses in division.units.items():
+        approve, all_of_it = approval_of(losses, owner, known), set(losses)
+        missing, total = numbers.get(name.name, (0, 0)) if name.kind == "source" else (0, 0)
+        yield Unit(
             kind=name.kind,
             name=name.name,
             count=len(losses),
-            approve=next_of(approvals_of_unit(name, losses, self._owner), self._approvals),
+            approve=approve,
             lost=lost_by(losses),
             asks=name in reasons,
-            reasons=reasons.get(name, ()),
-            missing=source.missing if source else 0,
-            total=source.total if source else 0,
+            reasons=tuple(reasons.get(name, ())),
+            missing=missing,
+            total=total,
+            also=tuple(text for some, text in larger[losses[0]] if text != approve and some >= all_of_it),
             losses=tuple(losses),
         )
 
 
 def _begun(
-    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, approvals: KnownApprovals
+    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, lines: Collection[Key], known: KnownApprovals
 ) -> Iterator[Unit]:
     """Yield the units that continue under the approvals of earlier runs, one for each approval."""
-    sweep = sweep if sweep is not None and approvals.covering(SWEEP) else None
-    for name, losses in divided(pairs, UnitInputs(sweep, (), inputs.lines)).items():
-        by_text: defaultdict[str, list[Loss]] = defaultdict(list)
+    for name, losses in divided(pairs, lines, sweep).units.items():
+        by_run: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
         for loss in losses:
-            if record := approvals.covering(loss):
-                by_text[record.text].append(loss)
-        for text, some in by_text.items():
-            run = approvals.covering(some[0])
-            by = Approval(text, f"run {run.run}" if run else "")
-            yield Unit(name.kind, name.name, len(some), text, lost_by(some), approved=by, losses=tuple(some))
+            if record := known.covering(loss):
+                by_run[record.text, record.run].append(loss)
+        for (text, run), some in by_run.items():
+            yield continuing(name.kind, name.name, text, run, some)
 
 
-def _tallies(units: Sequence[Unit]) -> Iterator[LossCount]:
-    places: defaultdict[Loss, list[int]] = defaultdict(list)
-    for number, unit in enumerate(units):
-        for loss in unit.losses:
-            places[loss].append(number)
-    counts = Counter((loss.of, tuple(numbers)) for loss, numbers in places.items() if loss != SWEEP)
-    return (LossCount(of, numbers, count) for (of, numbers), count in counts.items())
+def continuing(kind: str, name: str, text: str, run: str, losses: Sequence[Loss]) -> Unit:
+    """Return a unit that continues under the approval with which an earlier run began."""
+    return Unit(
+        kind, name, len(losses), text, lost_by(losses), approved=Approval(text, f"run {run}"), losses=tuple(losses)
+    )
 
 
 def _totals(
     units: Iterable[Unit],
     there: Mapping[str, int],
-    before: Mapping[str, Sequence[Earlier]],
+    before: Mapping[str, Sequence[float]],
     limits: Mapping[str, Limit],
-    approved: Iterable[Loss],
 ) -> Iterator[Total]:
-    """Yield the totals of which losses are shares, in order of kinds and without the losses in `approved`."""
-    out, lost = Counter(loss.of for loss in approved), {of for unit in units for of, _ in unit.lost}
+    """Yield the totals of which losses are shares, in order of kinds. A missing limit is 0."""
+    lost = {of for unit in units for of, _ in unit.lost}
     for of in SAYS:
         if of in lost:
-            earlier = before.get(of, ())
-            yield Total(
-                of,
-                there[of] - out[of],
-                _as_stored(limits.get(of)),
-                len(earlier),
-                sum(not each.is_counted for each in earlier),
-                min((each.at for each in earlier), default=0.0),
-            )
+            times, limit = before.get(of, ()), limits.get(of, Limit(count=0))
+            if limit.percent is not None:
+                limit = Limit(
+                    limit.count, float(limit.percent)
+                )  # as a saved plan is read back: its bytes must be equal
+            yield Total(of, there[of], limit, len(times), min(times, default=0.0))
 
 
-def _as_stored(limit: Limit | None) -> Limit:
-    """Return the limit as it is read back from a saved plan. A missing limit is 0."""
-    if limit is None:
-        return Limit(count=0)
-    return limit if limit.percent is None else Limit(limit.count, float(limit.percent))
-
-
-def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> Mapping[str, list[Earlier]]:
-    """Return recent losses by the total in which they count. A thing that is removed again now counts once."""
-    again = set(losses)
-    leaving = {loss.key for loss in again if leaves(loss)}
-    earlier_losses = defaultdict(list)
-    for loss, earlier in recent.items():
+def _before(recent: Mapping[Loss, float], losses: Iterable[Loss]) -> Mapping[str, list[float]]:
+    """Return the times of recent losses by kind. A thing that this plan removes again counts once, as of now."""
+    again = {loss for loss in losses if not leaves(loss)}
+    leaving = {loss.key for loss in losses if leaves(loss)}
+    times = defaultdict(list)
+    for loss, at in recent.items():
         if loss not in again and loss.key not in leaving:
-            earlier_losses[loss.of].append(earlier)
-    return earlier_losses
+            times[loss.of].append(at)
+    return times

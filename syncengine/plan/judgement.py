@@ -1,24 +1,32 @@
-"""Judge a plan's differences by the project's rules: denials, warnings and required approvals. Pure."""
+"""Judge a plan's differences by the project's rules: denials, warnings, and units of the gate. Pure (docs/rules.md).
+
+A rule's unit has the contents that its changes would make, so that an approval is for these contents and not for later
+ones. The unit needs its own approval; the approval of all removals does not cover it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import asdict
+from msgspec import UNSET
+from msgspec.structs import asdict, replace
 
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.approvals import KnownApprovals
+from syncengine.plan.approvals import KnownApprovals, Owner, approval_of
 from syncengine.plan.diff import Action, Difference
-from syncengine.plan.gate import Unit
-from syncengine.plan.model import Basis, Summary
-from syncengine.plan.rule_units import units_of_rules
+from syncengine.plan.gate import Gate, continuing
+from syncengine.plan.losses import Loss
+from syncengine.plan.model import Summary
+from syncengine.plan.units import RULE, Unit
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
 from syncengine.rules.schema import RuleKind, Ruling
 from syncengine.rules.subjects import NOTHING, shown
+from syncengine.state.losses import RULED, ApprovalRecord, content_digest
 
 POLICY_DENIED = PolicyDenied.code
 POLICY_WARNING = "policy-warning"
@@ -43,15 +51,6 @@ def judgement_of(
     matches = judge(rule_set, (_subject(each, recorded) for each in differences), len(differences), counts)
     findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
     return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
-
-
-def units_of_judgement(
-    judgement: Judgement, differences: Sequence[Difference], records: Callable[[], KnownApprovals], basis: Basis
-) -> tuple[list[Unit], list[Unit]]:
-    """Return the units of rules that ask for an approval: new ones, and those that an earlier run began."""
-    if not judgement.asks:
-        return [], []
-    return units_of_rules(judgement.asks, differences, records(), basis.owner)
 
 
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
@@ -134,3 +133,69 @@ def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> D
         data=data,
         rule=rule.name,
     )
+
+
+# --- units of the gate
+
+NAMED = 5
+"""The number of changes that a unit's reason names."""
+
+
+def rule_units(gate: Gate) -> tuple[Unit, ...]:
+    """Return the units of rules that need an approval or have one."""
+    return tuple(unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE)
+
+
+def asking_rules(gate: Gate) -> set[str]:
+    """Return the names of the rules that ask for an approval, whether it was given or not."""
+    return {unit.name.removeprefix(f"{RULE}/") for unit in rule_units(gate)}
+
+
+def units_of_judgement(
+    judgement: Judgement, differences: Sequence[Difference], known: KnownApprovals, owner: Owner
+) -> tuple[list[Unit], list[Unit]]:
+    """Return the units of rules that ask for an approval: new ones, and those that an earlier run began."""
+    units: list[Unit] = []
+    begun: list[Unit] = []
+    for match in judgement.asks:
+        name, by = f"{RULE}/{match.rule.name}", match.rule.by or UNSET
+        covered: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
+        rest: list[Loss] = []
+        for loss in _losses(match, differences):
+            record = known.covering(loss)
+            (covered[record.text, record.run] if record else rest).append(loss)
+        if rest:
+            approve, reasons = approval_of(rest, owner, known), (_reason(match, rest),)
+            count, losses = len(rest), tuple(rest)
+            unit = Unit(RULE, name, count, approve, ((RULED, count),), asks=True, reasons=reasons, by=by, losses=losses)
+            units.append(unit)
+        begun += (replace(continuing(RULE, name, *run, some), by=by) for run, some in covered.items())
+    return units, begun
+
+
+def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
+    """Yield the units of rules that have not settled since a run began to apply a saved plan."""
+    for record in records:
+        losses = [loss for loss in record.remaining if loss.of == RULED]
+        if record.plan == plan and record.used is None and losses:
+            name = f"{RULE}/{losses[0].what.rpartition(' ')[0]}"
+            yield continuing(RULE, name, record.text, record.run, losses)
+
+
+def _losses(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Loss]:
+    """Yield the changes that an approval is for, as losses, with the tags that are deleted along with a category."""
+    own = differences if match.rule.kind is RuleKind.PLAN else [differences[position] for position in match.positions]
+    categories = {each.change.key for each in own} if match.rule.kind is RuleKind.CATEGORY else ()
+    for each in (*own, *(each for each in differences if categories and each.change.cascade in categories)):
+        content = content_digest(each.resource.body) if each.resource is not None else each.change.action.word
+        yield Loss(RULED, each.change.key, f"{match.rule.name} {content}")
+
+
+def _reason(match: RuleMatch, losses: Sequence[Loss]) -> str:
+    rule = match.rule
+    whose = f"{', '.join(rule.by)} to approve" if rule.by else "approval of"
+    messages = [message for message in match.messages if message] or [str(loss.key) for loss in losses]
+    more = f" … and {len(losses) - NAMED:,} more" if len(losses) > NAMED < len(messages) else ""
+    changes = "1 change" if len(losses) == 1 else f"{len(losses):,} changes"
+    about = "; ".join(dict.fromkeys(messages[:NAMED]))
+    return f"rule {rule.name} ({rule.place}) requires {whose} {changes}: {about}{more}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference
@@ -13,14 +12,6 @@ from syncengine.state.codec import Content
 from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
 
 __all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """The time of a loss that stayed below the gate. `is_counted` means that the lost thing still counts as managed."""
-
-    at: float
-    is_counted: bool = False
 
 
 SAYS: Mapping[str, str] = {
@@ -49,11 +40,6 @@ ALWAYS_ASKS = frozenset({"categories", "opened"})
 
 LEFT = frozenset({Status.RELEASED, Status.RETIRED})
 """Statuses of rows that stay for ever. If they counted, an old estate could lose all other rows without an approval."""
-
-
-def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """Return everything that a plan removes from recorded rows or makes public."""
-    return [loss for _, loss in with_losses(differences)]
 
 
 def with_losses(differences: Iterable[Difference]) -> list[tuple[Change, Loss]]:
@@ -93,18 +79,13 @@ def totals_of_contents(contents: Iterable[Content]) -> Counter[str]:
 
 def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
     """Return the totals of managed rows (`all_of_it`) and of what else is lost: other rows, and names as keywords."""
-    losses = list(losses)
+    losses = list(losses)  # a name as a keyword is a loss that no total counts, since nobody declares it
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
     totals = Counter(all_of_it) + _sum(
         (row.key, row.body) for row in going.values() if not is_ours(row) and may_be_held(row)
     )
-    totals["keywords"] += sum(map(is_name, losses))
+    totals["keywords"] += sum(loss.of == "keywords" and loss.what == loss.key.name for loss in losses)
     return totals
-
-
-def is_name(loss: Loss) -> bool:
-    """Return whether a loss is a tag's name as its keyword, which no total counts, since nobody declares it."""
-    return loss.of == "keywords" and loss.what == loss.key.name
 
 
 def is_ours(row: Recorded) -> bool:

@@ -94,8 +94,7 @@ class Base(Struct, frozen=True, gc=False):
 
     `waiting` maps the addresses of changes that a plan of the base makes too to the reasons why they wait. `is_merged`
     means that HEAD does not contain the revision, so that the merge of both is planned. `is_in_git` means that no state
-    was read, and that two revisions are compared. `own` is the gate of the pull request's removals, and `theirs` the
-    gate of waiting removals.
+    was read, and that two revisions are compared.
     """
 
     ref: str
@@ -103,8 +102,6 @@ class Base(Struct, frozen=True, gc=False):
     waiting: Mapping[str, str] = field(default_factory=dict)
     is_merged: bool = False
     is_in_git: bool = False
-    own: Gate = Gate()
-    theirs: Gate = Gate()
     sweeps: bool = False
 
     def origin(self, key: Key) -> ChangeOrigin:

@@ -25,7 +25,6 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
-from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.inputs import Inputs, consistent
 from syncengine.plan.judgement import judgement_of
@@ -34,6 +33,7 @@ from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
+from syncengine.plan.sources import refuse_emptied
 from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.undone import with_undone
@@ -303,7 +303,7 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
 def _records(state: StateReader, basis: Basis) -> StateRecords:
     """Return the state's records for the gate: approvals, and losses below the gate in the last 24 hours."""
     recent = partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
-    return StateRecords(None, recent, lambda: records_of(state.approvals()))
+    return StateRecords(recent, lambda: records_of(state.approvals()))
 
 
 def _answer_of(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:

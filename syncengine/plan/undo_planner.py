@@ -89,7 +89,7 @@ def plan_back(
         Desired(),
         replace(options, scope=scope, rules=rules),
         basis,
-        records=StateRecords(None, lambda: recent_losses(state, now()), lambda: records_of(state.approvals())),
+        records=StateRecords(lambda: recent_losses(state, now()), lambda: records_of(state.approvals())),
     )
     left_out = tuple(sorted(map(str, target.left_out)))
     undo = replace(undo, left_out=left_out)

@@ -1,31 +1,33 @@
-"""Divide removals into units, each of which needs its own approval. Pure (docs/approvals.md).
+"""Divide a plan's losses into units, each for one decision of a person. Pure (docs/approvals.md).
 
-A unit is for one decision of a person: a category with its cascade, the losses of one data source or one manifest. Each
-kind of unit has a line in `UNITS`, and a loss is in every unit that claims it.
+Each loss is in exactly one unit: the first that claims it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import UNSET, Struct, UnsetType
+
+from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import PUBLISHED, Action, Change
-from syncengine.plan.losses import LEAVES_AS, SWEEP, SWEPT, Loss
-from syncengine.plan.provenance import template_of
-from syncengine.plan.shrinking import Shrunk
+from syncengine.plan.losses import LEAVES_AS, SWEEP, Loss
+from syncengine.plan.sources import Shrunk, template_of
 from syncengine.plan.sweep import Sweep
-from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removal, Removed
 
 CATEGORY, SOURCE, MANIFEST = "category", "source", "manifest"
 ACTIVITY_TYPES, OPENED, FIRST_SWEEP, REMOVED = "activity-types", "opened", "first-sweep", "removed"
 RULE = "rule"
-"""The kind of the units that `rule_units` makes."""
+"""The kind of the units that `judgement` makes."""
 
-LINES = Limit(percent=25)
-"""The share of tags that lines under `removed:` may take in one plan before they need an approval together."""
+SHOWN_ORDER = (CATEGORY, SOURCE, MANIFEST, ACTIVITY_TYPES, OPENED, REMOVED, FIRST_SWEEP)
+"""The kinds of units of losses, in the order of a plan."""
+
+ALWAYS = frozenset({CATEGORY, OPENED, FIRST_SWEEP})
+"""The kinds of units that need an approval whatever the limits are."""
 
 UNKNOWN = "unknown-visibility"
 """The name of the one unit of all tags of unknown visibility that become public."""
@@ -35,142 +37,101 @@ NO_PLACE = "(no file)"
 
 
 class UnitName(NamedTuple):
-    """The identity of a unit in a plan: its kind and its name."""
+    """The identity of a unit of losses in a plan: its kind and its name."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnitInputs:
-    """The grounds for dividing losses besides the changes: the sweep, shrunken sources, and lines under `removed:`."""
+class Unit(Struct, frozen=True, gc=False):
+    """Removals that share one approval.
 
-    sweep: Sweep | None = None
-    shrunk: tuple[Shrunk, ...] = ()
-    lines: Collection[Key] = ()
+    `asks` is true when the unit needs an approval whatever the limits are, for `reasons` or because its kind always
+    does. `lost` counts the removals by kind. Of a source's `total` rows or resources, `missing` are gone. `also` are
+    approvals of larger groups with all these losses, which stood in one unit before another merge moved some of them.
+    `approved` is the approval given, and `is_open` is true when the unit still needs one. `by` names the people whom a
+    rule asks. `is_own` is false when all its losses wait on the base of a pull request. Saved plans leave out `losses`.
+    """
 
-
-def _of_category(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    if change.cascade is not None:
-        yield str(change.cascade)
-    elif loss.of == LEAVES_AS[Kind.CATEGORY]:
-        yield str(change.key)
-
-
-def _of_source(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    """Yield the source of a loss, even in a cascade: approving a category's deletion is no judgement of the source."""
-    template = template_of(change.source)
-    if template is not None and loss.of != OPENED and not _has_line(change, inputs):
-        yield template.data
-
-
-def _of_manifest(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    others = (_of_category, _of_source, _of_activity_types, _of_opened, _of_line)
-    if not any(name for claim in others for name in claim(change, loss, inputs)):
-        yield change.source.file if change.source is not None else NO_PLACE
+    kind: str
+    name: str
+    count: int
+    approve: str
+    lost: tuple[tuple[str, int], ...] = ()
+    asks: bool = False
+    reasons: tuple[str, ...] = ()
+    missing: int = 0
+    total: int = 0
+    by: tuple[str, ...] | UnsetType = UNSET
+    also: tuple[str, ...] = ()
+    approved: Approval | None = None
+    is_open: bool = False
+    is_own: bool = True
+    losses: tuple[Loss, ...] = ()
 
 
-def _of_activity_types(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    if loss.of == LEAVES_AS[Kind.ACTIVITY_TYPE]:
-        yield ACTIVITY_TYPES
+class Division(NamedTuple):
+    """The losses of each `unit`, and the losses that each unit would have if it came `first`."""
+
+    units: Mapping[UnitName, list[Loss]]
+    first: Mapping[UnitName, list[Loss]]
 
 
-def _of_opened(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    if loss.of == OPENED:
-        yield UNKNOWN if change.opening == PUBLISHED else str(change.key)
+def divided(losses: Iterable[tuple[Change, Loss]], lines: Collection[Key], sweep: Sweep | None) -> Division:
+    """Divide losses into units. `lines` are the tags whose way of leaving is written under `removed:`.
 
-
-def _of_line(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    if _has_line(change, inputs):
-        yield REMOVED
-
-
-def _has_line(change: Change, inputs: UnitInputs) -> bool:
-    return change.key in inputs.lines and is_approvable_by_line(change)
-
-
-UNITS: Mapping[str, Callable[[Change, Loss, UnitInputs], Iterable[str]]] = {
-    CATEGORY: _of_category,
-    SOURCE: _of_source,
-    MANIFEST: _of_manifest,
-    ACTIVITY_TYPES: _of_activity_types,
-    OPENED: _of_opened,
-    REMOVED: _of_line,
-}
-"""The kinds of units in the order of a plan, each with the function that names the units of a change's loss.
-
-The first sweep is a unit without changes.
-"""
-
-Division = dict[UnitName, list[Loss]]
-"""The losses of each unit."""
-
-
-Losses = Sequence[tuple[Change, Loss]]
-"""Losses, each with its change."""
-
-
-def divided(losses: Losses, inputs: UnitInputs) -> Division:
-    """Divide losses into units, in the order of `UNITS` and then of names."""
+    A sweep may delete unrecorded activity types, which is a loss if it is the first, or if it uploads nothing.
+    """
     units: defaultdict[UnitName, list[Loss]] = defaultdict(list)
+    first: defaultdict[UnitName, list[Loss]] = defaultdict(list)
     for change, loss in losses:
-        for kind, claim in UNITS.items():
-            for name in claim(change, loss, inputs):
-                units[UnitName(kind, name)].append(loss)
-    for each in inputs.shrunk:
-        source = UnitName(SOURCE, each.source)
-        if source not in units and (due := _lost_for(each, losses, inputs)):
-            units[source] = due
-    _add_sweep(units, inputs.sweep)
-    rank = {kind: number for number, kind in enumerate((*UNITS, FIRST_SWEEP))}
-    return {name: units[name] for name in sorted(units, key=lambda unit: (rank.get(unit.kind, 99), unit.name))}
-
-
-def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
-    """Return the losses that may be due to a source without resources: those in manifests that use it, or else all."""
-    open_losses = [(change, loss) for change, loss in losses if not _has_line(change, inputs)]
-    near = [loss for change, loss in open_losses if change.source is not None and change.source.file in source.files]
-    return near or [loss for _, loss in open_losses]
-
-
-def _add_sweep(units: defaultdict[UnitName, list[Loss]], sweep: Sweep | None) -> None:
-    """Add the unit of a sweep that may delete unrecorded activity types: the first sweep, or one without uploads."""
+        names = list(_claims(change, loss, lines))
+        units[names[0]].append(loss)
+        for name in names:
+            first[name].append(loss)
     if sweep is not None and sweep.first:
         units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
     elif sweep is not None and not sweep.uploads:
         units[UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)].append(SWEEP)
+    order = sorted(units, key=lambda unit: (SHOWN_ORDER.index(unit.kind), unit.name))
+    return Division({name: units[name] for name in order}, first)
 
 
-# --- units that need an approval whatever the limits are
-
-ALWAYS = frozenset({CATEGORY, OPENED})
-
-
-def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tuple[str, ...]]:
-    """Return the units that need an approval by themselves, with their reasons. `tags` is the total number of tags."""
-    reasons = {name: tuple(_of_begun(name, losses)) for name, losses in units.items() if name.kind in ALWAYS}
-    for each in inputs.shrunk:
-        name = UnitName(SOURCE, each.source)
-        if name in units:
-            reasons[name] = (*reasons.get(name, ()), each.reason)
-    if (name := UnitName(FIRST_SWEEP, FIRST_SWEEP)) in units:
-        reasons[name] = (f"first sweep of this state: it deletes {SWEPT} among the team's activity types",)
-    if inputs.sweep is not None and not inputs.sweep.uploads:
-        name = name if name in units else UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
-        reasons[name] = (
-            *reasons.get(name, ()),
-            "the sweep uploads nothing: it deletes every activity type of the team",
-        )
-    lines = len(units.get(UnitName(REMOVED, REMOVED), ()))
-    if lines and (lines == tags or LINES.is_exceeded(lines, tags)):
-        reasons[UnitName(REMOVED, REMOVED)] = (f"lines under `removed:` take {lines} of {tags} tags (limit {LINES})",)
-    return reasons
+def _claims(change: Change, loss: Loss, lines: Collection[Key]) -> Iterator[UnitName]:
+    """Yield the units that claim a loss, the strongest first. Only one claims an opening or a cascade."""
+    if loss.of == "opened":
+        yield UnitName(OPENED, UNKNOWN if change.opening == PUBLISHED else str(change.key))
+        return
+    if change.cascade is not None or loss.of == LEAVES_AS[Kind.CATEGORY]:
+        yield UnitName(CATEGORY, str(change.cascade or change.key))
+        return
+    if loss.of == LEAVES_AS[Kind.ACTIVITY_TYPE]:
+        yield UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
+    if change.key in lines and is_approvable_by_line(change):
+        yield UnitName(REMOVED, REMOVED)
+    if (template := template_of(change.source)) is not None:
+        yield UnitName(SOURCE, template.data)
+    yield UnitName(MANIFEST, change.source.file if change.source is not None else NO_PLACE)
 
 
-def _of_begun(name: UnitName, losses: Sequence[Loss]) -> Iterator[str]:
-    """Yield the reason of a category whose own deletion is under way, so that no total counts it."""
-    if name.kind == CATEGORY and not any(loss.of == LEAVES_AS[Kind.CATEGORY] for loss in losses):
-        yield f"tags deleted with {name.name}, whose deletion has already begun: {len(losses)}"
+def units_of_source(
+    source: Shrunk, losses: Sequence[tuple[Change, Loss]], lines: Collection[Key]
+) -> Iterator[UnitName]:
+    """Yield the units with losses that may be due to a source that shrank.
+
+    They are those of resources made from its rows, or else in a manifest that uses it, or else all: text templates and
+    lookups use rows without a trace in the result. Lines under `removed:` were written for what they remove.
+    """
+    claimed = [(change, next(_claims(change, loss, lines))) for change, loss in losses]
+    claimed = [(change, name) for change, name in claimed if name.kind not in (REMOVED, OPENED)]
+    made = [name for change, name in claimed if (t := template_of(change.source)) and t.data == source.source]
+    near = [name for change, name in claimed if change.source is not None and change.source.file in source.files]
+    yield from dict.fromkeys(made or near or [name for _, name in claimed])
+
+
+def lost_by(losses: Iterable[Loss]) -> tuple[tuple[str, int], ...]:
+    """Return the number of losses of each kind."""
+    return tuple(Counter(loss.of for loss in losses).items())
 
 
 # --- lines under `removed:`
@@ -193,8 +154,3 @@ def is_approvable_by_line(change: Change) -> bool:
 def line_text(change: Change) -> str:
     """Return the name under which a state records that a line under `removed:` was used for the change."""
     return f"{REMOVED}:{change.key}:{change.action.word}"
-
-
-def lost_by(losses: Iterable[Loss]) -> tuple[tuple[str, int], ...]:
-    """Return the number of losses of each kind."""
-    return tuple(Counter(loss.of for loss in losses).items())

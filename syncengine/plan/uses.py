@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.approvals import Approval, KnownApprovals, as_printed_before
+from syncengine.plan.approvals import Approval, KnownApprovals
 from syncengine.plan.gate import Gate
+from syncengine.plan.judgement import rule_units
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
-from syncengine.plan.rule_units import rule_units
 from syncengine.plan.units import is_approvable_by_line, line_text
 from syncengine.resource import Key
 from syncengine.state.losses import ApprovalRecord, Approved
@@ -22,12 +22,20 @@ CODES = frozenset({UNUSED, USED})
 
 
 def approved_of(plan: Plan) -> Approved:
-    """Return the removals that a plan's approvals cover, including its lines under `removed:`."""
+    """Return the losses that a plan's approvals cover, including its lines under `removed:`."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
     ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
     swept = [SWEEP] if plan.sweep is not None else []
+    uses: defaultdict[str, list[Loss]] = defaultdict(list)
+    for unit in plan.gate.units:
+        if unit.approved is not None:
+            uses[unit.approved.text] += unit.losses
+    lines = set(plan.gate.lines)
+    for change in plan.changes:
+        if change.key in lines and is_approvable_by_line(change):
+            uses[line_text(change)] += losses_of(change)
     return Approved(
-        {**_of_units(plan.gate, (*losses, *swept)), **_of_lines(plan)},
+        {text: tuple(some) for text, some in uses.items()},
         frozenset((*losses, *swept, *ruled)),
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
@@ -43,35 +51,12 @@ def _left_alone(plan: Plan) -> Iterator[Key]:
         yield SWEEP.key
 
 
-def _of_units(gate: Gate, losses: tuple[Loss, ...]) -> dict[str, tuple[Loss, ...]]:
-    """Return the losses of each approval. An approval in the form of earlier versions counts in both forms."""
-    uses: defaultdict[str, list[Loss]] = defaultdict(list)
-    for unit in gate.units:
-        if unit.approved is not None and unit.approved.text == unit.approve:
-            uses[unit.approve] += unit.losses
-    if gate.approved is not None and is_for_all(gate, gate.approved):
-        uses |= {text: list(losses) for text in {gate.approved.text, gate.whole}}
-    return {text: tuple(some) for text, some in uses.items()}
-
-
-def is_for_all(gate: Gate, approval: Approval) -> bool:
-    """Return whether an approval is for everything, in today's form or that of earlier versions."""
-    return approval.text in (gate.whole, as_printed_before(gate.whole))
-
-
-def _of_lines(plan: Plan) -> dict[str, tuple[Loss, ...]]:
-    lines = set(plan.gate.lines)
-    changes = (change for change in plan.changes if change.key in lines and is_approvable_by_line(change))
-    return {line_text(change): tuple(losses_of(change)) for change in changes}
-
-
 def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
     """Yield warnings about approvals that were used before or that match no removal of the plan.
 
     An approval with which a run began is in use until all that it covers has settled, even if nothing of it is planned.
     """
-    gate = gate.with_approvals(())
-    texts = {gate.whole, as_printed_before(gate.whole), *(unit.approve for unit in gate.units)}
+    texts = {gate.whole, *(text for unit in gate.units for text in (unit.approve, *unit.also))}
     in_use = {*(unit.approve for unit in gate.begun), *records.texts_under_way}
     for approval in approvals:
         spent = records.spent.get(approval.text)

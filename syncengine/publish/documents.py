@@ -21,10 +21,11 @@ from syncengine.plan import saved
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Action
-from syncengine.plan.gate import Gate, Unit
+from syncengine.plan.gate import Gate
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
 from syncengine.plan.since import Excess, Since
 from syncengine.plan.sweep import Sweep
+from syncengine.plan.units import Unit
 from syncengine.project import git
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats
@@ -250,6 +251,7 @@ def _gate(gate: formats.GateState) -> Gate:
             approved=_approval(unit.approve, unit.approved),
             is_open=unit.approved is None,
             by=unit.by,
+            is_own=unit.origin != ChangeOrigin.WAITING,
         )
         for unit in gate.units
     )
@@ -262,13 +264,10 @@ def _approval(text: str, approval: formats.GateApproval | None) -> Approval | No
 
 def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
     """Return the base side of a plan with two sides, with the reasons of changes that wait."""
-    needs, trips = Gate(tripped=True, units=(Unit("", "", 0, "", asks=True),)), document.gate.tripped_by
     return Base(
         base.ref,
         base.commit,
         {item.address: item.waits or "" for item in document.changes if _waits(item)},
-        own=needs if ChangeOrigin.PULL_REQUEST in trips else Gate(),
-        theirs=needs if ChangeOrigin.WAITING in trips else Gate(),
     )
 
 

@@ -108,6 +108,9 @@ class ApprovalItem(GateApproval, frozen=True):
     approve: Annotated[str, "The approval, COUNT@HASH."]
 
 
+Side = Annotated[str, one_of(*ChangeOrigin)]
+
+
 class GateUnit(OpenModel, frozen=True):
     """A unit of removals or other changes, which one approval covers."""
 
@@ -123,9 +126,7 @@ class GateUnit(OpenModel, frozen=True):
     missing: Annotated[int, "For a source: the number of its missing rows or resources; otherwise 0."] = 0
     total: Annotated[int, "For a source: the number of its previous rows or resources; otherwise 0."] = 0
     by: Annotated[tuple[str, ...] | UnsetType, "Only for a rule: the people whom it asks for the approval."] = UNSET
-
-
-Side = Annotated[str, one_of(*ChangeOrigin)]
+    origin: Annotated[Side | UnsetType, "With `--base`: whose unit it is."] = UNSET
 
 
 class GateState(OpenModel, frozen=True, omit_defaults=True):

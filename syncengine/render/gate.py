@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, UNKNOWN
+from syncengine.plan.gate import Gate
+from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, UNKNOWN, Unit
 from syncengine.render.escape import file_name, visible
 from syncengine.render.style import Look
 from syncengine.render.words import count_of, number

@@ -17,12 +17,12 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import Gate, Unit
+from syncengine.plan.gate import Gate
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree, Undo
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
 from syncengine.plan.since import Since
-from syncengine.plan.units import RULE
+from syncengine.plan.units import RULE, Unit
 from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look
@@ -61,7 +61,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         created=plan.basis.created,
         service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
         summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
-        gate=_gate(plan.gate, whose(plan.gate, plan.base).origins),
+        gate=_gate(plan.gate, plan.base),
         sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
@@ -91,15 +91,17 @@ def _by_origin(plan: Plan) -> dict[str, int]:
     return {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
 
 
-def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
-    units = [_unit(unit) for unit in gate.shown]
-    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), tripped_by)
+def _gate(gate: Gate, base: Base | None) -> formats.GateState:
+    units, trips = [_unit(unit, base) for unit in gate.shown], whose(gate, base).origins
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), trips)
 
 
-def _unit(unit: Unit) -> formats.GateUnit:
+def _unit(unit: Unit, base: Base | None) -> formats.GateUnit:
     approved, lost = _approval(unit.approved), dict(unit.lost)
     fields = (unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
-    return formats.GateUnit(*fields, unit.by or () if unit.kind == RULE else UNSET)
+    origin = ChangeOrigin.PULL_REQUEST if unit.is_own else ChangeOrigin.WAITING
+    by = unit.by or () if unit.kind == RULE else UNSET
+    return formats.GateUnit(*fields, by, origin if base is not None else UNSET)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:

@@ -131,7 +131,7 @@ def obstacles(plan: Plan) -> Iterator[str]:
         subject = "this plan would redo" if plan.changes_something else "the manifests still ask for"
         yield f"Blocked: {subject} changes that were undone."
     if plan.gate.is_closed:
-        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).fails
+        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).own
         yield f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}."
 
 

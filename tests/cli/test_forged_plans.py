@@ -148,7 +148,7 @@ def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
 
 def asking(plan: Plan) -> set[str]:
     """The units that ask."""
-    return {str(unit.id) for unit in plan.gate.units if unit.is_open}
+    return {f"{unit.kind} {unit.name}" for unit in plan.gate.units if unit.is_open}
 
 
 @pytest.fixture

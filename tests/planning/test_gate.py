@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncengine.plan.approvals import Approval
 from syncengine.plan.build import plan
 from syncengine.plan.gate import StateRecords
-from syncengine.plan.losses import Earlier, Loss
+from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Limit
@@ -102,12 +102,10 @@ def test_forgotten_retired_and_deleted_tags_count_alike(policy: Removal) -> None
 
 
 def test_cascaded_tags_count() -> None:
-    """They are deleted, whoever does it."""
+    """They are deleted with their category, which asks for all of them."""
     plan = planned(declared(2), [row("category/acme"), *tags(4, category="acme")])
-    assert plan.gate.reasons == (
-        "1 of 1 category deleted (limit 0)",
-        "2 of 4 tags forgotten, retired or deleted (limit 25%)",
-    )
+    assert plan.gate.reasons == ("1 of 1 category deleted (limit 0)",)
+    assert [unit.lost for unit in plan.gate.units if unit.asks] == [(("categories", 1), ("tags", 2))]
 
 
 def test_a_category_delete_always_asks() -> None:
@@ -318,11 +316,11 @@ NOON = 43_200.0
 """In words: 1970-01-01 12:00 UTC."""
 
 
-def tags_lost(*numbers: int) -> dict[Loss, Earlier]:
-    return {Loss("tags", Key.parse(f"tag/ACME-{n}")): Earlier(NOON + n) for n in numbers}
+def tags_lost(*numbers: int) -> dict[Loss, float]:
+    return {Loss("tags", Key.parse(f"tag/ACME-{n}")): NOON + n for n in numbers}
 
 
-def after(recent: Mapping[Loss, Earlier], manifest: str, recorded: Sequence[Recorded], **how: object) -> Plan:
+def after(recent: Mapping[Loss, float], manifest: str, recorded: Sequence[Recorded], **how: object) -> Plan:
     """The plan of a state of which runs have just taken these things below the gate."""
     asked = How(**how)
     rows = {row.key: row for row in recorded}
@@ -354,26 +352,18 @@ def test_what_is_taken_again_is_counted_once() -> None:
 def test_the_parts_of_what_leaves_now_are_no_losses_of_before() -> None:
     """A keyword that went yesterday from a tag that goes today: the tag is the loss."""
     key = Key.parse("tag/ACME-7")
-    recent = {Loss("keywords", key, word): Earlier(NOON) for word in "abcdefgh"}
+    recent = {Loss("keywords", key, word): NOON for word in "abcdefgh"}
     recorded = [row(f"tag/ACME-{n}", "k") for n in range(8)]
     keeping = declared(6, ", keywords: [k]") + "  - {name: ACME-6}\n"
     assert not after(recent, keeping, recorded).gate.tripped
-    lost = {Loss("keywords", Key.parse("tag/ACME-5"), word): Earlier(NOON) for word in "abcdefghijklmnopq"}
+    lost = {Loss("keywords", Key.parse("tag/ACME-5"), word): NOON for word in "abcdefghijklmnopq"}
     assert after(lost, keeping, recorded).gate.reasons[0].startswith("18 of 25 keywords deleted, 17 of them in runs")
-
-
-def test_a_deletion_of_unknown_end_is_not_there_twice() -> None:
-    """It counts among what is recorded until it is known to be gone."""
-    recent = {Loss("tags", Key.parse("tag/ACME-7")): Earlier(NOON, is_counted=True)}
-    recorded = [*tags(7), row("tag/ACME-7", status=Status.DELETED, doubtful=True)]
-    judged = after(recent, declared(5), recorded, scope=Scope(excludes=("tag/ACME-7",)))
-    assert judged.gate.reasons[0].startswith("3 of 8 tags")
 
 
 def test_nobody_asks_what_went_before_where_nothing_goes() -> None:
     """An addition costs no look at the journal."""
 
-    def asked() -> Mapping[Loss, Earlier]:
+    def asked() -> Mapping[Loss, float]:
         raise AssertionError("nothing goes")
 
     asking = How()

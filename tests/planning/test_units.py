@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.plan.approvals import Approval, as_printed_before, records_of
+from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
-from syncengine.plan.units import CATEGORY, FIRST_SWEEP, UNITS, UnitInputs, UnitName, asking
+from syncengine.plan.units import SHOWN_ORDER
 from syncengine.plan.uses import approved_of
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
@@ -80,21 +79,20 @@ def test_every_kind_of_unit_is_named() -> None:
         "tag/SECRET": ("opened", 1),
         "first-sweep": ("first-sweep", 1),
     }
-    assert {unit.kind for unit in gate.units} | {"removed"} == {*UNITS, FIRST_SWEEP}
+    assert {unit.kind for unit in gate.units} | {"removed"} == {*SHOWN_ORDER}
     assert not with_approvals(gate, *units(gate).values()).is_closed
     assert not with_approvals(gate, gate.whole).is_closed
     for left_out in units(gate):
         assert left_out in still_open(gate, *(text for name, text in units(gate).items() if name != left_out))
 
 
-def test_a_removal_in_two_units_needs_each_that_asks() -> None:
-    """Who approves the end of a category has not seen that its source is cut short."""
+def test_a_removal_is_in_one_unit() -> None:
+    """The category's, whose unit says that a source is cut short as well; both reasons are for one approval."""
     rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi", MATTERS) for n in range(4)), *MANY]
     gate = planned(wanting(f"M-{n}" for n in range(20)), rows).gate
-    found = units(gate)
-    assert still_open(gate, found["category/jacobi"]) == [MATTERS]
-    assert still_open(gate, found[MATTERS]) == ["category/jacobi"]
-    assert still_open(gate, *found.values()) == []
+    assert [(unit.name, unit.count) for unit in gate.units] == [("category/jacobi", 5)]
+    assert any(reason.startswith(f"{MATTERS}: 4 of 4 resources") for reason in gate.units[0].reasons)
+    assert still_open(gate, *units(gate).values()) == []
 
 
 def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> None:
@@ -105,25 +103,34 @@ def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> Non
     assert still_open(gate, units(gate)["category/jacobi"]) == []
 
 
-def test_units_of_equal_removals_have_approvals_of_their_own() -> None:
-    """The kind and the name of a unit are in its hash, and so are team and lineage."""
+def test_an_approval_is_for_removals_wherever_they_stand() -> None:
+    """In a source or in any manifest; but of one team and one lineage alone."""
     rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
-    texts = {
+    texts = [
         planned("{}", rows, **more).gate.units[0].approve for more in ({}, {"team": "Other"}, {"lineage": "other"})
-    }
-    plain = planned("{}", [held(f"D-{n}", FILES[0]) for n in range(4)]).gate
-    moved = planned("{}", [held(f"D-{n}", FILES[1]) for n in range(4)]).gate
-    assert len({*texts, plain.units[0].approve, moved.units[0].approve, plain.whole}) == 6
+    ]
+    elsewhere = [planned("{}", [held(f"D-{n}", file) for n in range(4)]).gate.units[0].approve for file in FILES]
+    assert len({*texts}) == 3
+    assert {*elsewhere} == {texts[0]}
 
 
-def test_an_approval_of_before_is_good_for_its_plan() -> None:
-    """Twelve digits, for everything; never for one unit."""
-    gate = planned("{}", MANY[:4]).gate
-    assert not with_approvals(gate, as_printed_before(gate.whole)).is_closed
-    assert with_approvals(gate, as_printed_before(gate.units[0].approve)).is_closed
-    used = ApprovalRecord(as_printed_before(gate.whole), "r", None, 1.0, (), (), 2.0)
-    again = again_planned("{}", MANY[:4], used).gate
-    assert (again.whole != gate.whole, with_approvals(again, as_printed_before(gate.whole)).is_closed) == (True, True)
+def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
+    """Four rows of a source were approved; then somebody wrote out how two of them leave."""
+    rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
+    (reviewed,) = units(planned("{}", rows).gate).values()
+    gate = planned("removed: [{tag: D-0, as: forget}, {tag: D-1, as: forget}]", rows).gate
+    assert {unit.name: unit.count for unit in gate.units} == {MATTERS: 2, "removed": 2}
+    assert still_open(gate, reviewed) == []
+    draft = replace(planned("{}", rows), gate=with_approvals(gate, reviewed))
+    assert {loss.key.name for loss in approved_of(draft).uses[reviewed]} == {f"D-{n}" for n in range(4)}
+
+
+def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None:
+    """A tag that was to be deleted alone now goes with its category, which nobody has approved."""
+    rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi") for n in range(4))]
+    how = {"tag_removal": Removal.DELETE, "deletes_tags": True}
+    (reviewed,) = units(planned("tagCategories: [{externalId: jacobi}]", rows, **how).gate).values()
+    assert still_open(planned("{}", rows, **how).gate, reviewed) == ["category/jacobi"]
 
 
 def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord) -> Plan:
@@ -132,15 +139,6 @@ def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord)
     return plan(
         ask(manifest), {each.key: each for each in rows}, how.options, how.basis, StateRecords(approvals=lambda: known)
     )
-
-
-def test_an_approval_of_before_is_recorded_in_both_forms() -> None:
-    """So that it is used up in both."""
-    draft = planned("{}", MANY[:4])
-    gate = with_approvals(draft.gate, as_printed_before(draft.gate.whole))
-    assert gate.approved is not None
-    uses = approved_of(replace(draft, gate=gate)).uses
-    assert {*uses} == {as_printed_before(draft.gate.whole), draft.gate.whole}
 
 
 def test_what_is_under_way_covers_no_stronger_action() -> None:
@@ -231,26 +229,9 @@ def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: An
     assert mine not in still_open(merged, units(reviewed)[mine])
 
 
-# --- the table is extensible
-
-
-def test_a_kind_of_unit_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A removal that one more kind claims is in its unit as well, and needs its approval where it asks."""
-    more: Mapping[str, Any] = {**UNITS, "letters": lambda change, loss, inputs: [change.key.name[0]]}
-    monkeypatch.setattr("syncengine.plan.units.UNITS", more)
-    gate = planned(wanting(f"M-{n}" for n in range(10)), MANY).gate
-    assert [(unit.kind, unit.name, unit.count) for unit in gate.units] == [
-        ("manifest", FILES[0], 10),
-        ("letters", "M", 10),
-    ]
-
-
 def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
     """No total counts the category any more, and a gate that asks says why."""
-    unit = UnitName(CATEGORY, "category/c")
-    losses = [Loss("tags", Key(Kind.TAG, "T-1"), "delete")]
-    (reason,) = asking({unit: losses}, UnitInputs(), 100)[unit]
-    assert reason == "tags deleted with category/c, whose deletion has already begun: 1"
-    assert (
-        asking({unit: [*losses, Loss("categories", Key(Kind.CATEGORY, "c"), "delete")]}, UnitInputs(), 100)[unit] == ()
-    )
+    rows = [row("category/c"), held("T-1", FILES[0], "c")]
+    begun = Loss("categories", Key(Kind.CATEGORY, "c"), "delete")
+    gate = again_planned("{}", rows, ApprovalRecord("1@ab", "r", None, 1.0, (begun,), (begun,))).gate
+    assert gate.reasons == ("tags deleted with category/c, whose deletion has already begun: 1",)

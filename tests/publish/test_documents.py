@@ -23,7 +23,7 @@ READ = {
     formats.BaseItem: "ref commit",
     formats.PlannedService: "base_url team",
     formats.GateState: "tripped reasons approve units approved tripped_by",
-    formats.GateUnit: "unit count approve approved kind lost missing total by",
+    formats.GateUnit: "unit count approve approved kind lost missing total by origin",
     formats.GateApproval: "by line",
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",

@@ -326,7 +326,7 @@ def hostile() -> Plan:
 
 def approved() -> Plan:
     """Removals that a line of the project file approves."""
-    gate = TRIPPED.with_approvals([Approval("12@0123456789ab", "syncengine.yaml", 14)])
+    gate = TRIPPED.with_approvals([Approval("12@0123456789abcdef0123", "syncengine.yaml", 14)])
     return plan_of(*TAG_REMOVALS, gate=gate)
 
 

@@ -12,9 +12,8 @@ from syncengine.document.text import to_camel
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.items import item_of
 from syncengine.manifest.schema import IDENTITIES, SECTIONS
-from syncengine.plan.judgement import denying_rules, warning_rules
+from syncengine.plan.judgement import asking_rules, denying_rules, warning_rules
 from syncengine.plan.model import Plan
-from syncengine.plan.rule_units import asking_rules
 from syncengine.resource import Kind, Resource
 from syncengine.rules.results import Deviation
 from syncengine.rules.schema import Expectation
