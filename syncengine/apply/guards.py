@@ -255,12 +255,12 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
     """
     made, rows = again.plan, rows_of(plan, state)
     begun, found = state.plan_began(plan.id), state.approvals()
-    known, diagnostics = records_of(found), plan.diagnostics
+    approvals, diagnostics = records_of(found), plan.diagnostics
     if begun:
         rules: tuple[Sequence[Unit], Sequence[Unit]] = ((), tuple(going_on(found, plan.id)))
     else:
         judgement = judgement_of(options.rule_set, again.differences, rows, plan.summary)
-        units, goes_on = units_of_judgement(judgement, again.differences, known, plan.basis.owner)
+        units, goes_on = units_of_judgement(judgement, again.differences, approvals, plan.basis.owner)
         # What a rule asked for when the plan was reviewed needs its approval, whatever has become of the rule.
         names = {unit.name for unit in (*units, *goes_on)}
         rules = ((*units, *(unit for unit in rule_units(plan.gate) if unit.name not in names)), goes_on)
@@ -276,6 +276,6 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
         lines=plan.gate.lines,
         shrunk=() if begun else plan.gate.shrunk,
         rules=rules,
-        records=StateRecords(lambda: recent_losses(state, now), lambda: known, lambda: totals),
+        records=StateRecords(lambda: recent_losses(state, now), lambda: approvals, lambda: totals),
     )
     return replace(made, gate=judged, diagnostics=diagnostics)

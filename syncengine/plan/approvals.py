@@ -70,9 +70,9 @@ class Owner:
     lineage: str
 
 
-def approval_of(losses: Iterable[Loss], owner: Owner, known: KnownApprovals) -> str:
+def approval_of(losses: Iterable[Loss], owner: Owner, records: KnownApprovals) -> str:
     """Return the approval of exactly these losses that has not been spent, wherever they stand."""
     lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
     whole = "\n".join((owner.team or "", owner.lineage, *lines, "\0"))
     texts = (f"{len(lines)}@{sha256_of(f'{whole}{number}')[:DIGITS]}" for number in count())
-    return next(text for text in texts if text not in known.spent)
+    return next(text for text in texts if text not in records.spent)

@@ -202,11 +202,11 @@ def gate(
     pairs = with_losses(differences)
     if not pairs and sweep is None and not any(rules):
         return Gate()
-    known, losses = records.approvals(), [loss for _, loss in pairs]
-    under_way = [(change, loss) for change, loss in pairs if known.covering(loss)]
-    fresh = [(change, loss) for change, loss in pairs if not known.covering(loss)]
-    by_line = _lines_among(fresh, lines, known)
-    new_sweep, old_sweep = (None, sweep) if known.covering(SWEEP) else (sweep, None)
+    approvals, losses = records.approvals(), [loss for _, loss in pairs]
+    under_way = [(change, loss) for change, loss in pairs if approvals.covering(loss)]
+    fresh = [(change, loss) for change, loss in pairs if not approvals.covering(loss)]
+    by_line = _lines_among(fresh, lines, approvals)
+    new_sweep, old_sweep = (None, sweep) if approvals.covering(SWEEP) else (sweep, None)
     division = divided(fresh, by_line, new_sweep)
     if shrunk is None:
         renamed = {former for difference in differences for former in difference.change.formers}
@@ -219,12 +219,12 @@ def gate(
     if UnitName(REMOVED, REMOVED) not in reasons:  # written out is approved
         there.subtract(loss.of for loss in written)
         division = division._replace(units={n: some for n, some in division.units.items() if n.kind != REMOVED})
-    units = tuple(_units(division, reasons, shrunk, owner, known))
+    units = tuple(_units(division, reasons, shrunk, owner, approvals))
     everything = {loss for unit in units for loss in unit.losses} | set(written)
-    whole = approval_of(everything, owner, known)
+    whole = approval_of(everything, owner, approvals)
     draft = Gate(
         units=(*units, *rules[0]),
-        begun=(*_begun(under_way, old_sweep, by_line, known), *rules[1]),
+        begun=(*_begun(under_way, old_sweep, by_line, approvals), *rules[1]),
         totals=tuple(_totals(units, there, _before(records.recent(), losses), limits)),
         lines=tuple(sorted(by_line)),
         shrunk=tuple(shrunk),
@@ -234,10 +234,12 @@ def gate(
     return replace(draft, tripped=draft.is_closed, approve=whole if asks else None)
 
 
-def _lines_among(pairs: Iterable[tuple[Change, Loss]], lines: Collection[Key], known: KnownApprovals) -> frozenset[Key]:
+def _lines_among(
+    pairs: Iterable[tuple[Change, Loss]], lines: Collection[Key], approvals: KnownApprovals
+) -> frozenset[Key]:
     """Return the tags that leave because of a line under `removed:` that no earlier apply has used."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
-    return frozenset(change.key for change in changes if line_text(change) not in known.spent)
+    return frozenset(change.key for change in changes if line_text(change) not in approvals.spent)
 
 
 def _reasons(
@@ -277,16 +279,16 @@ def _units(
     reasons: Mapping[UnitName, Sequence[str]],
     shrunk: Iterable[Shrunk],
     owner: Owner,
-    known: KnownApprovals,
+    approvals: KnownApprovals,
 ) -> Iterator[Unit]:
     numbers = {each.source: (each.missing, each.total) for each in shrunk}
     larger = defaultdict(list)
     for some in division.first.values():
-        group = (frozenset(some), approval_of(some, owner, known))
+        group = (frozenset(some), approval_of(some, owner, approvals))
         for loss in some:
             larger[loss].append(group)
     for name, losses in division.units.items():
-        approve, all_of_it = approval_of(losses, owner, known), set(losses)
+        approve, all_of_it = approval_of(losses, owner, approvals), set(losses)
         missing, total = numbers.get(name.name, (0, 0)) if name.kind == "source" else (0, 0)
         yield Unit(
             kind=name.kind,
@@ -304,13 +306,13 @@ def _units(
 
 
 def _begun(
-    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, lines: Collection[Key], known: KnownApprovals
+    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, lines: Collection[Key], approvals: KnownApprovals
 ) -> Iterator[Unit]:
     """Yield the units that continue under the approvals of earlier runs, one for each approval."""
     for name, losses in divided(pairs, lines, sweep).units.items():
         by_run: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
         for loss in losses:
-            if record := known.covering(loss):
+            if record := approvals.covering(loss):
                 by_run[record.text, record.run].append(loss)
         for (text, run), some in by_run.items():
             yield continuing(name.kind, name.name, text, run, some)

@@ -152,7 +152,7 @@ def asking_rules(gate: Gate) -> set[str]:
 
 
 def units_of_judgement(
-    judgement: Judgement, differences: Sequence[Difference], known: KnownApprovals, owner: Owner
+    judgement: Judgement, differences: Sequence[Difference], approvals: KnownApprovals, owner: Owner
 ) -> tuple[list[Unit], list[Unit]]:
     """Return the units of rules that ask for an approval: new ones, and those that an earlier run began."""
     units: list[Unit] = []
@@ -162,10 +162,10 @@ def units_of_judgement(
         covered: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
         rest: list[Loss] = []
         for loss in _losses(match, differences):
-            record = known.covering(loss)
+            record = approvals.covering(loss)
             (covered[record.text, record.run] if record else rest).append(loss)
         if rest:
-            approve, reasons = approval_of(rest, owner, known), (_reason(match, rest),)
+            approve, reasons = approval_of(rest, owner, approvals), (_reason(match, rest),)
             count, losses = len(rest), tuple(rest)
             unit = Unit(RULE, name, count, approve, ((RULED, count),), asks=True, reasons=reasons, by=by, losses=losses)
             units.append(unit)

@@ -53,8 +53,8 @@ def refuse_emptied(desired: Desired, recorded: Mapping[Key, Recorded], had: Mapp
     emptied = [use for use in desired.sources if use.is_empty]
     if not emptied:
         return
-    gone = (row for row in recorded.values() if row.status is Status.ACTIVE and row.key not in desired.resources)
-    made = Counter(template for row in gone if (template := template_of(row.source)))
+    orphans = (row for row in recorded.values() if row.status is Status.ACTIVE and row.key not in desired.resources)
+    made = Counter(template for row in orphans if (template := template_of(row.source)))
     # A manifest that is gone may have been renamed, so what it made counts for every use of its source.
     elsewhere: Counter[str] = Counter()
     for template, count in made.items():
@@ -100,11 +100,13 @@ def shrunken(
     `leaving` ones may leave with rows that are gone, or with rows that `when` leaves out, which the reason names.
     """
     found: dict[str, Shrunk] = {}
-    gone = Counter(template for key in leaving if key in recorded and (template := template_of(recorded[key].source)))
-    if gone:
+    departures = Counter(
+        template for key in leaving if key in recorded and (template := template_of(recorded[key].source))
+    )
+    if departures:
         rows = (row for row in recorded.values() if is_ours(row) or row.key in leaving)
         made = Counter(template for row in rows if (template := template_of(row.source)))
-        for template, count in sorted(gone.items()):
+        for template, count in sorted(departures.items()):
             if SHRINKS.is_exceeded(count, made[template]):
                 where = f"{count} of {made[template]} resources made from it in {template.file} are removed"
                 reason = f"{template.data}: {where} (limit {SHRINKS}){_left_out(template.data, uses)}"

@@ -225,10 +225,6 @@ def _excess(since: Since) -> Iterator[str]:
 TRIPPED_BY: Mapping[Whose, str] = {
     Whose(own=True): "This pull request's {} need the approval.",
     Whose(theirs=True): "Only {} that were merged earlier need the approval; those of this pull request do not.",
-    Whose(only_together=True): "This pull request's {} and those that were merged earlier need the approval only "
-    "together.",
-    Whose(theirs=True, only_together=True): "The {} that were merged earlier need the approval; those of this pull "
-    "request need it only together with them.",
     Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need the approval.",
 }
 
@@ -292,6 +288,5 @@ def compared_with(base: Base) -> str:
 
 def tripped_by(plan: Plan) -> str | None:
     """Return a sentence on whose removals or changes trip the gate; `None` for a plan without `--base`."""
-    who = whose(plan.gate, plan.base)
-    sentence = TRIPPED_BY.get(who._replace(only_together=who.only_together and not who.own))
+    sentence = TRIPPED_BY.get(whose(plan.gate, plan.base))
     return sentence and sentence.format("removals" if asks_about_removals_alone(plan.gate) else "changes")

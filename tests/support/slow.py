@@ -24,7 +24,7 @@ SLOW: dict[str, str] = {
     "manifest": "hostile meaning",
     "operate": "deployment many_runners standby",
     "packaging": "ci_files wheel",
-    "planning": "data_rows lint_levels properties shrinking",
+    "planning": "data_rows gate_arithmetic lint_levels properties shrinking",
     "posted_time": "audit commands drift drift_reading fetch_by_hand kill mariadb postgresql"
     " postgresql_settings properties side_by_side sinks tags unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
