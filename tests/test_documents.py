@@ -1,7 +1,7 @@
 """The pages of docs: citations and links lead somewhere, tables are whole, examples are as the program wants them.
 
 A citation is the path of a page, and behind it the numbers of sections or rules: `docs/planning.md 2.8`,
-`docs/interface.md §4`, `docs/architecture.md, rule 8`. The places that have numbers are anchors: `<a id="2.8"></a>`.
+`docs/interface.md §4`, `docs/planning.md, rule 8`. The places that have numbers are anchors: `<a id="2.8"></a>`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
     [
         "docs/planning.md 1.3, 6",
         "docs/interface.md §2, §4",
-        "docs/architecture.md, rule 8",
+        "docs/planning.md, rule 8",
         "RFC 8259 §6, §8.1",
         "x.md5",
     ],
@@ -236,7 +236,7 @@ def test_every_setting_of_the_project_file_is_described() -> None:
 
 def test_every_metric_is_described() -> None:
     """With the words that Prometheus shows."""
-    page = DOCS / "serve.md"
+    page = DOCS / "operate.md"
     text = generated(page, "metrics", "\n".join(["| metric | meaning |", "|---|---|", *metric_rows()]))
     assert text_of(page) == text
 

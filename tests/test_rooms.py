@@ -47,7 +47,7 @@ def test_the_table_of_contributing_is_what_the_rooms_say_of_themselves() -> None
 
 def test_the_picture_of_the_rooms_is_the_contract() -> None:
     """Line by line, from top to bottom; rooms that do not know each other share one."""
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
     picture = page.partition("## The rooms\n")[2].split("```")[1].splitlines()[1:]
     names = [[word for word in line.split() if word != "│"] for line in picture]
     assert len(names) == len(layers())

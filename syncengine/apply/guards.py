@@ -126,7 +126,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
 
 
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
-    """Refuse a saved plan that would send a resource that was quarantined after planning (docs/quarantine.md)."""
+    """Refuse a saved plan that would send a resource that was quarantined after planning (docs/repair.md)."""
     aside = list(set_aside_now(quarantine_in(state, project, now)))
     content = RefusedContent(plan)
     actions = {change.key: change.action for change in plan.changes} if aside else {}
@@ -223,7 +223,7 @@ def refuse_denied(plan: Plan) -> None:
 
 
 def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
-    """Refuse to redo changes of an undone run (docs/undo.md), or return the resources whose redoing is allowed."""
+    """Refuse to redo changes of an undone run (docs/repair.md), or return the resources whose redoing is allowed."""
     if plan.undo:
         return ()
     undone = state.undone()

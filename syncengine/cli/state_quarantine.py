@@ -1,4 +1,4 @@
-"""state quarantine: set a rejected resource aside, list the quarantine, or end one (docs/quarantine.md)."""
+"""state quarantine: set a rejected resource aside, list the quarantine, or end one (docs/repair.md)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def no_versions(place: str) -> SyncengineError:
     """Return the error for a state outside of Git, which has no versions."""
     kind = "a database" if sqlite_file(place) is None else "a file"
     return SyncengineError(
-        f"a state in {kind} keeps no versions: only a state in Git does (docs/git-state.md). To accept a state that was"
+        f"a state in {kind} keeps no versions: only a state in Git does (docs/state.md). To accept a state that was"
         " set back, as from a backup, run `syncengine state restore` without VERSION",
         code="no-versions",
     )

@@ -52,7 +52,7 @@ _NEWER = (
 )
 _RIGHTS = (
     "an apply creates and writes tables (GRANT USAGE, CREATE ON SCHEMA), a plan reads those named state_… (GRANT"
-    " SELECT), and posted time is read by its owner alone (docs/postgresql.md)"
+    " SELECT), and posted time is read by its owner alone (docs/state.md)"
 )
 _RETRY = "run the command again"
 

@@ -1,4 +1,4 @@
-"""Judge whether a plan's losses need approvals, which, and why. Pure; docs/approvals.md computes an example by hand.
+"""Judge whether a plan's losses need approvals, which, and why. Pure; docs/manifests.md computes an example by hand.
 
 1. Each loss is in one unit (`units`). Losses that an earlier run began under an approval go on, outside all sums.
 2. A unit asks by itself if its kind always does, or for a source that shrank, an empty sweep, many lines, or a rule.

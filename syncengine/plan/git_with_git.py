@@ -1,7 +1,7 @@
 """Plan from the resources of a project's base to those of its head. No state, key or secret is read.
 
 Resources made from databases and services are unknown here. Blocks that query them are left out on both sides, and
-nothing that they may make counts as gone (docs/pull-requests.md).
+nothing that they may make counts as gone (docs/reviews.md).
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class PlanInputs(Struct, frozen=True, gc=False):
 
 
 class Undo(Struct, frozen=True, gc=False):
-    """The run that a plan undoes (docs/undo.md), and its commit.
+    """The run that a plan undoes (docs/repair.md), and its commit.
 
     `revert` is the way to revert the commit in Git, or `None` when Git does not know the commit or the run applied more
     than that commit. `forced` also undoes changes of resources that other runs changed since. `left_out` are addresses

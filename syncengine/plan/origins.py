@@ -1,4 +1,4 @@
-"""Tell a pull request's changes and removals from those of its base that wait. Pure (docs/pull-requests.md)."""
+"""Tell a pull request's changes and removals from those of its base that wait. Pure (docs/reviews.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combine the policies of a pull request's two sides, and report how they differ. Pure (docs/pull-requests.md).
+"""Combine the policies of a pull request's two sides, and report how they differ. Pure (docs/reviews.md).
 
 Settings that judge a plan (limits, levels of diagnostics) count in the stricter form of both sides. Settings that make
 the plan are those of the head.

@@ -1,4 +1,4 @@
-"""Decide which resources the entries of a quarantine exclude, and report on each. Pure (docs/quarantine.md).
+"""Decide which resources the entries of a quarantine exclude, and report on each. Pure (docs/repair.md).
 
 An entry is a standing exclusion with a reason: in effect while the content that was last refused is what is asked for
 and its date has not passed. A resource that it excludes never counts as removed.

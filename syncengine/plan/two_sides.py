@@ -1,4 +1,4 @@
-"""Plan a project against a base revision in Git, with the origin of each change (docs/pull-requests.md).
+"""Plan a project against a base revision in Git, with the origin of each change (docs/reviews.md).
 
 Reads Git, manifests, cache and state as `planner` does. Without a state, two revisions are compared: the resources of
 the base count as recorded, and no state, key or other secret is read.

@@ -1,4 +1,4 @@
-"""Decide the aim of the plan that undoes a run, from the rows that the run changed. Pure (docs/undo.md).
+"""Decide the aim of the plan that undoes a run, from the rows that the run changed. Pure (docs/repair.md).
 
 Nothing is swept, and no category or activity type is deleted: those that the run created stay and are released. Tags
 that the run created are retired, whatever the policy is.
@@ -273,7 +273,7 @@ def _lack(undo: UndoAim, key: Key) -> str | None:
 def _find_reopened(undo: UndoAim) -> None:
     """Find renames that the history does not record, by which content of a private tag becomes public again.
 
-    A retired name that still shows the content publicly only gets its keywords back (docs/undo.md).
+    A retired name that still shows the content publicly only gets its keywords back (docs/repair.md).
     """
     private = {key: one.row for key, one in undo.aim.leaving.items() if key.kind is Kind.TAG and is_private(one.row)}
     for key, resource in undo.aim.desired.items():

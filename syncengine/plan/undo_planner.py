@@ -1,4 +1,4 @@
-"""Plan the undo of a run in the history (docs/undo.md). Reads the state, and Git for how to revert."""
+"""Plan the undo of a run in the history (docs/repair.md). Reads the state, and Git for how to revert."""
 
 from __future__ import annotations
 

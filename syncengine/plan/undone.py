@@ -1,4 +1,4 @@
-"""Find the part of a plan that repeats changes of an undone run. Pure (docs/undo.md)."""
+"""Find the part of a plan that repeats changes of an undone run. Pure (docs/repair.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divide a plan's losses into units, each for one decision of a person. Pure (docs/approvals.md).
+"""Divide a plan's losses into units, each for one decision of a person. Pure (docs/manifests.md).
 
 Each loss is in exactly one unit: the first that claims it.
 """

@@ -1,4 +1,4 @@
-"""Define entries under `quarantine:` of the project file, and their end dates. Pure (docs/quarantine.md)."""
+"""Define entries under `quarantine:` of the project file, and their end dates. Pure (docs/repair.md)."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _git_ref(text: str, root: Path) -> GitRef:
         expected = (
             "expected git+ref://REMOTE/refs/syncengine/NAME, where REMOTE is a URL (https, ssh or file), a path or"
         )
-        message = f"the state's URL is not supported: {expected} the name of a remote (docs/git-state.md)"
+        message = f"the state's URL is not supported: {expected} the name of a remote (docs/state.md)"
         raise setting_problem("state-url", message)
     return ref
 

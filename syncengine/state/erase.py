@@ -1,4 +1,4 @@
-"""Remove the names and contents of resources from a state, in the caller's transaction (docs/operate-state.md).
+"""Remove the names and contents of resources from a state, in the caller's transaction (docs/state.md).
 
 The entries of the history stay without content, under the name `(erased)`.
 """

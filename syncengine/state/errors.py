@@ -69,7 +69,7 @@ NO_DRIVER = StateTrouble(
 NO_INBOX = StateTrouble(
     "state-without-inbox",
     "state {state}: posted time and registrations need a database, which a state in Git does not have; use a file or"
-    " PostgreSQL (docs/git-state.md)",
+    " PostgreSQL (docs/state.md)",
 )
 UNFIT_ENCODING = StateTrouble(
     "state-encoding",

@@ -1,4 +1,4 @@
-"""Remove history before a point in time, in the caller's transaction (docs/operate-state.md).
+"""Remove history before a point in time, in the caller's transaction (docs/state.md).
 
 Everything that rows, calls, the gate and approvals need is kept: the changes of rows in doubt, calls that may still
 land, the paths that have answered, and the last limits. A run that used up a saved plan leaves an empty row, so that

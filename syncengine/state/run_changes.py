@@ -1,6 +1,6 @@
 """Reconstruct the changes of a run from the history: each row before the run, and after it.
 
-Each current row is followed backwards through its changes to those of the run (docs/undo.md). It does not matter
+Each current row is followed backwards through its changes to those of the run (docs/repair.md). It does not matter
 whether a call settled: the row contains all that its call adds, and the change has the former content.
 """
 

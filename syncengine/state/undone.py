@@ -1,4 +1,4 @@
-"""The changes of undone runs, which must not be applied again by accident (docs/undo.md). Values only; pure.
+"""The changes of undone runs, which must not be applied again by accident (docs/repair.md). Values only; pure.
 
 Content is stored as digests of its parts, which suffice to recognize it and reveal no data.
 """

@@ -1,4 +1,4 @@
-"""The crash model (docs/architecture.md, rule 8): whatever happens on the way, the end is what the manifests say."""
+"""The crash model (docs/planning.md, rule 8): whatever happens on the way, the end is what the manifests say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking back the last run, searched with the crash model (docs/undo.md).
+"""Taking back the last run, searched with the crash model (docs/repair.md).
 
 Service and state come back to where they stood, as far as the interface can; nothing is swept, and no category or
 activity type is deleted; whatever kills the undo, it comes to the same end.

@@ -1,4 +1,4 @@
-"""Runs that are taken back among applies, refusals and quarantine, searched with the crash model (docs/undo.md).
+"""Runs that are taken back among applies, refusals and quarantine, searched with the crash model (docs/repair.md).
 
 Any run, the last or an earlier one, whole or in part, by force or not, and undos themselves; whatever kills them, the
 next applies end at what the manifests say, and nothing is deleted on the way that nobody asked to delete.

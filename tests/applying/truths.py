@@ -1,4 +1,4 @@
-"""What is true of service and state at every instant and at the end: the crash model (docs/architecture.md, rule 8)."""
+"""What is true of service and state at every instant and at the end: the crash model (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comment of docs/first-pull-request.md, and the pictures of plans, made of projects by the program and a browser.
+"""The comment of docs/reviews.md, and the pictures of plans, made of projects by the program and a browser.
 
 Each picture has in a comment of its own a digest of the page's words and style, so that an old one is noticed;
 `SYNCENGINE_DOCS=write` makes old ones anew.
@@ -28,7 +28,7 @@ from .conftest import emulated
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-PAGE = ROOT / "docs/first-pull-request.md"
+PAGE = ROOT / "docs/reviews.md"
 IMAGES = ROOT / "docs/images"
 LARGEST = 200_000
 """The largest size of a picture in bytes; a README loads quickly."""

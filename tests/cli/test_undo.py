@@ -1,4 +1,4 @@
-"""Taking a run back as a user does it: what is planned, said and refused (docs/undo.md)."""
+"""Taking a run back as a user does it: what is planned, said and refused (docs/repair.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The crash model on a state in Git: whoever takes over knows only what was published (docs/git-state.md)."""
+"""The crash model on a state in Git: whoever takes over knows only what was published (docs/state.md)."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_local_repository_that_was_left_by_a_kill_is_no_obstacle(settled: Proj
 
 
 def test_what_is_published_of_a_run_that_died_is_the_whole_plan_in_doubt(settled: Project, remote: Path) -> None:
-    """Every row that it touches, before the first answer (docs/git-state.md)."""
+    """Every row that it touches, before the first answer (docs/state.md)."""
     begun = git(remote, "rev-parse", f"{REF}^2")
     git(remote, "update-ref", REF, begun)
     other = Project(settled.folder.with_name("fresh"), settled.url)

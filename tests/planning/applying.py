@@ -1,4 +1,4 @@
-"""What an apply makes of recorded rows, without a service: the fold that docs/architecture.md calls the idea.
+"""What an apply makes of recorded rows, without a service: the fold that docs/planning.md calls the idea.
 
 Everything here follows docs/planning.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and nothing
 is sent whose needs were not applied.

@@ -1,4 +1,4 @@
-"""docs/approvals.md, "The arithmetic": computed here by other means, over random plans and days before them."""
+"""docs/manifests.md, "The arithmetic": computed here by other means, over random plans and days before them."""
 
 from __future__ import annotations
 

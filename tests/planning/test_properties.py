@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever was applied, half applied or left in doubt (docs/architecture.md, rule 8)."""
+"""What holds of every plan, whatever was applied, half applied or left in doubt (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 

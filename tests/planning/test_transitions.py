@@ -1,4 +1,4 @@
-"""Transitions: manifests to walk through; after each apply the next plan is empty (docs/architecture.md, rule 8)."""
+"""Transitions: manifests to walk through; after each apply the next plan is empty (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/approvals.md: units of removals, and what remains to be judged once those that are approved are out."""
+"""docs/manifests.md: units of removals, and what remains to be judged once those that are approved are out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan --base REV --no-state`: Git with Git, for those who have no secrets (docs/pull-requests.md)."""
+"""`plan --base REV --no-state`: Git with Git, for those who have no secrets (docs/reviews.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan --base`: which changes are the pull request's, and which its base would make too (docs/pull-requests.md)."""
+"""`plan --base`: which changes are the pull request's, and which its base would make too (docs/reviews.md)."""
 
 from __future__ import annotations
 

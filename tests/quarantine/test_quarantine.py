@@ -1,4 +1,4 @@
-"""A refused resource is set aside: everything else goes on, and nothing is lost by it (docs/quarantine.md)."""
+"""A refused resource is set aside: everything else goes on, and nothing is lost by it (docs/repair.md)."""
 
 from __future__ import annotations
 

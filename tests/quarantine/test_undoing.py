@@ -1,4 +1,4 @@
-"""An undo leaves alone whatever is in quarantine, and names it (docs/undo.md)."""
+"""An undo leaves alone whatever is in quarantine, and names it (docs/repair.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/postgresql.md, followed: a state that is shared, a job that may only read, a second state in a schema."""
+"""docs/state.md, followed: a state that is shared, a job that may only read, a second state in a schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.service import KEY, serving
 from tests.support import warm
 from tests.support.pages import ROOT, blocks
 
-PAGE = ROOT / "docs/postgresql.md"
+PAGE = ROOT / "docs/state.md"
 
 
 @dataclass(frozen=True)

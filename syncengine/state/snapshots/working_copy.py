@@ -224,7 +224,7 @@ class WorkingCopy:
         if rows > MOST_ROWS:
             message = (
                 f"state {self.place.name} would have {rows:,} rows, but a state in Git may have {MOST_ROWS:,} at most;"
-                " move to PostgreSQL (`state export`, set `state:`, `state import`; docs/git-state.md)"
+                " move to PostgreSQL (`state export`, set `state:`, `state import`; docs/state.md)"
             )
             raise SyncengineError(message, code=TOO_LARGE)
         who, command = self._writer(connection)
