@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import date, datetime
 from datetime import time as day_time
 from decimal import Decimal
@@ -87,6 +88,7 @@ class Database:
         self.public_name = public_name
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
+        self._writers = threading.Lock() if engine.dialect.name == "sqlite" else None
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
         """The cause of the last failed probe, for the operator. `None` after a good one."""
@@ -96,6 +98,19 @@ class Database:
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probed())
         return await asyncio.shield(self._probing)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let this process's threads write to a SQLite file in turn: by itself, SQLite has them sleep and poll."""
+        if self._writers is None:
+            yield
+            return
+        has_turn = self._writers.acquire(timeout=self._patience)
+        try:
+            yield  # without its turn, a thread meets SQLite's own lock, which says why
+        finally:
+            if has_turn:
+                self._writers.release()
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Return the result of `work`, run in its own transaction. Raise `Silent`, or the database's own errors."""

@@ -71,13 +71,13 @@ class InboxWriter:
         entry: InboxEntry | None = await self.write(Read(group_id))
         return entry
 
-    async def keep(self, key: DeliveryKey, memo: str | None) -> None:
-        """Store the note that a sink needs after a crash. `None` removes it."""
-        await self.write(Remember(key, memo))
+    def keep(self, key: DeliveryKey, memo: str | None) -> None:
+        """Store the note that a sink needs after a crash, from the sink's thread. `None` removes it."""
+        self.inbox.write([Remember(key, memo)])
 
-    async def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
+    def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
         """Return the sink's deliveries that have this note."""
-        return [key for key, _ in await to_thread(self.inbox.with_notes, sink, {memo})]
+        return [key for key, _ in self.inbox.with_notes(sink, {memo})]
 
     async def waiting(self) -> Sequence[Acknowledgement]:
         """Return the verdicts that the service has not accepted yet, oldest first."""

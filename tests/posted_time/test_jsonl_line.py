@@ -31,10 +31,10 @@ KEY = DeliveryKey("g1", 1, "archive")
 class Notebook(dict[DeliveryKey, str | None]):
     """Notes as an inbox keeps them."""
 
-    async def keep(self, key: DeliveryKey, memo: str | None) -> None:
+    def keep(self, key: DeliveryKey, memo: str | None) -> None:
         self[key] = memo
 
-    async def with_note(self, sink: str, memo: str) -> list[DeliveryKey]:
+    def with_note(self, sink: str, memo: str) -> list[DeliveryKey]:
         return [key for key, noted in self.items() if noted == memo]
 
 
@@ -146,8 +146,8 @@ def test_a_file_that_is_replaced_as_it_is_written_is_trouble_where_the_line_is_l
     class Meanwhile(Notebook):
         """Notes that are taken just before the line is written."""
 
-        async def keep(self, key: DeliveryKey, memo: str | None) -> None:
-            await super().keep(key, memo)
+        def keep(self, key: DeliveryKey, memo: str | None) -> None:
+            super().keep(key, memo)
             change(file)
 
     notes = Meanwhile()

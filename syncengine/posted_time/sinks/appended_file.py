@@ -14,11 +14,10 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -30,6 +29,8 @@ from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.window import to_its_end
 from syncengine.posted_time.wire import reference
 from syncengine.state.inbox_entries import DeliveryKey
+
+Result = TypeVar("Result")
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK, errno.ESTALE}
@@ -92,8 +93,7 @@ class AppendedFile:
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         external_id = reference(self._words.external_id, rendered.variables)
         try:
-            # Or the next attempt would come between a note and its line, or find the file closed under a thread.
-            await to_its_end(self._append(rendered.content, rendered.delivery, memo, notes))
+            await self._in_turn(lambda file: self._append(file, rendered.content, rendered.delivery, memo, notes))
         except OSError as error:
             return replace(self._failed(error), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id)
@@ -108,56 +108,56 @@ class AppendedFile:
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if memo is None:
             return False
+
+        def look(file: int) -> bool:
+            if self._stands(file, key, memo, notes):
+                return True
+            notes.keep(key, None)  # another line may get its place
+            return False
+
         try:
-            return await to_its_end(self._recall(key, memo, notes))
+            return await self._in_turn(look)
         except OSError as error:
             return self._failed(error)
 
-    async def _recall(self, key: DeliveryKey, memo: str, notes: Notes) -> bool:
-        async with self._opened() as file:
-            if await self._stands(file, key, memo, notes):
-                return True
-            await notes.keep(key, None)  # another line may get its place
-            return False
-
     async def probe(self) -> SinkTrouble | None:
         try:
-            await to_its_end(self._open_and_close())
+            await self._in_turn(lambda file: None)
         except OSError as error:
             failed = self._failed(error)
             return SinkTrouble(self.name, failed.kind, failed.message)
         return None
 
-    async def _open_and_close(self) -> None:
-        async with self._opened():
-            pass
-
     async def close(self) -> None:
         """Do nothing: no file is open between two lines."""
 
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[int]:
-        """Open the file, which then ends in a whole line, and lock it for the block against other processes."""
-        async with self._turn:
-            file = await asyncio.to_thread(_locked, self._path, self._form, self._patience)
+    async def _in_turn(self, work: Callable[[int], Result]) -> Result:
+        """Return the result of `work` on the open file, which ends in a whole line and is locked for us.
+
+        All of it happens in one thread, and goes on when the caller is cancelled: the next attempt must not come
+        between a note and its line.
+        """
+
+        def opened() -> Result:
+            file = _locked(self._path, self._form, self._patience)
             try:
-                yield file
+                return work(file)
             finally:
                 os.close(file)
 
-    async def _append(self, content: bytes, key: DeliveryKey, memo: str | None, notes: Notes) -> None:
-        async with self._opened() as file:
-            stands = memo is not None and await self._stands(file, key, memo, notes)
-            place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
-            if not stands:
-                await notes.keep(key, place.memo())
-            await asyncio.to_thread(_written, file, None if stands else (content, place))
+        async with self._turn:  # here, so that waiting lines take no threads
+            return await to_its_end(asyncio.to_thread(opened))
 
-    async def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
+    def _append(self, file: int, content: bytes, key: DeliveryKey, memo: str | None, notes: Notes) -> None:
+        stands = memo is not None and self._stands(file, key, memo, notes)
+        place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
+        if not stands:
+            notes.keep(key, place.memo())
+        _written(file, None if stands else (content, place))
+
+    def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
         """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
-        if not await asyncio.to_thread(_is_there, file, LinePlace.of(memo)):
-            return False
-        return not {*await notes.with_note(self.name, memo)} - {key}
+        return _is_there(file, LinePlace.of(memo)) and not {*notes.with_note(self.name, memo)} - {key}
 
 
 def _written(file: int, line: tuple[bytes, LinePlace] | None) -> None:

@@ -96,12 +96,12 @@ Answer = Took | Refused | Differs | Failed
 
 
 class Notes(Protocol):
-    """The notes that sinks need after a crash, kept in the inbox."""
+    """The notes that sinks need after a crash, kept in the inbox. Called in threads."""
 
-    async def keep(self, key: DeliveryKey, memo: str | None) -> None:
+    def keep(self, key: DeliveryKey, memo: str | None) -> None:
         """Store the note of a delivery. `None` removes it."""
 
-    async def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
+    def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
         """Return the sink's deliveries that have this note."""
 
 

@@ -132,7 +132,7 @@ class SqlSink:
         """Deliver a group in a thread, in a transaction that ends before the next group of this thread begins."""
         committing = False
         try:
-            with self._engine.connect().execution_options(writes=True) as connection:
+            with self._database.writing(), self._engine.connect().execution_options(writes=True) as connection:
                 self._get_ready(connection)
                 transaction = connection.begin()
                 answer = self._earlier_answer(connection, rendered) or self._posted(connection, rendered)
