@@ -25,7 +25,6 @@ from syncengine.plan.losses import (
     ALWAYS_ASKS,
     SAYS,
     SAYS_OF_ONE,
-    SWEEP,
     SWEPT,
     Loss,
     leaves,
@@ -48,6 +47,7 @@ from syncengine.plan.units import (
     divided,
     is_approvable_by_line,
     line_text,
+    loss_of,
     lost_by,
     units_of_source,
 )
@@ -206,7 +206,8 @@ def gate(
     under_way = [(change, loss) for change, loss in pairs if approvals.covering(loss)]
     fresh = [(change, loss) for change, loss in pairs if not approvals.covering(loss)]
     by_line = _lines_among(fresh, lines, approvals)
-    new_sweep, old_sweep = (None, sweep) if approvals.covering(SWEEP) else (sweep, None)
+    unknown = loss_of(sweep)
+    new_sweep, old_sweep = (None, sweep) if unknown and approvals.covering(unknown) else (sweep, None)
     division = divided(fresh, by_line, new_sweep)
     if shrunk is None:
         renamed = {former for difference in differences for former in difference.change.formers}

@@ -9,9 +9,9 @@ from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference
 from syncengine.resource import Body, Key, Kind, Recorded, Status, is_blank
 from syncengine.state.codec import Content
-from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
+from syncengine.state.losses import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
 
-__all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
+__all__ = ["EMPTY_SWEEP", "LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
 
 
 SAYS: Mapping[str, str] = {

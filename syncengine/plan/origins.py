@@ -37,7 +37,7 @@ def with_origins(gate: Gate, base: Base) -> Gate:
     """Return the gate with the units marked that are the pull request's: those with a loss that does not wait."""
 
     def is_own(loss: Loss) -> bool:
-        return not base.sweeps if loss == SWEEP else str(loss.key) not in base.waiting
+        return not base.sweeps if loss.of == SWEEP.of else str(loss.key) not in base.waiting
 
     return replace(gate, units=tuple(replace(unit, is_own=any(map(is_own, unit.losses))) for unit in gate.units))
 

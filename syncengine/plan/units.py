@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import PUBLISHED, Action, Change
-from syncengine.plan.losses import LEAVES_AS, SWEEP, Loss
+from syncengine.plan.losses import EMPTY_SWEEP, LEAVES_AS, SWEEP, Loss
 from syncengine.plan.sources import Shrunk, template_of
 from syncengine.plan.sweep import Sweep
 from syncengine.resource import Key, Kind, Removal, Removed
@@ -89,12 +89,18 @@ def divided(losses: Iterable[tuple[Change, Loss]], lines: Collection[Key], sweep
         units[names[0]].append(loss)
         for name in names:
             first[name].append(loss)
-    if sweep is not None and sweep.first:
-        units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
-    elif sweep is not None and not sweep.uploads:
-        units[UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)].append(SWEEP)
+    if (unknown := loss_of(sweep)) is not None:
+        kind = FIRST_SWEEP if unknown == SWEEP else ACTIVITY_TYPES
+        units[UnitName(kind, kind)].append(unknown)
     order = sorted(units, key=lambda unit: (SHOWN_ORDER.index(unit.kind), unit.name))
     return Division({name: units[name] for name in order}, first)
+
+
+def loss_of(sweep: Sweep | None) -> Loss | None:
+    """Return the loss of unrecorded activity types by a sweep, if it is the first, or if it uploads nothing."""
+    if sweep is None:
+        return None
+    return SWEEP if sweep.first else None if sweep.uploads else EMPTY_SWEEP
 
 
 def _claims(change: Change, loss: Loss, lines: Collection[Key]) -> Iterator[UnitName]:

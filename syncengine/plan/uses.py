@@ -12,7 +12,7 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.judgement import rule_units
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
-from syncengine.plan.units import is_approvable_by_line, line_text
+from syncengine.plan.units import is_approvable_by_line, line_text, loss_of
 from syncengine.resource import Key
 from syncengine.state.losses import ApprovalRecord, Approved
 
@@ -25,7 +25,7 @@ def approved_of(plan: Plan) -> Approved:
     """Return the losses that a plan's approvals cover, including its lines under `removed:`."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
     ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
-    swept = [SWEEP] if plan.sweep is not None else []
+    swept = [loss for loss in [loss_of(plan.sweep)] if loss is not None]
     uses: defaultdict[str, list[Loss]] = defaultdict(list)
     for unit in plan.gate.units:
         if unit.approved is not None:

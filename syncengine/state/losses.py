@@ -79,7 +79,9 @@ def opened_as(former: str) -> str:
 
 SWEPT = "everything that this project does not know"
 SWEEP = Loss("sweep", Key(Kind.ACTIVITY_TYPE, ""), SWEPT)
-"""The loss of unrecorded activity types that completing a sync session causes."""
+"""The loss of unrecorded activity types that completing the first sync session causes."""
+EMPTY_SWEEP = Loss("sweep", Key(Kind.ACTIVITY_TYPE, ""), "every activity type, since nothing is uploaded")
+"""The loss of unrecorded activity types that completing an empty sync session causes."""
 
 
 def leaves(loss: Loss) -> bool:
@@ -102,6 +104,8 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
     """Return whether the removal is complete: the lost thing is certainly gone."""
     if loss == SWEEP:
         return owns_activity_types
+    if loss == EMPTY_SWEEP:
+        return False  # no row tells; its approval ends with its run, or with the first whole plan without such a sweep
     if loss.of == RULED:
         return _is_made(loss, row)
     if loss.of == "opened" and loss.what.startswith(FORMER):

@@ -35,7 +35,7 @@ from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.diff import AGAIN
 from syncengine.plan.gate import StateRecords
-from syncengine.plan.losses import SWEEP, Loss, losses_of
+from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.review import ReviewedPlan, since_review
@@ -43,7 +43,7 @@ from syncengine.plan.since import Excess
 from syncengine.plan.undo import KEPT
 from syncengine.plan.undo_planner import plan_back, record_of_undo
 from syncengine.plan.undone import record_of, with_undone
-from syncengine.plan.units import REMOVED
+from syncengine.plan.units import REMOVED, loss_of
 from syncengine.plan.uses import approved_of
 from syncengine.project.quarantine import DAY
 from syncengine.project.schema import Limit
@@ -279,7 +279,7 @@ class Approvals:
         """
         waits = approved_of(plan).set_aside
         wanted = {loss for change in plan.changes for loss in losses_of(change)}
-        wanted |= {SWEEP} if plan.sweep is not None else set()
+        wanted |= {loss for loss in [loss_of(plan.sweep)] if loss is not None}
         undo = plan.undo or None
         taken_back = [each.text for each in state.approvals() if undo and (each.run, undo.targets) == (undo.run, ())]
         for text, covers in self.given.items():
