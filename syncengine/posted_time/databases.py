@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import date, datetime
 from datetime import time as day_time
 from decimal import Decimal
@@ -26,6 +26,9 @@ from syncengine.project.references import sqlite_file
 
 PATIENCE_SECONDS = 30.0
 """How long to wait for a whole transaction. A frozen server does not enforce limits of its own."""
+
+AT_ONCE = 4
+"""The most questions to one database at a time: more threads would only take turns with each other."""
 
 MOST_SILENT = 4
 """The maximum number of threads that may wait for a silent database. After that, no more are started."""
@@ -88,7 +91,10 @@ class Database:
         self.public_name = public_name
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
-        self._writers = threading.Lock() if engine.dialect.name == "sqlite" else None
+        is_sqlite = engine.dialect.name == "sqlite"
+        # Writers of a SQLite file take turns in their threads, where each can give up by itself.
+        self._turns = nullcontext() if is_sqlite else asyncio.Semaphore(AT_ONCE)
+        self._writers = threading.Lock() if is_sqlite else None
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
         """The cause of the last failed probe, for the operator. `None` after a good one."""
@@ -101,16 +107,20 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Let this process's threads write to a SQLite file in turn: by itself, SQLite has them sleep and poll."""
+        """Let threads of this process write to a SQLite file in turn: by itself, SQLite has them sleep and poll.
+
+        Raise `Silent` without a turn.
+        """
         if self._writers is None:
             yield
             return
-        has_turn = self._writers.acquire(timeout=self._patience)
+        # As long as SQLite waits for a lock: if another process has it, all who wait give up when the first one does.
+        if not self._writers.acquire(timeout=max(self._patience - PATIENCE_SECONDS, 1.0)):
+            raise Silent
         try:
-            yield  # without its turn, a thread meets SQLite's own lock, which says why
+            yield
         finally:
-            if has_turn:
-                self._writers.release()
+            self._writers.release()
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Return the result of `work`, run in its own transaction. Raise `Silent`, or the database's own errors."""
@@ -123,10 +133,11 @@ class Database:
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
         """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
-        asking = self._begun(work)
-        waiting = asyncio.wrap_future(asking.answer)
-        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # retrieve a late error
-        await asyncio.wait([waiting], timeout=self._patience)
+        async with self._turns:
+            asking = self._begun(work)
+            waiting = asyncio.wrap_future(asking.answer)
+            waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # retrieve a late error
+            await asyncio.wait([waiting], timeout=self._patience)
         return self._answered(asking)
 
     def ask_now(self, work: Callable[[threading.Event], T]) -> T:

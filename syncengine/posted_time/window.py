@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WIDTH = 16
-"""The maximum number of groups that are delivered at the same time: of a target that takes 50 ms, 300 a second."""
+WIDTH = 64
+"""The maximum number of groups that are on their way at the same time. Most of them wait for the inbox, which writes
+together what arrives; how many a database is asked for at once is `databases.AT_ONCE`."""
 
 
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -21,7 +21,6 @@ from jinja2 import Environment, pass_environment
 from jinja2 import filters as theirs
 from jinja2 import tests as questions
 from jinja2.runtime import Undefined
-from pydantic import BaseModel
 
 from syncengine.document.text import with_line_feeds
 from syncengine.templating.bounds import MAX_CAPTURED, MAX_SOUGHT, MAX_TEXT, TooMuch, check_number, fits, weighed
@@ -195,7 +194,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
         case dict():
             pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
             return "{" + ", ".join(pairs) + "}"
-        case BaseModel():
+        case _ if hasattr(value, "model_dump"):  # a group or a part of it; pydantic need not be loaded to know
             return as_json(value.model_dump())
         case Iterable() if not isinstance(value, bytes | Undefined):
             return "[" + ", ".join(map(as_json, value)) + "]"

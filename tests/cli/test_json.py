@@ -10,7 +10,8 @@ import click
 import pytest
 
 from syncengine.cli.command_table import program
-from tests.support.formats import SCHEMAS, fitting
+from syncengine.render.schemas.published import SUFFIX, schemas
+from tests.support.formats import fitting
 
 from .program import REPOSITORY, Project, category, tag
 from .service import AT_ONCE, Service
@@ -38,7 +39,7 @@ def test_each_command_prints_a_format_that_is_published() -> None:
     """The page of formats names the format of each command, and there is a schema of it."""
     page = (REPOSITORY / "docs/formats.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `syncengine\.([\w-]+)/v1` \| (.+) \|$", page, re.MULTILINE)
-    assert {name for name, _ in rows} == {path.name.partition(".")[0] for path in SCHEMAS.iterdir()} - {
+    assert {name for name, _ in rows} == {name.removesuffix(SUFFIX) for name in schemas()} - {
         "manifest",
         "policies",
         "project",

@@ -32,7 +32,6 @@ def loaded(folder: Path, *words: str) -> dict[str, bool]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("validate",),
         ("render",),
         ("plan",),
         ("show", "saved.plan"),
@@ -45,13 +44,14 @@ def loaded(folder: Path, *words: str) -> dict[str, bool]:
     ids=" ".join,
 )
 def test_no_other_command_loads_them(situation: Path, words: tuple[str, ...]) -> None:
-    """In a project with posted time, whose templates `validate` checks."""
+    """In a project with posted time."""
     assert loaded(situation, *words) == {"pydantic": False, "deepdiff": False}
 
 
 @pytest.mark.parametrize(
     ("words", "has_deepdiff"),
     [
+        (("validate",), False),
         (("time", "inbox"), False),
         (("time", "show", "g-posted"), False),
         (("time", "show", "g-changed"), True),
@@ -64,5 +64,5 @@ def test_no_other_command_loads_them(situation: Path, words: tuple[str, ...]) ->
     ids=str,
 )
 def test_who_needs_them_loads_them(situation: Path, words: tuple[str, ...], has_deepdiff: bool) -> None:
-    """Pydantic for documents and schemas, which `init` writes, and for what the embedded service is sent."""
+    """Pydantic for posted groups, documents and schemas, which `init` writes, and for what the sandbox is sent."""
     assert loaded(situation, *words) == {"pydantic": True, "deepdiff": has_deepdiff}
