@@ -47,6 +47,8 @@ class Key(NamedTuple):
         kind, slash, name = address.partition("/")
         if not slash or not name:
             raise ValueError(f"{address!r} is not an address: write KIND/NAME")
+        if kind not in {each.value for each in Kind}:
+            raise ValueError(f"{address!r} is not an address: its kind is none of {', '.join(Kind)}")
         return cls(Kind(kind), name)
 
 

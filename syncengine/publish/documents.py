@@ -16,6 +16,7 @@ import msgspec
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.document.comparison import ValueChange
+from syncengine.document.json_paths import misfit
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
@@ -79,7 +80,7 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
             case _:
                 return _of_trouble(diagnostics_of(document.diagnostics), name)
     except (ValueError, KeyError) as error:
-        raise _unfit(f"{name} is damaged: {error}") from None
+        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
 
 
 def refuse_committed(publication: Publication, path: Path, name: str, head: str | None) -> None:
@@ -128,9 +129,9 @@ def _document(content: bytes, name: str) -> formats.PlanFormat | formats.ReportF
     except msgspec.ValidationError as error:
         if "$.format" in str(error) or "`format`" in str(error):
             raise _unfit(f"{name} is neither a plan nor a report of this version: {CURE}") from None
-        raise _unfit(f"{name} is damaged: {error}") from None
-    except ValueError as error:
-        raise _unfit(f"{name} is not JSON ({error}): {CURE}") from None
+        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
+    except ValueError:
+        raise _unfit(f"{name} is not JSON: {CURE}") from None
 
 
 def _unfit(message: str) -> SyncengineError:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
+from syncengine.document.json_paths import misfit
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
@@ -149,7 +150,13 @@ def read(data: bytes, file: str) -> Exported:
         try:
             parts = _LINE.decode(line)
             row = _row(parts)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except msgspec.ValidationError as error:
+            problems.append(_finding(file, number, "bad-row", f"the line is not a recorded resource: {misfit(error)}"))
+            continue
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            problems.append(_finding(file, number, "bad-row", "the line is not JSON: it was cut, or edited by hand"))
+            continue
+        except ValueError as error:
             problems.append(_finding(file, number, "bad-row", f"the line is not a recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
