@@ -111,6 +111,8 @@ def shrunken(
                 where = f"{count} of {made[template]} resources made from it in {template.file} are removed"
                 reason = f"{template.data}: {where} (limit {SHRINKS}){_left_out(template.data, uses)}"
                 found.setdefault(template.data, Shrunk(template.data, reason, count, made[template]))
+        for one in _emptied_blocks(leaving, recorded, uses):
+            found.setdefault(one.source, one)
     for identity, use in {use.identity: use for use in uses}.items():
         before = had.get(identity, 0)
         if SHRINKS.is_exceeded(before - use.rows, before):
@@ -119,6 +121,28 @@ def shrunken(
             reason = found[use.name].reason if use.name in found else reason
             found[use.name] = Shrunk(use.name, reason, before - use.rows, before, files)
     yield from found.values()
+
+
+def _emptied_blocks(
+    leaving: Collection[Key], recorded: Mapping[Key, Recorded], uses: Collection[SourceUse]
+) -> Iterator[Shrunk]:
+    """Yield sources of which all that was made at one line leaves, while `when` leaves out every row of a block.
+
+    A condition that is misspelt empties one block of several, which may be little of what the source made.
+    """
+    silent = {(use.file, use.name) for use in uses if use.rows and use.left_out == use.rows}
+    rows = (row for row in recorded.values() if is_ours(row) or row.key in leaving)
+    made: Counter[tuple[str, int, str]] = Counter()
+    departures: Counter[tuple[str, int, str]] = Counter()
+    for row in rows:
+        if row.source is not None and row.source.data and (row.source.file, row.source.data.file) in silent:
+            place = (row.source.file, row.source.line, row.source.data.file)
+            made[place] += 1
+            departures[place] += row.key in leaving
+    for (file, line, data), count in sorted(departures.items()):
+        if count == made[file, line, data] and SHRINKS.is_exceeded(count, count):
+            where = f"{count} of {count} resources made from it at {file}:{line} are removed"
+            yield Shrunk(data, f"{data}: {where} (limit {SHRINKS}){_left_out(data, uses)}", count, count)
 
 
 def _left_out(source: str, uses: Iterable[SourceUse]) -> str:

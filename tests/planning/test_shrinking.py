@@ -89,6 +89,19 @@ def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
     assert reasons(sources) == []
 
 
+def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
+    """One of four blocks over one file makes nothing any more; one that is edited makes the same."""
+    rows(sources, A=40, B=10, C=40, D=40)
+    blocks(sources, CSV, "ABCD")
+    applied(sources)
+    blocks(sources, CSV.replace("== ", "in ['', ").replace("'%s'\n", "'%s']\n"), "ABCD")
+    assert reasons(sources) == []
+    blocks(sources, CSV, ["A", "b", "C", "D"])
+    said = "r.csv: 10 of 10 resources made from it at manifests/m.yaml:7 are removed (limit 25%); `when` leaves out "
+    blocks_of_it = "all of its 130 rows at manifests/m.yaml:5, 90 of its 130 rows at manifests/m.yaml:2, 90 of its 130"
+    assert reasons(sources) == [f"{said}{blocks_of_it} rows at manifests/m.yaml:8"]
+
+
 def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: Project) -> None:
     """One row is gone, and `when` leaves out three more: the gate does not say that the file lost four."""
     rows(sources, A=3, B=3)
