@@ -23,12 +23,6 @@ from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSER
 
 Job = Callable[[], Awaitable[None]]
 
-LANDING = "landing"
-"""The diagnostic code of a run that could not wait for an earlier call to land (docs/planning.md 1.8)."""
-
-TICK = 0.01
-"""Seconds added to a wait, because two different clocks measure it."""
-
 
 async def perform(run: ApplyRun, plan: Plan) -> None:
     """Execute the plan. Report and record every outcome, and never raise because of an answer from the service."""

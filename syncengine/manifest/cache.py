@@ -47,11 +47,6 @@ _encode = msgspec.msgpack.Encoder().encode
 T = TypeVar("T")
 
 
-def has_cache(folder: Path) -> bool:
-    """Return whether a project has a cache, which may be of no use."""
-    return (folder / FILE_NAME).exists()
-
-
 def delete_cache(folder: Path) -> None:
     """Delete the cache of a project. The next plan builds a new one."""
     for suffix in BESIDE:

@@ -149,7 +149,7 @@ def _unpack(packed: bytes | None, file: str) -> bytes | None:
                 return None
             with archive.open(found[0]) as member:
                 content = member.read(LARGEST + 1)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):  # damaged, encrypted, foreign
         return None
     if len(content) > LARGEST:
         raise SyncengineError(f"{file} in the artifact is larger than any plan", code="publish-host")

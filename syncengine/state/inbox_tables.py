@@ -101,5 +101,3 @@ RESTS = sa.Table(
     sa.Column("until", sa.Double, nullable=False),
     comment="When the receiver's Retry-After ends.",
 )
-
-INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)
