@@ -79,6 +79,7 @@ HUNGRY = {
     "sorted again and again": "{{ range(99999)|list" + "|sort|reverse|list" * 40 + "|length }}",
     "json of doubled": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     "{{ n.x|tojson }}",
+    "empty pieces": "{% set l = range(9999)|list %}{% for a in l %}{% for b in l %}{{ '' }}{% endfor %}{% endfor %}",
     "results that are kept": LARGE_TEXT + "{{ [" + "x|upper, " * 400 + "]|length }}",
     "results of methods": LARGE_TEXT + "{{ [" + "x.upper(), " * 400 + "]|length }}",
     "slices": LARGE_TEXT + "{{ [" + "x[1:], " * 400 + "]|length }}",

@@ -116,14 +116,15 @@ def render(data: bytes, name: str, context: LoadContext, findings: Collector) ->
     template = _compiled(environment, text, name, findings)
     if template is None:
         return None
+    pieces = template.root_render_func(template.new_context())
     try:
         with context.allowance.spend():
             sentence = f"the template writes more than {MAX_WRITTEN // 1024 // 1024} MB"
-            marked = join_pieces(
-                marked_pieces(template.root_render_func(template.new_context())), 2 * MAX_WRITTEN, sentence
-            )
+            marked = join_pieces(marked_pieces(pieces), 2 * MAX_WRITTEN, sentence)
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
-        _tell(error, name, findings)
+        # A limit can end the template between two pieces: then it waits at the line that wrote the last one.
+        waits = getattr(pieces, "gi_frame", None)
+        _tell(error, name, template.get_corresponding_lineno(waits.f_lineno) if waits else 1, findings)
         return None
     plain, places = environment.marks.places(marked)
     return Rendered(plain, places, environment.sources, environment.may_generate)
@@ -159,15 +160,15 @@ def _line_at(error: BaseException) -> int:
     return line
 
 
-def _tell(error: BaseException, name: str, findings: Collector) -> None:
-    """Report the error of a template with its line and row."""
-    file, line, row = name, 1, None
+def _tell(error: BaseException, file: str, line: int, findings: Collector) -> None:
+    """Report the error of a template with its line and row: the given line unless the error was raised in a template."""
+    row = None
     trace = error.__traceback__
     while trace is not None:
         scope = trace.tb_frame.f_globals
         template = scope.get("__jinja_template__")
         if template is not None:
-            file, line = template.name or name, template.get_corresponding_lineno(trace.tb_lineno)
+            file, line = template.name or file, template.get_corresponding_lineno(trace.tb_lineno)
             records = [value for value in trace.tb_frame.f_locals.values() if type(value) is Record]
             row = records[-1].row if records else row
         trace = trace.tb_next
