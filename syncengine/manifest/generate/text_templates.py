@@ -161,7 +161,7 @@ def _line_at(error: BaseException) -> int:
 
 
 def _tell(error: BaseException, file: str, line: int, findings: Collector) -> None:
-    """Report the error of a template with its line and row: the given line unless the error was raised in a template."""
+    """Report the error of a template with its line and row: the given line if it was not raised inside of one."""
     row = None
     trace = error.__traceback__
     while trace is not None:
