@@ -45,6 +45,7 @@ class Samples:
 
 NEXT = re.compile(
     r"retrying|again|stays in use|standing by|calls again|is tried|waits|`syncengine [a-z ]+|is checked|next apply"
+    r"|write `"
 )
 """What happens next by itself, or what a person does about it."""
 

@@ -1,4 +1,4 @@
-"""`python -m tests.soak --minutes 60`: `serve` while everything around it goes wrong, and what it came to."""
+"""`python -m trials.soak --minutes 60`: `serve` while everything around it goes wrong, and what it came to."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def soaked(folder: Path, minutes: float) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trials.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="where the figures go, too")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.request import urlopen
 
 HERE = Path(__file__).parent
-ENVIRON = {**os.environ, "SYNCENGINE_API_KEY": "bench", "PYTHONPATH": str(HERE.parents[1])}
+ENVIRON = {**os.environ, "SYNCENGINE_API_KEY": "bench", "PYTHONPATH": f"{HERE.parents[2]}{os.pathsep}{HERE.parents[1]}"}
 ENVIRON.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is not compiled at each start
 SYNCENGINE = (sys.executable, "-m", "syncengine")
 

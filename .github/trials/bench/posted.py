@@ -18,12 +18,13 @@ from statistics import median
 from typing import Any
 from urllib.request import urlopen
 
-from tests.bench.measure import ENVIRON, HERE, SYNCENGINE, Watch
-from tests.bench.table import Row
+from trials.bench.measure import ENVIRON, HERE, SYNCENGINE, Watch
+from trials.bench.table import Row
 
 LIMIT = 500
 """Groups in one fetch, of both."""
-GOALS = {"sqlite": 0.6, "postgresql": 0.6, "jsonl": 0.25, "http": 0.25}
+GOALS = {"sqlite": 300, "postgresql": 300, "jsonl": 300, "http": 200}
+"""Groups a second, at least."""
 TABLE = "CREATE TABLE time (id TEXT, matter TEXT, secs INTEGER)"
 SQL = """\
 sql: {source: ledger, statement: "INSERT INTO time (id, matter, secs) VALUES (:id, :matter, :secs)",
@@ -40,10 +41,9 @@ def of_posting(folder: Path, count: int) -> Iterator[Row]:
         with estate(folder / kind, kind) as posting:
             bare, used = posting.bare(count)
             seconds, processor, _ = posting.served(count)
-            rate, loop = count / seconds, count / bare
-            parts = {"groups/s": rate, "bare groups/s": loop, "bare ms a group": used / count * 1000}
-            yield Row(f"{count:,} groups to {kind}, over the bare loop", rate / loop, "×", goal, True, parts)
-            yield Row(f"processor time a group to {kind}", processor / count * 1000, "ms", 1.5)
+            parts = {"bare groups/s": count / bare, "bare ms a group": used / count * 1000}
+            yield Row(f"{count:,} groups to {kind}", count / seconds, "groups/s", goal, True, parts)
+            yield Row(f"processor time a group to {kind}", processor / count * 1000, "ms", 5)
     with estate(folder / "single", "sqlite") as posting:
         yield Row("one group, from offer to acknowledgement", posting.single() * 1000, "ms", 50)
     for what, groups, limit in (("a backlog of 20,000", 20_000, LIMIT), ("a fetch of 10,000", 10_000, 10_000)):
@@ -199,7 +199,7 @@ class Posting:
 
 async def _call(port: int, count: int) -> float:
     """With a connection each, at next to no cost: httpx takes longer to make 100 calls at once than we to answer."""
-    from tests.bench.offering import group
+    from trials.bench.offering import group
 
     numbers = iter(range(count))
 

@@ -1,4 +1,4 @@
-"""How large a state in Git is after many applies, and what an apply costs: `python -m tests.bench.git_state`.
+"""How large a state in Git is after many applies, and what an apply costs: `python -m trials.bench.git_state`.
 
 After each apply the state is read once, as a plan does; that is part of what it costs.
 Rows, applies and the rows that each changes by SYNCENGINE_BENCH_ROWS, _APPLIES and _CHANGES. Sizes are those of bare

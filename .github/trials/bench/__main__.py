@@ -1,4 +1,4 @@
-"""The goals of speed and scale, measured: `python -m tests.bench`, with `--help` for its options.
+"""The goals of speed and scale, measured: `python -m trials.bench`, with `--help` for its options.
 
 The real program runs as a process of its own, applying to a service that costs next to nothing, and what it is compared
 with runs in the same few minutes: only ratios and differences mean anything on another machine. Short figures are the
@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.bench.estate import Estate
-from tests.bench.figures import Figures, of_generating, of_starting
-from tests.bench.measure import cheap_service
-from tests.bench.posted import of_posting
-from tests.bench.table import Row, growth, machine, table
+from trials.bench.estate import Estate
+from trials.bench.figures import Figures, of_generating, of_starting
+from trials.bench.measure import cheap_service
+from trials.bench.posted import of_posting
+from trials.bench.table import Row, growth, machine, table
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def told(title: str, rows: Iterable[Row]) -> list[Row]:
 
 def arguments() -> argparse.Namespace:
     """What was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser = argparse.ArgumentParser(prog="python -m trials.bench")
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000], metavar="N,N,…")
     parser.add_argument("--deletes", type=int, default=100_000, metavar="N", help="keyword deletes, at most; 0: none")
     parser.add_argument("--generated", type=int, default=50_000, metavar="N", help="generated tags; 0: none")

@@ -1,4 +1,4 @@
-"""The sandbox with a key that can be exchanged while it runs: `python -m tests.soak.service PORT KEYFILE`.
+"""The sandbox with a key that can be exchanged while it runs: `python -m trials.soak.service PORT KEYFILE`.
 
 The key in the file is the one that counts, at any time.
 """

@@ -163,7 +163,7 @@ def world(folder: Path) -> Iterator[World]:
         api_key.write_text("")
         accepted = folder / "accepted.key"
         accepted.write_text("")
-        command = [sys.executable, "-m", "tests.soak.service", str(port), str(accepted)]
+        command = [sys.executable, "-m", "trials.soak.service", str(port), str(accepted)]
         service = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         stack.callback(service.wait)
         stack.callback(service.terminate)

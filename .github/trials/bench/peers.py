@@ -1,4 +1,4 @@
-"""As many things in programs that people would use instead: `python -m tests.bench.peers --sizes 1_000,10_000`.
+"""As many things in programs that people would use instead: `python -m trials.bench.peers --sizes 1_000,10_000`.
 
 Each makes its things for the first time: it plans them, applies the plan, and plans again with nothing changed, all in
 one run. Terraform has `terraform_data` resources with the fields of a tag, octoDNS TXT records that are a tenth as
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.__main__ import numbers
-from tests.bench.estate import Estate
-from tests.bench.measure import SYNCENGINE, cheap_service, run
-from tests.bench.table import machine
+from trials.bench.__main__ import numbers
+from trials.bench.estate import Estate
+from trials.bench.measure import SYNCENGINE, cheap_service, run
+from trials.bench.table import machine
 
 OCTODNS = """\
 manager: {max_workers: 2}
@@ -101,7 +101,7 @@ def measured(program: Program, size: int) -> Seconds:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.peers")
+    parser = argparse.ArgumentParser(prog="python -m trials.bench.peers")
     parser.add_argument("--sizes", type=numbers, default=[1_000, 10_000], metavar="N,N,…")
     parser.add_argument("--without", action="append", default=[], metavar="NAME")
     options = parser.parse_args()

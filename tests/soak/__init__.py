@@ -1,1 +1,0 @@
-"""One hour of `serve` in bad weather: `python -m tests.soak --minutes 60`. Outside the daily run."""
