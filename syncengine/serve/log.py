@@ -1,4 +1,4 @@
-"""The log of a running connector: one line per event, as JSON or as text, without secrets."""
+"""The log of a running connector: one line per event, as JSON or as text, without secrets; and what it says of time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,22 @@ from typing import Protocol, TextIO
 import orjson
 
 from syncengine.errors import Problems, SyncengineError
+from syncengine.posted_time.events import (
+    Acknowledged,
+    Answered,
+    Event,
+    GivenUp,
+    Offered,
+    RetryLater,
+    Taken,
+    Tell,
+    Unusable,
+)
+from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.render.diagnostics import where
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of
+from syncengine.serve.readiness import Readiness
 
 SHORTEST_SECRET = 4
 """The fewest characters of a secret that is masked. Masking shorter values would destroy ordinary text."""
@@ -28,6 +41,9 @@ WAITING_LINES = 10_000
 
 LAST_LINES_SECONDS = 1.0
 """How long the end of the process waits until the last lines are read."""
+
+PATIENT = 3
+"""The number of failed fetches in a row after which the service counts as unreachable."""
 
 
 def quiet_libraries() -> None:
@@ -145,3 +161,53 @@ def _clean(value: object, secrets: Iterable[str]) -> object:
         for secret in secrets:
             value = value.replace(secret, "***")
     return value
+
+
+def telling(log: Log, readiness: Readiness, on_verdict: Callable[[PostedTimeStatus], None]) -> Tell:
+    """Return a listener that logs the events of posted time, and updates metrics and readiness.
+
+    `on_verdict` gets each verdict after that.
+    """
+    metrics, failed_fetches = readiness.metrics, 0
+
+    def tell(event: Event) -> None:
+        nonlocal failed_fetches
+        if isinstance(event, Offered | Acknowledged):
+            failed_fetches, readiness.service = 0, None
+        match event:
+            case Offered(groups):
+                metrics.fetches.inc()
+                if groups:
+                    log.info("fetched", f"fetched {count_of(groups, 'group')} of posted time", groups=groups)
+            case Taken(group, verdict):
+                outcome = verdict.outcome.value
+                metrics.groups.labels(outcome).inc()
+                words = f": {verdict.message}" if verdict.message else ""
+                why = f" [{verdict.detail}]" if verdict.detail else ""
+                then = " The service will offer it again." if verdict.outcome is PostedTimeStatus.TROUBLE else ""
+                message = f"group {group}: {outcome}{words}{why}{then}"
+                say = log.info if verdict.outcome is PostedTimeStatus.SUCCESS else log.warning
+                say("taken", message, group=group, outcome=outcome, externalId=verdict.external_id)
+                on_verdict(verdict.outcome)
+            case Unusable(why):
+                log.warning("unusable", why)
+            case Acknowledged(group, status):
+                metrics.statuses.labels(status).inc()
+                message = f"group {group}: the service accepted {status}"
+                log.info("acknowledged", message, group=group, status=status)
+            case GivenUp(group, why):
+                metrics.given_up.inc()
+                log.error("given-up", f"group {group}: {why}", group=group)
+            case RetryLater(step, why, seconds):
+                what = step.partition(" ")[0]
+                metrics.troubles.labels(what).inc()
+                failed_fetches += what == "fetch"
+                if failed_fetches >= PATIENT:
+                    readiness.service = f"posted time cannot be fetched: {why}"
+                again = f"; retrying in {seconds:.1f} s" if seconds else ""
+                log.warning("waiting", f"{step}: {why}{again}", what=what)
+            case Answered(status, why):
+                metrics.rejected.labels(str(status)).inc()
+                log.warning("rejected", f"rejected a webhook call with status {status}: {why}", status=status)
+
+    return tell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from syncengine.serve.lease import stand_by
+from syncengine.serve.shift import stand_by
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from tests import postgresql

@@ -12,8 +12,7 @@ from typing import Any
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.posted_time.events import Taken
 from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
-from syncengine.serve.event_log import Telling
-from syncengine.serve.log import Log, QueuedStream
+from syncengine.serve.log import Log, QueuedStream, telling
 from syncengine.serve.readiness import Readiness
 
 KEY = "k3y-never-to-be-seen"
@@ -119,6 +118,6 @@ def test_libraries_write_nothing_between_the_lines() -> None:
 def test_a_group_in_trouble_is_said_to_come_again() -> None:
     """Nobody has to do anything about it."""
     trouble = Taken("a", Verdict(PostedTimeStatus.TROUBLE, "ledger cannot be reached.", detail="refused"))
-    (line,) = logged(lambda log: Telling(log, Readiness(), lambda outcome: None)(trouble))
+    (line,) = logged(lambda log: telling(log, Readiness(), lambda outcome: None)(trouble))
     message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service will offer it again."
     assert json.loads(line)["message"] == message

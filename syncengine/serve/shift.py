@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -27,26 +28,26 @@ from syncengine.posted_time.drift.watch import TagWatch
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.project.delivery_schema import BIND, Mode
 from syncengine.project.model import Project
-from syncengine.serve.event_log import Telling
-from syncengine.serve.health import Checking
-from syncengine.serve.lease import stand_by
-from syncengine.serve.log import Log
+from syncengine.serve.log import Log, telling
 from syncengine.serve.probes import AddressTaken, bound_at
 from syncengine.serve.readiness import STANDBY, STARTING, Readiness
 from syncengine.serve.receiver import SETTING, InHand, exposed
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
 from syncengine.state.holder import Holder
+from syncengine.state.inbox import Inbox
 from syncengine.state.lock import Lease, LockLost
 from syncengine.state.store import open_state
 
 LAST_WORDS = 10.0
 """The maximum number of seconds for the last status updates of a shift; unsent ones wait in the inbox."""
 
-LOOK_AT_LEASE = 1.0
-LOOK_AT_CLOCK = 60.0
+LOOK_AT_LEASE = 1.0  # a process whose lease was taken over delivers for at most so many seconds more
+LOOK_AT_CLOCK = 60.0  # a clock that is set while we sleep is noticed after so many seconds
+LOOK_AT_DATABASE = 1.0  # a standby takes over soon after the database is back, and asks it nothing else meanwhile
 
 ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Problems)
 """The errors that end a shift. After any other error, a loop is restarted."""
@@ -182,19 +183,12 @@ class _Delivering:
         self._ready = asyncio.Event()
         self._renew_at = float("inf")
         self._last_words = asyncio.Event()
-        self._telling = Telling(shift.log, shift.readiness, self._heard)
+        self._telling = telling(shift.log, shift.readiness, self._heard)
         self._acknowledging = Acknowledging(
             client, delivery.writer, self._telling, self._last_words, self._has_webhook, shift.pace
         )
-        self._checking = Checking(
-            delivery,
-            HealthReporter(client, delivery.inbox.database, shift.log.now),
-            [sink.name.text for sink in section.deliver or ()],
-            log=shift.log,
-            readiness=shift.readiness,
-            stop=shift._stop,
-            pace=shift.pace,
-        )
+        self._reporter = HealthReporter(client, delivery.inbox.database, shift.log.now)
+        self._a_sink_failed = asyncio.Event()
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
         """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more.
@@ -216,7 +210,7 @@ class _Delivering:
         try:
             loops: dict[str, Callable[[], Awaitable[object]]] = {
                 "posted time": self._posted_time,
-                "health": self._checking.run,
+                "health": self._check_sinks,
                 "again": self._again,
                 "registration": self._renewing,
             }
@@ -229,7 +223,7 @@ class _Delivering:
     def _heard(self, outcome: PostedTimeStatus) -> None:
         self._acknowledging.ring()
         if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
-            self._checking.wake()
+            self._a_sink_failed.set()
 
     async def _posted_time(self) -> None:
         """Register the connector and the mechanism, and take posted time."""
@@ -328,3 +322,92 @@ class _Delivering:
             if await self._delivery.catch_up(self._shift._stop):
                 self._acknowledging.ring()
             await slept(self._shift.pace.down, self._shift._stop)
+
+    async def _check_sinks(self) -> None:
+        """Check the sinks every minute, and at once when one fails, so that users hear of it (docs/service.md §2)."""
+        while not self._shift._stop.is_set():
+            self._a_sink_failed.clear()
+            troubles = await self._delivery.check_sinks()
+            self._show(troubles)
+            in_doubt, is_accepted = self._delivery.is_cautious, True
+            if (troubles or not in_doubt) and await self._reporter.is_news(troubles):
+                is_accepted = await self._report(troubles)
+            pace = self._shift.pace
+            seconds = pace.down if in_doubt or not is_accepted else pace.well
+            await slept(seconds, self._shift._stop, self._a_sink_failed)
+
+    def _show(self, troubles: Sequence[SinkTrouble]) -> None:
+        """Log what has changed since the last check, and set the gauges."""
+        log, readiness = self._shift.log, self._shift.readiness
+        down = {trouble.sink for trouble in troubles}
+        for trouble in troubles:
+            if trouble not in readiness.troubles:
+                detail = f" [{trouble.detail}]" if trouble.detail else ""
+                then = f"Posted time waits until the sink has recovered; checking again in {self._shift.pace.down:g} s."
+                message = f"sink {trouble.sink}: {trouble.message}{detail} {then}"
+                log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
+        for sink in sorted({trouble.sink for trouble in readiness.troubles} - down):
+            log.info("sink-up", f"sink {sink} has recovered", sink=sink)
+        for sink in {*(sink.name.text for sink in self._section.deliver or ()), *down}:
+            readiness.metrics.sinks.labels(sink).set(sink not in down)
+        readiness.note_sinks(troubles)
+
+    async def _report(self, troubles: Sequence[SinkTrouble]) -> bool:
+        """Report the trouble, or that there is none any more, and return whether the service accepted it."""
+        answer = await self._reporter.tell(troubles)
+        if answer.ok:
+            state = "a health failure" if troubles else "all sinks are up"
+            self._shift.log.info("health", f"reported to the service: {state}")
+        else:
+            message = f"the service did not accept the health report: {answer.summary}; retrying"
+            self._shift.log.warning("health", message)
+        return answer.ok
+
+
+class _Stopped(Exception):
+    """Raised in the thread that waits for the lease, to end the wait."""
+
+
+async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> Lease | None:
+    """Wait for the lease and return it, or `None` if `stop` is set first. Wait for an unreachable database too."""
+    try:
+        return await asyncio.to_thread(inbox.lease, holder, wait=0)
+    except SyncengineError as error:
+        say(f"standing by: {error.message}")
+    enough, is_away = threading.Event(), False
+
+    def nap(seconds: float) -> None:
+        if enough.wait(seconds):
+            raise _Stopped
+
+    def nap_beside_holder(seconds: float) -> None:
+        nonlocal is_away
+        is_away = False  # the database answered that another process has the lease
+        nap(seconds)
+
+    def wait() -> Lease | None:
+        nonlocal is_away
+        with suppress(_Stopped):
+            while True:
+                try:
+                    return inbox.lease(holder, sleep=nap_beside_holder)
+                except SyncengineError as error:
+                    if not is_away:
+                        say(f"standing by: {error.message}; retrying")
+                    is_away = True
+                    nap(LOOK_AT_DATABASE)
+        return None
+
+    # In a thread, so that a process that stands by can be stopped at any time.
+    waiting = asyncio.ensure_future(asyncio.to_thread(wait))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([waiting, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        enough.set()
+    lease = await waiting
+    if lease is not None and stop.is_set():
+        await asyncio.to_thread(lease.release)
+        return None
+    return lease
