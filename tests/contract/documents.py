@@ -65,7 +65,7 @@ ALIKE = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "TIME"),
     (re.compile(r"\d\d:\d\d:\d\d UTC"), "TIME"),
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID"),
-    (re.compile(r'"[0-9a-f]{12}"'), '"ID"'),
+    (re.compile(r'"[0-9a-f]{12}(-[0-9a-f]{20})?"'), '"ID"'),
     (re.compile(r'"holder": \{[^}]*\}'), '"holder": {"host": "desk", "user": "robin", "pid": 1, "command": "x"}'),
     (re.compile(r'"id": "[0-9a-f]{8}"'), '"id": "ID"'),
 )
@@ -82,12 +82,8 @@ JSON = ("--format", "json")
 APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
 DOCUMENTS = {
     "plan": Case(("plan", *JSON), fresh=True),
-    "plan-cold": Case(("plan", *JSON), fresh=True, without=("state.sql", "cache.sql")),
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
-    "plan-saved": Case(("show", "saved.plan", *JSON)),
     "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4, fresh=True),
-    "plan-saved-elsewhere": Case(("apply", "saved.plan", *JSON), 5, without=("state.sql",), fresh=True),
-    "plan-saved-applied": Case((*APPLY, saved_approval(), "saved.plan", *JSON), fresh=True),
     "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),
     "report-landing": Case((*APPLY, "APPROVED", *JSON), 3, fresh=True, situation="interrupted", version="before"),
     "diagnostics": Case(("validate", *JSON)),
@@ -136,7 +132,11 @@ DOCUMENTS = {
 }
 UNCACHED = {
     "plan": Case(("plan", *JSON), fresh=True, without=("cache.sql",)),
-    "plan-cold": Case(("plan", *JSON), fresh=True, without=("state.sql",)),
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
 }
 """Documents that are the same without the cache that `DOCUMENTS` has, or with it."""
+SAVED = {
+    "plan": Case(("show", "saved.plan", *JSON), fresh=True),
+    "report": Case((*APPLY, saved_approval(), "saved.plan", *JSON), fresh=True),
+}
+"""Documents that are the same of a plan that was saved on an earlier day."""

@@ -6,10 +6,13 @@ these documents lacks it then. `SYNCENGINE_CONTRACT=write` writes them anew, whe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
-from tests.contract.documents import DOCUMENTS, UNCACHED, made
+import pytest
+
+from tests.contract.documents import DOCUMENTS, SAVED, UNCACHED, Case, made
 from tests.contract.program import HERE, IS_WRITING
 
 FOLDER = HERE / "documents"
@@ -33,7 +36,8 @@ def test_documents_are_what_they_were(tmp_path: Path) -> None:
     assert differences == [], "\n".join(differences)
 
 
-def test_a_cache_of_today_changes_nothing(tmp_path: Path) -> None:
-    """The plans are the documents that are kept, whether or not there is one."""
-    for name, text in made(tmp_path, UNCACHED).items():
+@pytest.mark.parametrize("cases", [UNCACHED, SAVED], ids=["without a cache", "of a saved plan"])
+def test_a_document_is_the_same(tmp_path: Path, cases: Mapping[str, Case]) -> None:
+    """To the letter, but for times and ids."""
+    for name, text in made(tmp_path, cases).items():
         assert text == (FOLDER / f"{name}.json").read_text(encoding="utf-8")
