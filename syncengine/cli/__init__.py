@@ -180,8 +180,8 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
     if format in MACHINE_FORMATS and not has_printed():
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
-        from syncengine.render.outcomes import report_of
         from syncengine.render.registry import DIAGNOSTIC_FORMATS
+        from syncengine.render.report import report_of
         from syncengine.render.style import PLAIN
 
         is_report = line.others[:1] == ["apply"] and format == "json"

@@ -41,9 +41,9 @@ from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.plan.uses import CODES
 from syncengine.project import folder
 from syncengine.project.model import Project
-from syncengine.render.gate import asks_about_removals_alone
-from syncengine.render.outcomes import report_of
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.report import report_of
+from syncengine.render.view import asks_about_removals_alone
 
 REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, report_of)
 
@@ -271,7 +271,7 @@ def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
 
 def _review(options: Globals, reviewed: Sequence[str]) -> Review | None:
     """Return the reviewed plans of `--reviewed`, or `None` without the option."""
-    from syncengine.render.reviewed import read_reviewed
+    from syncengine.render.documents import read_reviewed
 
     named = {name: options.folder / name for name in dict.fromkeys(reviewed)}
     refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])

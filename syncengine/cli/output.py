@@ -20,9 +20,8 @@ from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
-from syncengine.render.links import links_of
 from syncengine.render.registry import DIAGNOSTIC_FORMATS
-from syncengine.render.style import Look
+from syncengine.render.style import Look, links_of
 
 COMMANDS = frozenset({"github"})
 """The formats that consist of workflow commands, which a CI runner reads in the log."""

@@ -102,7 +102,7 @@ def _refuse_output(out: str, reports: Sequence[str], files: OutputFiles) -> None
 
 def _next_step(plan: Plan, command: str) -> str:
     """Return how to apply a saved plan, or why it cannot be applied."""
-    from syncengine.render.gate import asks_about_removals_alone
+    from syncengine.render.view import asks_about_removals_alone
 
     if plan.is_denied:
         return "it cannot be applied, because rules of this project deny it"
@@ -123,7 +123,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
     announce(project, reporting.output)
     reviewed = None
     if wanted.since is not None:
-        from syncengine.render.reviewed import read_reviewed
+        from syncengine.render.documents import read_reviewed
 
         reviewed = read_reviewed(options.folder / wanted.since, wanted.since)
     request = wanted.request("plan", project, options)

@@ -72,7 +72,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
 
 def _is_plan(artifact: ReviewedFile, file: str, output: Output) -> bool:
     """Return whether `apply --reviewed` can compare with the artifact. If not, print a warning with the reason."""
-    from syncengine.render.reviewed import reviewed_in
+    from syncengine.render.documents import reviewed_in
 
     try:
         reviewed_in(artifact.content, f"{file} of pull request {artifact.number}")

@@ -115,7 +115,7 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
 def list_versions(options: Globals, format: str) -> int:
     """List the restorable versions of a state in Git, newest first."""
     from syncengine.cli.state_versions import versions_of
-    from syncengine.render.state_versions import versions_document, versions_text
+    from syncengine.render.state import versions_document, versions_text
 
     versions = versions_of(options.project())
     return show(options, format, versions_document(versions), versions_text(versions))
@@ -132,7 +132,7 @@ def restore_version(options: Globals, format: str, version: str | None, auto_app
     a database that was set back is accepted as it is.
     """
     from syncengine.cli.state_versions import accept, restore
-    from syncengine.render.state_versions import restored_text
+    from syncengine.render.state import restored_text
 
     if version is None:
         if is_git_ref(options.project().state):
@@ -296,13 +296,13 @@ def quarantine(
     All other resources are applied without it. Without ADDRESS, the quarantine is listed.
     """
     from syncengine.cli import state_quarantine as commands
-    from syncengine.render import quarantine as shown
+    from syncengine.render import state as shown
 
     if address is None:
         if reason is not None or until is not None or end:
             raise Usage("--reason, --until and --end need an ADDRESS, such as `tag/ACME-0042`")
         verdict = commands.current_quarantine(options.project())
-        return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
+        return show(options, format, shown.quarantine_document(verdict), shown.quarantine_text(verdict))
     key = _key(address)
     if end:
         if reason is not None or until is not None:
@@ -312,7 +312,7 @@ def quarantine(
     if reason is None:
         raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
     record = commands.set_aside(options.project(), key, reason, until)
-    return show(options, format, shown.record_document(record), shown.record_text(record, options.place()))
+    return show(options, format, shown.set_aside_document(record), shown.set_aside_text(record, options.place()))
 
 
 @state.command("export", epilog="syncengine state export -o state.jsonl\n# a copy that only you can read")

@@ -69,7 +69,7 @@ def time() -> None:
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
     """List the groups that are waiting or have failed. With --state, list the groups in these states."""
-    from syncengine.render import inbox as rendering
+    from syncengine.render import posted_time as rendering
     from syncengine.state.inbox import open_inbox
 
     _check_states(states)
@@ -91,7 +91,7 @@ def _check_states(states: Sequence[str]) -> None:
 @printing_command
 def show_group(options: Globals, format: str, group_id: str) -> int:
     """Show the history of a group: each offer, each attempt at each sink, each status sent."""
-    from syncengine.render import inbox as rendering
+    from syncengine.render import posted_time as rendering
     from syncengine.state.inbox import open_inbox
 
     with open_inbox(options.project().state, write=False) as inbox:
@@ -116,7 +116,7 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
     from syncengine.project.delivery_warnings import warnings_of_sinks
-    from syncengine.render import inbox as rendering
+    from syncengine.render import posted_time as rendering
 
     if sample == (source is not None):
         raise Usage("give one of FILE, GROUP_ID and --sample")
@@ -313,7 +313,7 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str], place:
 
 def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:
     """Print the differences between the content that was offered again and the delivered content."""
-    from syncengine.render.inbox import changes_lines
+    from syncengine.render.posted_time import changes_lines
 
     output = Output(options, options.folder)
     lines = ["the content that was offered again differs from the delivered content:", *changes_lines(changes)]
@@ -330,7 +330,7 @@ def _say(
 ) -> int:
     """Print the selected groups. `changes` maps a group to the differences that a person settled."""
     from syncengine.render.escape import visible
-    from syncengine.render.inbox import changes_document, changes_lines
+    from syncengine.render.posted_time import changes_document, changes_lines
     from syncengine.render.words import count_of
 
     lines = (line for id in ids for line in (f"  {visible(id)}", *changes_lines(changes.get(id, ()))))
@@ -345,7 +345,7 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver the groups now, or leave them to the process that holds the inbox."""
     from syncengine.cli.service_call import service_settings
     from syncengine.posted_time.delivery import Delivery
-    from syncengine.render import inbox as rendering
+    from syncengine.render import posted_time as rendering
     from syncengine.state.inbox import Holder
 
     project = options.project()

@@ -36,7 +36,7 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
     The inbox is read alone: no sink, and not the service. Durations follow the settings of today.
     """
     from syncengine.render.json import dumped
-    from syncengine.render.time_export import export_csv, export_document
+    from syncengine.render.posted_time import export_csv, export_document
     from syncengine.render.words import count_of
 
     output = Output(options, options.folder)

@@ -33,7 +33,7 @@ from syncengine.render import formats
 from syncengine.render.documents import change_of, document_in, row_of, source_of, undo_of
 from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, trouble_markdown
-from syncengine.render.report_markdown import report_markdown
+from syncengine.render.report import report_markdown
 from syncengine.render.style import Look
 from syncengine.resource import Key
 from syncengine.state.refusals import Refusal

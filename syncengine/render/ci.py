@@ -22,14 +22,13 @@ from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import merged, message, where
 from syncengine.render.escape import cut, harmless, quoted, visible
-from syncengine.render.gate import to_approve
 from syncengine.render.json import Document, dumped
-from syncengine.render.links import in_repository
-from syncengine.render.outcomes import finding, headline
-from syncengine.render.outcomes import findings as findings_of_report
+from syncengine.render.report import finding, headline
+from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE
-from syncengine.render.style import PLAIN, Look
+from syncengine.render.style import PLAIN, Look, in_repository
 from syncengine.render.values import BRIEF, value_spans
+from syncengine.render.view import to_approve
 from syncengine.render.words import comma_list, count_of, number
 from syncengine.resource import Value
 

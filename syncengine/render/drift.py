@@ -22,9 +22,9 @@ from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
 from syncengine.render.markdown import LIMIT, MarkdownBlock, Ranked, code, diagnostic_blocks, prose, within
-from syncengine.render.rows import Rank
-from syncengine.render.schemas.drift import DriftCoverage, DriftFormat, DriftItem
+from syncengine.render.schemas.commands import DriftCoverage, DriftFormat, DriftItem
 from syncengine.render.schemas.posted_time import document
+from syncengine.render.sections import Rank
 from syncengine.render.style import Look, Tone, lettered, painted
 from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind

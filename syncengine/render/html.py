@@ -6,9 +6,11 @@ same plan, but has no search and no filters.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -20,12 +22,19 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Basis, Plan
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
-from syncengine.render.gate import heading, more_units, unit_lines, ways_to_approve
-from syncengine.render.page_files import digest, page_file
-from syncengine.render.rows import Fold
-from syncengine.render.sections import NOTE_SYMBOL
+from syncengine.render.sections import NOTE_SYMBOL, Fold
 from syncengine.render.style import PLAIN, Look, Tone
-from syncengine.render.view import SHORT, first_sentence, headline, made_public, view_of
+from syncengine.render.view import (
+    SHORT,
+    first_sentence,
+    gate_heading,
+    headline,
+    made_public,
+    more_units,
+    unit_lines,
+    view_of,
+    ways_to_approve,
+)
 from syncengine.render.words import FEW, TO_DO, minute, number, plural
 
 ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
@@ -48,7 +57,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         foremost=(*view.foremost, *view.doubts),
         counts=_counts(view.own),
         gate={
-            "heading": heading(gate),
+            "heading": gate_heading(gate),
             "units": list(unit_lines(gate)),
             "more": more_units(gate),
             "ways": list(ways_to_approve(gate, look, is_undo=bool(plan.undo))),
@@ -129,3 +138,14 @@ def _sentence(text: str) -> Markup:
         return Markup.escape(visible(text))
     code = (Markup("<code>{}</code>{}").format(*pair) for pair in zip(rest[::2], rest[1::2], strict=True))
     return first + Markup("").join(code)
+
+
+@cache
+def page_file(name: str) -> str:
+    """Return the text of a file of `static`."""
+    return files("syncengine.render").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def digest(text: str) -> str:
+    """Return the source of a content security policy that allows exactly this text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -18,10 +18,23 @@ from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
-from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
-from syncengine.render.rows import Fold, Rank, Section, SectionRow
+from syncengine.render.sections import Fold, Rank, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.view import ABRIDGED, PlanView, ReviewedComparison, WaitingPart, first_sentence, view_of
+from syncengine.render.view import (
+    ABRIDGED,
+    PlanView,
+    ReviewedComparison,
+    UnitLine,
+    WaitingPart,
+    everything,
+    first_sentence,
+    for_everything,
+    gate_heading,
+    more_units,
+    to_approve,
+    unit_lines,
+    view_of,
+)
 from syncengine.render.words import FEW, TO_DO, count_of, number
 
 LIMIT = 60_000
@@ -280,7 +293,7 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
         lines += [*(f"> {line}" for line in block), ">"]
         whole = f"> Or approve {everything(gate)}, once: {code(f'--approve-deletes {approve}')}."
         lines += [whole] if approve else []
-    yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
+    yield MarkdownBlock(f"> **{prose(gate_heading(gate))}**\n>", lines)
 
 
 def _unit(line: UnitLine) -> str:

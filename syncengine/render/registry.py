@@ -44,13 +44,13 @@ PLAN_FORMATS: Mapping[str, Renderer[Plan]] = {
 }
 
 REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
-    "text": Renderer("report_text", "report_text"),
+    "text": Renderer("report", "report_text"),
     "json": Renderer("json", "report_json"),
     "junit": Renderer("ci", "report_junit"),
     "sarif": Renderer("ci", "report_sarif"),
     "github": Renderer("ci", "report_github"),
     "gitlab": Renderer("ci", "report_gitlab"),
-    "markdown": Renderer("report_markdown", "report_markdown"),
+    "markdown": Renderer("report", "report_markdown"),
 }
 
 PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {

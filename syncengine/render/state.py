@@ -1,12 +1,15 @@
-"""Recorded rows, history and lock of a state → documents and text; pure."""
+"""Rows, history, lock, versions and quarantine of a state → documents and text; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from syncengine.document.text import to_camel
+from syncengine.document.text import as_word, to_camel
+from syncengine.plan.quarantine import QuarantineVerdict, SetAside
+from syncengine.project.quarantine import until_text
 from syncengine.render.escape import file_name, quoted, visible
-from syncengine.render.json import Document
+from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Recorded, Source, Status, Value
 from syncengine.state.erase import Erased
@@ -14,6 +17,8 @@ from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
 from syncengine.state.lock import LockInfo
 from syncengine.state.prune import Pruned
+from syncengine.state.refusals import QuarantineRecord
+from syncengine.state.snapshots.snapshot import Version
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"
@@ -277,3 +282,104 @@ def _what_is_left(is_compact: bool, in_git: bool) -> list[str]:
         " not rewrite the tables: run `syncengine state prune --before 9999d` when no other process uses the database,"
         " or VACUUM FULL as its owner."
     ]
+
+
+VERSIONS_FORMAT = "syncengine.state-versions/v1"
+LETTERS = 12
+"""The number of characters of a version's id that are shown; they suffice to restore the version."""
+
+
+def versions_document(versions: Sequence[Version]) -> Document:
+    return {"format": VERSIONS_FORMAT, "versions": [_version_document(version) for version in versions]}
+
+
+def _version_document(version: Version) -> Document:
+    info = version.info
+    return {
+        "id": version.id,
+        "number": info.serial,
+        "when": when(info.when),
+        "who": info.who,
+        "command": info.command,
+        "run": info.run,
+        "rows": info.rows,
+    }
+
+
+def versions_text(versions: Sequence[Version]) -> str:
+    """Return one line for each version."""
+    return "".join(_version_line(version) + "\n" for version in versions) or "There are no versions.\n"
+
+
+def _version_line(version: Version) -> str:
+    info = version.info
+    run = f"  run {info.run}" if info.run else ""
+    return visible(
+        f"{version.id[:LETTERS]}  {when(info.when)}  {info.rows:>6} rows  {info.command}{run}  by {info.who}"
+    )
+
+
+def restored_text(version: Version) -> str:
+    count = count_of(version.info.rows, "resource")
+    return (
+        f"Restored version {version.id[:LETTERS]} of {when(version.info.when)} with {count}; all rows are doubtful, and"
+        " the next apply sends them again.\n"
+    )
+
+
+QUARANTINE_FORMAT = "syncengine.quarantine/v1"
+
+
+def set_aside_document(record: QuarantineRecord) -> Document:
+    return {
+        "format": QUARANTINE_FORMAT,
+        "quarantined": str(record.key),
+        "reason": record.reason,
+        "until": when(record.until),
+    }
+
+
+def ended_document(key: Key) -> Document:
+    return {"format": QUARANTINE_FORMAT, "ended": str(key)}
+
+
+def set_aside_text(record: QuarantineRecord, place: str = "") -> str:
+    """Return the record as text, with the command that ends it. `place` are the options that name the project."""
+    end = f" until {until_text(record.until)}" if record.until is not None else ""
+    text = f"{visible(str(record.key))} is in quarantine{end}: applies skip it while its manifest is unchanged.\n"
+    return f"{text}End it with: syncengine state quarantine {as_word(str(record.key))} --end{place}\n"
+
+
+def quarantine_document(verdict: QuarantineVerdict) -> Document:
+    """Return the document of the resources in quarantine, with diagnostics for entries that have no effect."""
+    return {
+        "format": QUARANTINE_FORMAT,
+        "quarantine": [_set_aside_item(entry) for entry in verdict.entries.values()],
+        "diagnostics": diagnostic_items(verdict.diagnostics),
+    }
+
+
+def _set_aside_item(entry: SetAside) -> dict[str, Any]:
+    refusal = entry.refusal
+    return {
+        "address": str(entry.key),
+        "reason": entry.reason,
+        "until": when(entry.until),
+        "line": entry.line,
+        "refused": {"times": refusal.times, "since": when(refusal.since), "message": refusal.message},
+    }
+
+
+def quarantine_text(verdict: QuarantineVerdict) -> str:
+    lines = [line for entry in verdict.entries.values() for line in _set_aside_lines(entry)]
+    lines += [visible(diagnostic.message) for diagnostic in verdict.diagnostics]
+    return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
+
+
+def _set_aside_lines(entry: SetAside) -> Iterator[str]:
+    refusal = entry.refusal
+    end = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    place = f" (line {entry.line} of the project file)" if entry.line is not None else ""
+    times = "once, at" if refusal.times == 1 else f"{refusal.times:,} times since"
+    yield f"{visible(str(entry.key))}{end}: {visible(entry.reason)}{place}"
+    yield f"    rejected {times} {when(refusal.since)}: {quoted(refusal.message)}"

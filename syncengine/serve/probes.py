@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from syncengine import __version__
 from syncengine.errors import SyncengineError
 from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
-from syncengine.render.page_files import digest, page_file
+from syncengine.render.html import digest, page_file
 from syncengine.serve.readiness import Readiness
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -23,7 +23,7 @@ from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.signals import RunStopper
 from syncengine.render.diagnostics import message, where
-from syncengine.render.outcomes import not_applied
+from syncengine.render.report import not_applied
 from syncengine.serve.log import Log
 from syncengine.serve.readiness import Readiness
 from syncengine.state.errors import StateReplaced

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from syncengine.render.page_files import page_file
+from syncengine.render.html import page_file
 from syncengine.sandbox.app import running_sandbox
 from tests.support import loopback, warm
 from tests.support.pages import ROOT, WRITES

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
-from syncengine.render.links import Links
-from syncengine.render.style import Look
+from syncengine.render.style import Links, Look
 from syncengine.resource import Body, Source
 from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_of, tag
 

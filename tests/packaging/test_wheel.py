@@ -140,7 +140,7 @@ from syncengine.sandbox.app import running_sandbox
 with running_sandbox() as running:
     for path in ("", "console/pages.css", "console/console.js"):
         assert urllib.request.urlopen(running.console_url + path).status == 200
-from syncengine.render.page_files import page_file
+from syncengine.render.html import page_file
 assert page_file("plan.js")
 """
 

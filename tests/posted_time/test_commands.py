@@ -15,7 +15,7 @@ from typing import Any, get_args
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.render.inbox import EVENT_WORDS
+from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.render.schemas.posted_time import Answer, EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox

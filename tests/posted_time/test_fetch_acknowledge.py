@@ -13,7 +13,7 @@ import pytest
 from syncengine.posted_time.acknowledge import SIDE_BY_SIDE, Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
 from syncengine.posted_time.inbox_writer import InboxWriter
-from syncengine.render.inbox import story_text
+from syncengine.render.posted_time import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer
 from syncengine.state.inbox_states import PostedTimeStatus

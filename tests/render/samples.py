@@ -15,7 +15,7 @@ from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
-from syncengine.render.page_files import digest, page_file
+from syncengine.render.html import digest, page_file
 from syncengine.resource import Key, Kind, Row, Source, Value
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.render.links import Links, links_of
+from syncengine.render.style import Links, links_of
 
 GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/tags", "GITHUB_SHA": "c0ffee"}
 GITLAB = {"CI_PROJECT_URL": "https://gitlab.com/acme/tags", "CI_COMMIT_SHA": "c0ffee"}

@@ -44,8 +44,8 @@ from syncengine.render.json import (
     plan_json,
     report_json,
 )
-from syncengine.render.outcomes import TROUBLES, findings, report_of
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
+from syncengine.render.report import TROUBLES, findings, report_of
 from syncengine.render.schemas.published import schemas
 from syncengine.render.style import PLAIN, Look
 

@@ -17,11 +17,10 @@ from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html, trouble_html
-from syncengine.render.links import Links
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
-from syncengine.render.outcomes import report_of as report_of_error
-from syncengine.render.report_markdown import report_markdown
-from syncengine.render.style import Look
+from syncengine.render.report import report_markdown
+from syncengine.render.report import report_of as report_of_error
+from syncengine.render.style import Links, Look
 from syncengine.render.text import plan_text
 from syncengine.resource import Source
 

@@ -16,7 +16,7 @@ from syncengine.render.ci import diagnostics_github
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.json import diagnostics_json
-from syncengine.render.report_text import report_text
+from syncengine.render.report import report_text
 from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 from syncengine.render.view import headline

@@ -17,8 +17,16 @@ from syncengine.project.environments import UNUSED
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
 from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
-from syncengine.render.schemas.connector import ConnectorFormat, HealthFormat
-from syncengine.render.schemas.drift import DriftFormat
+from syncengine.render.schemas.commands import (
+    AdoptFormat,
+    ConnectorFormat,
+    DriftFormat,
+    FmtFormat,
+    HealthFormat,
+    InitFormat,
+    PublishFormat,
+    ReviewedFormat,
+)
 from syncengine.render.schemas.from_models import pydantic_model
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
@@ -47,7 +55,6 @@ from syncengine.render.schemas.state import (
     StateFormat,
     StateVersionsFormat,
 )
-from syncengine.render.schemas.tools import AdoptFormat, FmtFormat, InitFormat, PublishFormat, ReviewedFormat
 from syncengine.rules.schema import Policies
 from syncengine.service.operations import OPERATIONS
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from syncengine.render.page_files import page_file
+from syncengine.render.html import page_file
 from syncengine.sandbox import posting
 from syncengine.sandbox.bodies import ApiError
 from syncengine.sandbox.console import form, page

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
-from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals, status_after
+from syncengine.apply.report import (
+    CallError,
+    Circumstances,
+    Outcome,
+    Report,
+    Result,
+    RunStatus,
+    Session,
+    Totals,
+    status_after,
+)
 from syncengine.errors import Diagnostic, Severity, SyncengineError
-from syncengine.render.escape import visible
-from syncengine.render.words import count_of, number, requests
+from syncengine.render.diagnostics import diagnostic_lines, warnings_first
+from syncengine.render.escape import cells, visible
+from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
+from syncengine.render.style import PLAIN, Look, Tone, lettered
+from syncengine.render.text import join_blocks, paragraph
+from syncengine.render.words import count_of, number, place, requests, when
 from syncengine.resource import found_at
 
 
@@ -153,3 +168,132 @@ def next_step(report: Report) -> str:
         return UNRECORDED
     step = CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step
+
+
+ALONE = 3
+"""The largest number of changes with the same error that are listed one by one."""
+
+GROUPS = 100
+"""The largest number of different errors that are listed without `--verbose`."""
+
+_TONES = {
+    RunStatus.COMPLETE: Tone.CREATE,
+    RunStatus.INCOMPLETE: Tone.WARNING,
+    RunStatus.FAILED: Tone.ERROR,
+    RunStatus.REFUSED: Tone.ERROR,
+}
+
+
+def report_text(report: Report, look: Look = PLAIN) -> str:
+    """Return the summary, all changes that were not applied, the sync session, diagnostics and the next step."""
+    return join_blocks(
+        (
+            paragraph(headline(report), look, _TONES[report.status]),
+            _troubles(report, look),
+            paragraph(session_sentence(report.session), look),
+            diagnostic_lines(warnings_first(report.diagnostics, look), look),
+            paragraph(next_step(report), look, Tone.HEADING),
+        )
+    )
+
+
+def _troubles(report: Report, look: Look) -> Iterator[str]:
+    groups = alike(report)
+    visible_groups = groups if look.verbose else groups[:GROUPS]
+    for group in visible_groups:
+        yield from _troubled_lines(group, look)
+    if rest := sum(map(len, groups[len(visible_groups) :])):
+        yield from paragraph(
+            f"… and {count_of(rest, 'more change')} not applied; the JSON report lists them all.", look
+        )
+
+
+def _troubled_lines(group: Sequence[Result], look: Look) -> Iterator[str]:
+    if len(group) <= ALONE or look.verbose:
+        yield from diagnostic_lines([finding(result) for result in group], look)
+        return
+    yield from diagnostic_lines([shared(group)], look)
+    located = [(place(result.source), visible(str(result.key))) for result in group[:PLACES]]
+    column = max(cells(where) for where, _ in located)
+    for where, address in located:
+        yield lettered(f"    {where}{' ' * (column - cells(where))}  {address}", look)
+    if len(group) > PLACES:
+        yield lettered(f"    … and {number(len(group) - PLACES)} more", look)
+
+
+def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT) -> str:
+    """Return headline, counts, sync session, next step, changes by outcome, and diagnostics, in `limit` characters."""
+    return within(
+        (
+            MarkdownBlock(f"### {prose(headline(report))}\n", _opening_lines(report)),
+            *_trouble_blocks(report),
+            *_achievements(report),
+            *diagnostic_blocks(report.diagnostics),
+        ),
+        limit,
+    )
+
+
+def _opening_lines(report: Report) -> Iterator[str]:
+    """Yield the counts, the circumstances, the sync session and the next step."""
+    totals = report.totals
+    yield "| applied | failed | skipped | unknown | requests | retries |"
+    yield "|" + " ---: |" * 6
+    counts = (totals.applied, totals.failed, totals.skipped, totals.unknown, totals.requests, totals.retries)
+    yield f"| {' | '.join(map(number, counts))} |"
+    if about := list(_about(report.circumstances)):
+        yield f"\n{' · '.join(about)}"
+    for sentence in filter(None, (session_sentence(report.session), next_step(report))):
+        yield f"\n{prose(sentence)}"
+
+
+def _about(run: Circumstances) -> Iterator[str]:
+    """Yield team, environment, commit, person, job, times and approvals, as far as they are known."""
+    named = {
+        "team": run.team,
+        "environment": run.environment,
+        "commit": run.commit,
+        "tree": run.tree,
+        "by": run.actor,
+        "job": run.job,
+        "started": when(run.started),
+        "ended": when(run.ended),
+    }
+    yield from (f"{name} {code(value)}" for name, value in named.items() if value)
+    yield from (f"approved {code(each.text)} ({code(str(each))})" for each in run.approvals)
+
+
+def _trouble_blocks(report: Report) -> Iterator[MarkdownBlock]:
+    groups = alike(report)
+    if groups:
+        lines = [line for group in groups for line in _group_rows(group)]
+        yield folding(f"Not applied: {count_of(sum(map(len, groups)), 'change')}", lines)
+
+
+def _achievements(report: Report) -> Iterator[MarkdownBlock]:
+    """Yield the block of applied changes, one address a line."""
+    lines = [
+        f"- {result.action.word} {_located(result)}" for result in report.results if result.outcome is Outcome.APPLIED
+    ]
+    if lines:
+        yield folding(f"Applied: {count_of(len(lines), 'change')}", lines)
+
+
+def _group_rows(group: Sequence[Result]) -> Iterator[str]:
+    """Yield one line for a single change, or several addresses below their common message."""
+    if len(group) == 1:
+        yield f"- {_located(group[0])}: {_trouble(group[0])}"
+        return
+    yield f"- **{count_of(len(group), 'change')}**: {_trouble(group[0])}"
+    yield from (f"  - {_located(result)}" for result in islice(group, PLACES))
+    if len(group) > PLACES:
+        yield f"  - … and {number(len(group) - PLACES)} more"
+
+
+def _trouble(result: Result) -> str:
+    return f"{TROUBLES[result.outcome].code}: {code(words(result))}{prose(sent_as(result.error))}"
+
+
+def _located(result: Result) -> str:
+    where = f" — {code(place(result.source))}" if result.source else ""
+    return f"{code(str(result.key))}{where}"
