@@ -68,7 +68,7 @@ def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diag
     """Return the files whose layout is not canonical, and the diagnostics of files that cannot be formatted."""
     from syncengine.document.diagnostics import Collector
     from syncengine.manifest.files import find
-    from syncengine.tools.fmt.layout import laid_out
+    from syncengine.tools.fmt import laid_out
 
     root, chosen, secrets = _chosen(options, paths)
     sought = find(chosen, root, secrets=secrets)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from syncengine.document.diagnostics import Collector
-from syncengine.tools.fmt.layout import laid_out
+from syncengine.tools.fmt import laid_out
 from tests.support import warm
 
 

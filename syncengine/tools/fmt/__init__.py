@@ -1,1 +1,0 @@
-"""Format manifests in a canonical layout: classify lines, order keys, and round-trip the YAML."""
