@@ -33,7 +33,7 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
     FILE lists them, as CSV, JSON or YAML. JSON and YAML are written like manifests; the header of a CSV file names the
     fields, including `metadata.NAME`.
     """
-    from syncengine.tools.adopt.listed import SUFFIXES, listed
+    from syncengine.tools.adopt import SUFFIXES, listed
 
     project = options.project()
     path = options.folder / file

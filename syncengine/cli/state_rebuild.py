@@ -23,7 +23,7 @@ from syncengine.resource import REBUILD, Key, Kind, Recorded
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
-from syncengine.tools.rebuild.revision import OPTION, Rebuilt, rebuilt
+from syncengine.tools.rebuild import OPTION, Rebuilt, rebuilt
 
 COMMAND = "state rebuild"
 

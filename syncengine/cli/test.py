@@ -27,7 +27,7 @@ def test(options: Globals, paths: Sequence[str], format: str) -> int:
     against the rules in PATHS and those of the project.
     """
     from syncengine.rules.read import rule_set
-    from syncengine.tools.rule_tests.run import run_tests
+    from syncengine.tools.rule_tests import run_tests
 
     output = Output(options, options.folder)
     try:

@@ -22,7 +22,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
-from syncengine.tools.rebuild.revision import rebuilt
+from syncengine.tools.rebuild import rebuilt
 from tests.planning.applying import applied
 from tests.planning.estate import Rows, ask, planned
 from tests.planning.strategies import manifests

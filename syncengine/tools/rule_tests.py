@@ -1,30 +1,40 @@
 """Run a test: make its plan in memory and compare it with the expectations. Reads files of the project.
 
-Nothing else is accessed: no state, no service, no sources but files, no environment variables.
+The plan is that for recorded and declared resources. Nothing else is accessed: no state, no service, no sources but files, no environment variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from msgspec import structs
+from msgspec.structs import asdict
 
 from syncengine.document.diagnostics import Collector, in_order
+from syncengine.document.model import names_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.reader import Documents
+from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.manifest.files import ManifestFile, find
+from syncengine.manifest.items import item_of
 from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
 from syncengine.manifest.reading import ReadFile, Reading
-from syncengine.manifest.schema import SECTIONS
+from syncengine.manifest.schema import IDENTITIES, SECTIONS
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.plan.build import plan
 from syncengine.plan.git_with_git import DeclaredState, recorded_as
+from syncengine.plan.judgement import asking_rules, denying_rules, warning_rules
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
@@ -32,8 +42,7 @@ from syncengine.project.model import Project
 from syncengine.resource import Kind, Resource
 from syncengine.rules.model import RuleSet, RuleTestCase
 from syncengine.rules.results import Deviation, RuleTestResult
-from syncengine.tools.rule_tests.compare import Wanted, deviations, differences
-from syncengine.tools.rule_tests.context import OfflineContext, offline_context
+from syncengine.rules.schema import Expectation
 
 BASIS = Basis("test", "", "", swept_before=True)
 """The basis of a plan without a service, after the first sweep of its state."""
@@ -123,3 +132,114 @@ class _Run:
         self._problems += search.problems
         self._files += search.files
         yield from (read_one(file, self._own.defaults) for file in search.files)
+
+
+class OfflineSources(dict[str, Any]):
+    """The sources of a test, none of which can be queried."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        raise SourceTrouble(f"a test is offline and cannot query the source `{name}`: test its template with a file")
+
+
+@dataclass(frozen=True)
+class OfflineContext(LoadContext):
+    """The context of a test. `files` maps the path of each data file to the file that replaces it."""
+
+    files: Mapping[Path, Path] = field(default_factory=dict)
+
+    def data(self, name: str, folder: Path) -> Path:
+        return self.files.get(_normal(folder / name)) or super().data(name, folder)
+
+    def name_of(self, path: Path) -> str:
+        return super().name_of(next((place for place, file in self.files.items() if file == path), path))
+
+
+def offline_context(test: RuleTestCase, project: Project, folder: Path) -> OfflineContext:
+    """Return the project's context without its environment and sources, with the test's data written into `folder`."""
+    context = context_of(project)
+    parts = {each.name: getattr(context, each.name) for each in fields(context) if each.name != "memo"}
+    parts |= {"variables": {**context.variables, **test.variables}, "environ": {}, "secrets": {}}
+    return OfflineContext(**{**parts, "sources": OfflineSources()}, files=_written(test, project.root, folder))
+
+
+def _written(test: RuleTestCase, root: Path, folder: Path) -> dict[Path, Path]:
+    """Write each data file, and return it by its paths relative to the test's folder and to the project's."""
+    files: dict[Path, Path] = {}
+    for n, (name, text) in enumerate(test.data.items()):
+        file = folder / f"{n}{Path(name).suffix}"
+        file.write_text(text, encoding="utf-8")
+        files |= {_normal(base / name): file for base in ((root / test.file).parent, root)}
+    return files
+
+
+def _normal(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - the file need not be there
+
+
+Wanted = Mapping[Kind, Iterable[Resource]]
+"""The expected resources, by kind."""
+
+
+def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wanted) -> tuple[Deviation, ...]:
+    """Return the deviations from every expectation that is set."""
+    expected: dict[str, Any] = {}
+    actual: dict[str, Any] = {}
+    for name, attribute in names_of(Expectation).items():
+        value = getattr(expect, attribute)
+        if value is None or name == "errors":
+            continue
+        if (kind := SECTIONS.get(name)) is not None:
+            expected[name], actual[name] = _items(wanted[kind]), _declared(desired, kind)
+        else:
+            expected[name] = value if isinstance(value, dict) else sorted(value)
+            actual[name] = FACTS[name](plan, value)
+    return tuple(deviations(expected, actual))
+
+
+def _summary(plan: Plan, value: Mapping[str, int]) -> dict[str, int]:
+    counts = {to_camel(name): count for name, count in asdict(plan.summary).items()}
+    return {name: counts[name] for name in value}
+
+
+def _changes(plan: Plan, value: Any) -> dict[str, str] | list[str]:
+    actions = {str(change.key): change.action.word for change in plan.changes}
+    return actions if isinstance(value, dict) else sorted(actions)
+
+
+FACTS: Mapping[str, Callable[[Plan, Any], Any]] = {
+    "denied": lambda plan, _: sorted(denying_rules(plan.diagnostics)),
+    "warned": lambda plan, _: sorted(warning_rules(plan.diagnostics)),
+    "approve": lambda plan, _: sorted(asking_rules(plan.gate)),
+    "summary": _summary,
+    "changes": _changes,
+}
+
+
+def _declared(desired: Desired, kind: Kind) -> dict[str, Any]:
+    return _items(resource for resource in desired.resources.values() if resource.key.kind is kind)
+
+
+def _items(resources: Iterable[Resource]) -> dict[str, Any]:
+    """Return resources by name, each as a manifest would declare it."""
+    return {resource.key.name: _without_identity(resource) for resource in resources}
+
+
+def _without_identity(resource: Resource) -> dict[str, Any]:
+    return {name: value for name, value in item_of(resource).items() if name != IDENTITIES[resource.key.kind]}
+
+
+def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:
+    """Yield every difference between two JSON values, at its path and ordered by path."""
+    if expected == actual:
+        return
+    from deepdiff.diff import DeepDiff  # loads pydantic: import it only when there is something to compare
+
+    found = DeepDiff(expected, actual, view="tree", threshold_to_diff_deeper=0)
+    levels = sorted((level for levels in found.values() for level in levels), key=lambda level: str(level.path()))
+    for level in levels:
+        yield Deviation(tuple(level.path(output_format="list")), _value(level.t1), _value(level.t2))
+
+
+def _value(value: Any) -> Any:
+    """Return a value of deepdiff, or `None` for its marker of an absent value."""
+    return value if isinstance(value, str | int | float | list | dict) else None

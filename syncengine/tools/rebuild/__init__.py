@@ -1,1 +1,0 @@
-"""Rebuild the rows of a lost state from a revision in Git (`state rebuild`)."""

@@ -1,1 +1,0 @@
-"""Test rules and manifests: compare the plan for recorded and declared resources with the expected plan."""
