@@ -15,7 +15,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
-    from syncengine.tools.init.installation import Installation
+    from syncengine.tools.init.jobs import Installation
 
 INIT_FORMAT = "syncengine.init/v1"
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
@@ -54,9 +54,17 @@ def init(
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
     from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
-    from syncengine.tools.init.kept_jobs import installed_by
-    from syncengine.tools.init.new_project import CI, SAMPLES, begin, beside_others
-    from syncengine.tools.init.next_steps import advice, in_sandbox, of_jobs, of_kept, of_project, of_written
+    from syncengine.tools.init.new_project import (
+        CI,
+        SAMPLES,
+        advice,
+        begin,
+        beside_others,
+        in_sandbox,
+        of_file,
+        of_jobs,
+        of_project,
+    )
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
@@ -91,8 +99,7 @@ def init(
     if ci:
         file, name = place / CI[ci], CI[ci]
         is_own = name in begun.written or (file.is_file() and file.read_bytes() == str(contents[name]).encode())
-        commit = of_written(name, installation) if is_own else of_kept(name, installed_by(file))
-        steps += of_jobs(run, ci, branch, commit)
+        steps += of_jobs(run, ci, branch, of_file(name, installation, is_kept=not is_own))
     else:
         steps += of_project(run)
     output.say("Next:")
@@ -116,8 +123,7 @@ def _contents(place: Path, installation: Installation, ci: str | None, branch: s
 
 def _installation(install: str | None, ci: str | None, output: Output, command: Callable[[str], str]) -> Installation:
     """Return what the jobs install. Raise a usage error, after lines to copy, where nobody says what that is."""
-    from syncengine.tools.init.installation import UNCHOSEN, installation_of
-    from syncengine.tools.init.own_source import ways
+    from syncengine.tools.init.jobs import UNCHOSEN, WAYS, installation_of
 
     if install is None and ci is None:
         return UNCHOSEN
@@ -126,7 +132,7 @@ def _installation(install: str | None, ci: str | None, output: Output, command: 
             return installation_of(install)
     except ValueError as error:
         raise click.UsageError(f"--install {install!r}: {error}") from None
-    for way, example in ways().items():
+    for way, example in WAYS.items():
         output.say(f"{way}:", level="error")
         output.say(f"  {command(example)}", level="error")
     raise click.UsageError(

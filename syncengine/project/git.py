@@ -141,16 +141,6 @@ def default_branch(folder: Path) -> str:
     return found[0] if found else "main"
 
 
-def pushed_commit(folder: Path) -> tuple[str, str] | None:
-    """Return the URL of `origin` and the commit that is checked out, if `origin` is known to have it, else `None`."""
-    remote = _git(folder, "remote", "get-url", "origin")
-    branch = _git(folder, "for-each-ref", "--count=1", "--contains=HEAD", "--format=%(refname)", "refs/remotes/origin")
-    commit = head(folder)
-    if remote is None or branch is None or commit is None or remote.returncode or not branch.stdout.strip():
-        return None
-    return remote.stdout.strip(), commit.id
-
-
 def may_keep(folder: Path, *names: str) -> bool:
     """Return whether any of the files is under Git; `True` also when Git cannot answer inside a repository."""
     if not git_environment.is_in_repository(folder):

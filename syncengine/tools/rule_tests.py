@@ -1,6 +1,7 @@
 """Run a test: make its plan in memory and compare it with the expectations. Reads files of the project.
 
-The plan is that for recorded and declared resources. Nothing else is accessed: no state, no service, no sources but files, no environment variables.
+The plan is that for the recorded and the declared resources of the test. Nothing else is accessed: no state, no
+service, no sources but files, no environment variables.
 """
 
 from __future__ import annotations

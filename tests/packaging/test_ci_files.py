@@ -16,10 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine import DISTRIBUTION, __version__
-from syncengine.tools.init.installation import installation_of
-from syncengine.tools.init.jobs import COMMANDS
+from syncengine.tools.init.jobs import COMMANDS, installation_of
 from syncengine.tools.init.new_project import starter_files
-from syncengine.tools.init.own_source import source_of
 from tests.cli.program import Project
 
 ROOT = Path(__file__).parents[2]
@@ -227,25 +225,3 @@ def test_no_text_breaks_out_of_its_place(text: str) -> None:
         del before[held]
         assert before == after
         assert not set("$`;\"'\\\n") & set(chosen.package + (chosen.mirror or ""))
-
-
-@pytest.mark.parametrize("kind", ["clone", "not pushed", "token", "git"])
-def test_the_example_is_the_commit_that_this_program_was_installed_from(tmp_path: Path, kind: str) -> None:
-    """Only where a job could fetch it: from the remote of a clone that has it, without a token."""
-    remote = "https://user:secret@example.com/x.git" if kind == "token" else "git@example.com:tools/x.git"
-    clone = tmp_path / "a clone"
-    git = ["git", "-c", "user.name=T", "-c", "user.email=t@example.com", "-C", str(clone)]
-    subprocess.run(["git", "init", "-q", str(clone)], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    subprocess.run([*git, "remote", "add", "origin", remote], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    if kind != "not pushed":
-        subprocess.run([*git, "update-ref", "refs/remotes/origin/main", head], check=True)
-    recorded: dict[str, Any] = {"url": clone.as_uri(), "dir_info": {}}
-    if kind == "git":
-        recorded = {"url": "https://example.com/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
-    expected = {
-        "clone": f"git+ssh://git@example.com/tools/x.git@{head}",
-        "git": f"git+https://example.com/x.git@{COMMIT}",
-    }
-    assert source_of(recorded) == expected.get(kind)

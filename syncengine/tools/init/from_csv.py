@@ -20,14 +20,18 @@ from syncengine.tools.init.columns import (
     MATTERS,
     NoIdentity,
     Rows,
+    StatusColumn,
+    header_below,
     holds_addresses,
     identity_of,
+    is_row,
     joined,
     listed,
     names_matters,
     names_persons,
+    status_of,
+    total_of,
 )
-from syncengine.tools.init.list_signs import StatusColumn, header_below, is_row, status_of, total_of
 
 UTF_8, WESTERN = "utf-8", "cp1252"
 """The encodings to try, in this order; a file that is neither is refused."""
