@@ -57,7 +57,8 @@ def drift(
     Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """
     from syncengine.posted_time.drift.read import Window
-    from syncengine.render.drift import drift_trouble, incompleteness
+    from syncengine.render.drift import incompleteness
+    from syncengine.render.markdown import errors_markdown
 
     _refuse_bare_names(excludes)
     now = time.time()
@@ -71,7 +72,7 @@ def drift(
         result = calling(options, lambda client, project: _compared(client, project, window, output))
     except SyncengineError as error:
         if format == "markdown":
-            output.data(drift_trouble(error.diagnostics()))
+            output.data(errors_markdown("Drift could not be checked", error.diagnostics()))
         return output.refusal(error, "text" if format == "markdown" else format)
     for message in incompleteness(result, published=is_ci(os.environ)):
         output.say(message, level="warning")

@@ -26,12 +26,6 @@ KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._]|-(?!-)){0,99}")
 _PARTS = re.compile(r" (\w+)=([0-9a-f]+)(?= )")
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
-CUT = "**Shortened"
-"""The beginning of the note that Markdown was cut short. No other text contains it unescaped."""
-_ROUNDS = 6
-"""The renderings to try. Each is scaled by what the one before was too long, so that two do but for odd letters."""
-_SPARE = 100
-"""The units left free in each, since the ratio of units to characters changes with what is left out."""
 LOOKS = 12
 """The largest number of looks at the comments. Two are usual; as many jobs as write at once may need one more each."""
 SETTLING_SECONDS = 1.0
@@ -88,32 +82,9 @@ def comment_of(publication: Publication, place: CommentPlace, marker: Marker, li
     run = f"run {place.run.number}" if place.run.number else ""
     words = ", ".join(filter(None, (commit, run, f"[job]({url})" if url else "")))
     opening, ending = f"{marker}\n", f"\n<sub>{words}</sub>\n" if words else ""
-    elsewhere = f"\n**[The job]({url}) has the whole plan.**\n" if url else ""
-    look = replace(look, links=look.links.at(publication.commit or place.head))
-    room = limit.most - limit.size(f"{opening}{elsewhere}{ending}")
-    text = _fit(publication.markdown, look, room, limit.size)
-    return f"{opening}{text}{elsewhere if CUT in text else ''}{ending}"
-
-
-def _fit(render: Callable[[Look, int], str], look: Look, most: int, size: Callable[[str], int]) -> str:
-    """Return the rendering in at most `most` units of `size`, which may count a letter outside ASCII as several."""
-    room = most
-    for _ in range(_ROUNDS):
-        text = render(look, room)
-        if (units := size(text)) <= most:
-            return text
-        room = room * most // units - _SPARE
-    # It cannot be rendered shorter, so that its first lines must do.
-    note = f"\n{CUT}**\n"
-    lines, room = [], most - size(note) - _SPARE
-    for line in text.splitlines(keepends=True):
-        room -= size(line)
-        if room < 0:
-            break
-        lines.append(line)
-    kept = "".join(lines)
-    closing = "\n</details>\n" * (kept.count("<details>") - kept.count("</details>"))
-    return f"{kept}{closing}{note}"
+    look = replace(look, links=look.links.at(publication.commit or place.head), job=url)
+    room = limit.most - limit.size(opening + ending)
+    return f"{opening}{publication.markdown(look, room, limit.size)}{ending}"
 
 
 # --- its place

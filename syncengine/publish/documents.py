@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +33,7 @@ from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats
 from syncengine.render.documents import change_of, document_in, row_of, source_of, undo_of
 from syncengine.render.json import SHOWN
-from syncengine.render.markdown import plan_markdown, trouble_markdown
-from syncengine.render.report import report_markdown
+from syncengine.render.markdown import plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.style import Look
 from syncengine.resource import Key
 from syncengine.state.refusals import Refusal
@@ -51,12 +51,12 @@ Outputs = Mapping[str, str]
 
 
 class Publication(NamedTuple):
-    """A document to publish. `markdown` renders it, in at most the given number of characters.
+    """A document to publish. `markdown` renders it, in at most a number of units of a measure.
 
     `has_commit` is whether the document names its commit wherever there is one, as all do but errors.
     """
 
-    markdown: Callable[[Look, int], str]
+    markdown: Callable[[Look, int, Callable[[str], int]], str]
     outputs: Outputs
     commit: str | None = None
     has_commit: bool = False
@@ -144,7 +144,7 @@ def _unfit(message: str) -> SyncengineError:
 def _of_plan(plan: Plan, name: str) -> Publication:
     counts = {word: getattr(plan.summary, word) for word in COUNTED}
     outputs = _outputs(counts, plan.changes_something, plan.gate.is_closed, plan.id, name)
-    return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit, has_commit=True)
+    return Publication(partial(plan_markdown, plan), outputs, plan.basis.commit, has_commit=True)
 
 
 def _of_report(report: Report, name: str) -> Publication:
@@ -152,7 +152,7 @@ def _of_report(report: Report, name: str) -> Publication:
     applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
     return Publication(
-        lambda look, most: report_markdown(report, look, most),
+        partial(report_markdown, report),
         _outputs(applied, report.totals.applied > 0, is_closed, report.plan or "", name),
         report.circumstances.commit,
         # Else the project may have been unreadable, with its commit.
@@ -163,7 +163,7 @@ def _of_report(report: Report, name: str) -> Publication:
 def _of_trouble(diagnostics: tuple[Diagnostic, ...], name: str) -> Publication:
     """Return the publication of findings that prevented a plan. Its outputs count no changes."""
     outputs = _outputs({}, False, False, "", name)
-    return Publication(lambda look, most: trouble_markdown(diagnostics, look, most), outputs)
+    return Publication(partial(trouble_markdown, diagnostics), outputs)
 
 
 def _outputs(counts: Mapping[str, int], changes: bool, is_closed: bool, plan_id: str, name: str) -> Outputs:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from syncengine.document.instants import instant
-from syncengine.errors import Diagnostic
 from syncengine.posted_time.drift.compare import (
     FEWEST,
     Drift,
@@ -21,10 +20,9 @@ from syncengine.posted_time.drift.compare import (
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
-from syncengine.render.markdown import LIMIT, MarkdownBlock, Ranked, code, diagnostic_blocks, prose, within
+from syncengine.render.markdown import LIMIT, as_markdown, code, fitted, prose, rendered
 from syncengine.render.schemas.commands import DriftCoverage, DriftFormat, DriftItem
 from syncengine.render.schemas.posted_time import document
-from syncengine.render.sections import Rank
 from syncengine.render.style import Look, Tone, lettered, painted
 from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
@@ -175,27 +173,29 @@ def _item(finding: ShownFinding) -> dict[str, str]:
 
 def drift_markdown(drift: Drift, options: str) -> str:
     """Return counts, and names that may be published, for the summary of a CI job."""
-    blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
     findings = shown_findings(drift, published=True)
-    for kind, of_kind in groupby(findings, lambda finding: finding.kind):
-        blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(drift, kind, list(of_kind))))
+    tables = []
+    for kind, found in groupby(findings, lambda finding: finding.kind):
+        of_kind = list(found)
+        named = [_row(each) for each in of_kind if each.address is not None]
+        is_whole = len(named) == len(of_kind)
+        rest = [] if is_whole else [as_markdown(f"| {_public(_nameless(drift, kind, of_kind))} | | |")]
+        tables.append((f"{kind}: {MEANING[kind]}", named, rest))
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
-    commands = [f"- {code(command)}" for command in reassert_commands(addresses, options)]
-    if commands:
-        blocks.append(MarkdownBlock("To send the declared values again:\n", commands))
-    endings = [prose(sentence) for sentence in ([LOCAL] if findings else []) + [PROVES_NOTHING]]
-    return within([*blocks, MarkdownBlock("", [" ".join(endings)])], LIMIT)
-
-
-def drift_trouble(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return the summary of a CI job whose errors prevented the comparison."""
-    return within([MarkdownBlock("", ["### Drift could not be checked"]), *diagnostic_blocks(diagnostics)], LIMIT)
-
-
-def _opening(drift: Drift) -> Iterator[str]:
-    yield f"{_public(coverage(drift, published=True))}."
-    for sentence in incompleteness(drift, published=True):
-        yield from ("", f"**{prose(sentence)}**")
+    return fitted(
+        lambda most: rendered(
+            "drift.md.j2",
+            headline=headline(drift),
+            coverage=as_markdown(_public(coverage(drift, published=True))),
+            incompleteness=list(incompleteness(drift, published=True)),
+            kinds=[{"title": title, "rows": (*rows[:most], *rest)} for title, rows, rest in tables],
+            commands=list(reassert_commands(addresses, options))[:most],
+            ending=" ".join([*([LOCAL] if findings else []), PROVES_NOTHING]),
+            is_short=any(len(rows) > most for _, rows, _ in tables),
+        ),
+        LIMIT,
+        len,
+    )
 
 
 def _public(text: str) -> str:
@@ -203,20 +203,13 @@ def _public(text: str) -> str:
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
 
 
-def _rows(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding]) -> Iterator[str | Ranked]:
-    yield from ("| tag | groups | fields |", "| --- | ---: | --- |")
-    for finding in findings:
-        if finding.address is not None:
-            fields = ", ".join(map(code, finding.recorded or ()))
-            groups = "" if kind is DriftKind.UNUSED else _public(_number(finding.groups))
-            address = code(cut(finding.address, 200)).replace("|", "\\|")
-            yield Ranked(f"| {address} | {groups} | {fields} |", Rank.MASS)
-    if any(finding.address is None for finding in findings):
-        yield f"| {_public(_nameless(drift, kind, findings))} | | |"
-
-
-def _number(groups: int | str) -> str:
-    return number(groups) if isinstance(groups, int) else groups
+def _row(finding: ShownFinding) -> str:
+    """Return the row of a tag that may be named."""
+    fields = ", ".join(map(code, finding.recorded or ()))
+    count = finding.groups if isinstance(finding.groups, str) else number(finding.groups)
+    groups = "" if finding.kind is DriftKind.UNUSED else _public(count)
+    address = code(cut(finding.address or "", 200)).replace("|", "\\|")
+    return as_markdown(f"| {address} | {groups} | {fields} |")
 
 
 # --- JSON

@@ -50,7 +50,7 @@ REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
     "sarif": Renderer("ci", "report_sarif"),
     "github": Renderer("ci", "report_github"),
     "gitlab": Renderer("ci", "report_gitlab"),
-    "markdown": Renderer("report", "report_markdown"),
+    "markdown": Renderer("markdown", "report_markdown"),
 }
 
 PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -74,20 +74,6 @@ class Extent(NamedTuple):
     most: int = MOST
 
 
-class Rank(IntEnum):
-    """The order in which rows are printed when there is not room for all of them, the lowest rank first.
-
-    `FIRST` is for the gate, and for headings and other lines around the rows.
-    """
-
-    FIRST = 0
-    REMOVAL = 1
-    ODD = 2
-    MASS = 3
-    WARNING = 4
-    UNLIKE = 5
-
-
 class Member(NamedTuple):
     """A resource of a row. Its name is safe to show; `kind` is for filters.
 
@@ -146,7 +132,6 @@ class SectionRow(Struct, frozen=True, gc=False):
     example: str = ""
     depth: int = 0
     abridged: bool = False
-    rank: Rank = Rank.REMOVAL
     rows: tuple[SectionRow, ...] = ()
     is_line: bool = False
 
@@ -179,6 +164,11 @@ class Section:
     rows: tuple[SectionRow, ...]
     more: str = "more"
 
+    @property
+    def is_removal(self) -> bool:
+        """Whether its changes take something away or open it, so that nobody may overlook them."""
+        return self.tone in (Tone.REMOVE, Tone.PUBLIC)
+
 
 class FoldedRows(NamedTuple):
     """The odd rows of a section, the number of their resources, and all other rows."""
@@ -194,7 +184,7 @@ class SectionEntries:
 
     `values` are computed anew on each call, because a plan may have very many. `details` takes a number, the room, and
     whether to include every field. `below` makes the rows of what goes along with resources, which follow their row.
-    Up to `least` rows, none is folded. `rank` overrides the rank of all rows; `unlike` is added to a count of hidden
+    Up to `least` rows, none is folded. `unlike` is added to a count of hidden
     ones. `fresh` resources are new and have no old values; `lines` says that one line can stand for each. `total`, if
     set, makes the details of a group, and `loses` the details of its first resource for an example.
     """
@@ -209,7 +199,6 @@ class SectionEntries:
     depth: int = 0
     below: Callable[[Sequence[int], Fold], tuple[SectionRow, ...]] = lambda numbers, fold: ()
     least: int = 0
-    rank: Rank | None = None
     unlike: str = ""
     fresh: bool = False
     lines: bool = False
@@ -221,13 +210,11 @@ class SectionEntries:
         """The words after the number of rows that are only counted."""
         return f"more {plural(self.noun)}{self.unlike}"
 
-    def row(self, number: int, room: Room, whole: bool, rank: Rank, *, is_line: bool = False) -> SectionRow:
+    def row(self, number: int, room: Room, whole: bool, *, is_line: bool = False) -> SectionRow:
         details = self.details(number, room, whole)
         abridged = room is not ALL and not set(map(str, details)) >= set(map(str, self.details(number, ALL, whole)))
         members = (self.member(number),)
-        return SectionRow(
-            self.symbol, members, details, depth=self.depth, abridged=abridged, rank=rank, is_line=is_line
-        )
+        return SectionRow(self.symbol, members, details, depth=self.depth, abridged=abridged, is_line=is_line)
 
 
 def folded(entries: SectionEntries, extent: Extent) -> FoldedRows:
@@ -238,12 +225,10 @@ def folded(entries: SectionEntries, extent: Extent) -> FoldedRows:
     # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
     alone = len(found.singles) + (0 if is_folded else len(found.odd))
     rows = _FoldedSection(entries, extent, is_folded, fold is Fold.LINES and entries.lines and alone > 1)
-    odd = (*rows.singles(found.odd, Rank.ODD, extent.most), *rows.groups(found.odd_groups, Rank.ODD))
+    odd = (*rows.singles(found.odd, extent.most, is_odd=True), *rows.groups(found.odd_groups))
     odd_count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    groups = rows.groups(found.groups, Rank.MASS)
-    return FoldedRows(
-        odd, odd_count, (*groups, *rows.singles(found.singles, Rank.UNLIKE, max(MANY, extent.most - len(odd))))
-    )
+    groups = rows.groups(found.groups)
+    return FoldedRows(odd, odd_count, (*groups, *rows.singles(found.singles, max(MANY, extent.most - len(odd)))))
 
 
 ROOMS = {
@@ -261,10 +246,9 @@ class _FoldedSection(NamedTuple):
     is_folded: bool
     lines: bool
 
-    def singles(self, numbers: Sequence[int], rank: Rank, budget: int) -> tuple[SectionRow, ...]:
+    def singles(self, numbers: Sequence[int], budget: int, *, is_odd: bool = False) -> tuple[SectionRow, ...]:
         """Return a row for each entry, up to the budget; one last row counts the others."""
-        entries, fold, is_odd = self.entries, self.extent.fold, rank is Rank.ODD
-        rank = rank if entries.rank is None else entries.rank
+        entries, fold = self.entries, self.extent.fold
         room, whole = ROOMS[fold]
         is_line = self.lines and not (is_odd and self.is_folded)
         if is_line:
@@ -276,25 +260,24 @@ class _FoldedSection(NamedTuple):
         most = len(numbers) if fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
         rows: list[SectionRow] = []
         for n in numbers[:most]:
-            rows += (entries.row(n, room, whole, rank, is_line=is_line), *entries.below((n,), fold))
+            rows += (entries.row(n, room, whole, is_line=is_line), *entries.below((n,), fold))
         if rest := numbers[most:]:
-            rows += self._together(rest, f"{number(len(rest))} {entries.more}", (), "", rank, abridged=True)
+            rows += self._together(rest, f"{number(len(rest))} {entries.more}", (), "", abridged=True)
         return tuple(rows)
 
-    def groups(self, groups: Sequence[AlikeGroup], rank: Rank) -> tuple[SectionRow, ...]:
+    def groups(self, groups: Sequence[AlikeGroup]) -> tuple[SectionRow, ...]:
         """Return the rows of groups, up to the limit, and one row that counts the others."""
         entries, most = self.entries, self.extent.most
-        rank = rank if entries.rank is None else entries.rank
         if len(groups) <= most + 1 or self.extent.fold is Fold.BEHIND:
             most = len(groups)
-        rows = [row for group in groups[:most] for row in self._group(group, rank)]
+        rows = [row for group in groups[:most] for row in self._group(group)]
         if more := groups[most:]:
             numbers = [n for group in more for n in group.members]
             label = f"{number(len(numbers))} more {plural(entries.noun)} in {number(len(more))} groups"
-            rows += self._together(numbers, label, (), "", rank, abridged=True)
+            rows += self._together(numbers, label, (), "", abridged=True)
         return tuple(rows)
 
-    def _group(self, group: AlikeGroup, rank: Rank) -> tuple[SectionRow, ...]:
+    def _group(self, group: AlikeGroup) -> tuple[SectionRow, ...]:
         """Return one row for all changes to whose values the same was done, with an example when these differ."""
         entries, members = self.entries, group.members
         if entries.total:
@@ -308,21 +291,21 @@ class _FoldedSection(NamedTuple):
             example = example_of(entries.names[first], group, entries.values(first), fresh=entries.fresh)
             abridged = bool(example)
         label = f"{number(len(members))} ×" if details else count_of(len(members), entries.noun)
-        return self._together(members, label, details, example, rank, abridged=abridged)
+        return self._together(members, label, details, example, abridged=abridged)
 
     def _together(
-        self, numbers: Sequence[int], label: str, details: Details, example: str, rank: Rank, *, abridged: bool
+        self, numbers: Sequence[int], label: str, details: Details, example: str, *, abridged: bool
     ) -> tuple[SectionRow, ...]:
         """Return one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
         entries, behind, below = self.entries, list[SectionRow](), tuple[SectionRow, ...]()
         if self.extent.fold is Fold.BEHIND:
             for n in numbers:
-                behind += (entries.row(n, ALL, True, rank), *entries.below((n,), Fold.NOTHING))
+                behind += (entries.row(n, ALL, True), *entries.below((n,), Fold.NOTHING))
         else:
             below = entries.below(numbers, self.extent.fold)
         members = LazyMembers(entries, numbers)
         abridged = abridged and not behind
-        row = SectionRow(entries.symbol, members, details, label, example, entries.depth, abridged, rank, tuple(behind))
+        row = SectionRow(entries.symbol, members, details, label, example, entries.depth, abridged, tuple(behind))
         return (row, *below)
 
 
@@ -513,11 +496,10 @@ def _topic_entries(topic: Topic, changes: Sequence[Change]) -> SectionEntries:
 
     entries = _entries_of(changes, topic.action.value, values, details, NOUNS[topic.kind])
     if is_removal:
-        return replace(entries, least=MANY, rank=Rank.REMOVAL, total=partial(_total, changes))
+        return replace(entries, least=MANY, total=partial(_total, changes))
     return replace(
         entries,
         least=MANY if is_fresh else 0,
-        rank=Rank.REMOVAL if topic in REMOVALS else None,
         unlike=", all different",
         fresh=is_fresh,
         lines=topic.tone is Tone.CREATE,
@@ -584,7 +566,6 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
         details=lambda n, room, _: removed_details(deletes[n], room) if n < len(deletes) else (),
         noun="activity type",
         least=MANY,
-        rank=Rank.REMOVAL,
         total=lambda _: (),
         loses=lambda number: removed_content(deletes[number]) if number < len(deletes) else (),
     )
@@ -648,7 +629,7 @@ def _category_rows(changes: Sequence[Change], along: Sequence[Sequence[Change]],
         return removed(changes[number], tags=len(along[number]))
 
     entries = _entries_of(changes, Action.DELETE.value, values, details, "category")
-    return folded(replace(entries, least=MANY, rank=Rank.REMOVAL, total=total, below=below), extent)
+    return folded(replace(entries, least=MANY, total=total, below=below), extent)
 
 
 def _also(tags: int, categories: int) -> ChangeDetail:
@@ -669,7 +650,7 @@ def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> t
 
     along = (remark(f"deleted with {category}"),)
     entries = _entries_of(members, Action.DELETE.value, values, details, "tag")
-    rows = folded(replace(entries, least=MANY, rank=Rank.REMOVAL, total=lambda _: along, depth=1), extent)
+    rows = folded(replace(entries, least=MANY, total=lambda _: along, depth=1), extent)
     return (*rows.odd, *rows.rest)
 
 

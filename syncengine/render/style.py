@@ -80,7 +80,8 @@ class Look:
     `lines` reads the source lines that carets point into; no carets are shown when it is `None`. `prefix` is the
     project's folder relative to the repository's root, for formats with paths from there. `links` lead to its host.
     `plan_file` and `place` complete commands to copy: the file of a saved plan, and the options that name the project.
-    `project` is its name in the title of a page, and `project_file` the file of its settings.
+    `project` is its name in the title of a page, and `project_file` the file of its settings. `job` is the URL of the
+    CI job that shows everything.
     """
 
     width: int = 80
@@ -93,6 +94,7 @@ class Look:
     plan_file: str = ""
     place: str = ""
     project: str = ""
+    job: str = ""
     project_file: str = "syncengine.yaml"
 
 

@@ -17,8 +17,7 @@ from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html, trouble_html
-from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
-from syncengine.render.report import report_markdown
+from syncengine.render.markdown import LIMIT, code, plan_markdown, prose, report_markdown
 from syncengine.render.report import report_of as report_of_error
 from syncengine.render.style import Links, Look
 from syncengine.render.text import plan_text
@@ -296,7 +295,7 @@ def test_a_comment_is_never_too_long_and_says_what_was_cut() -> None:
     ]
     text = plan_markdown(plan_of(*changes, gate=everything().gate), Look(verbose=True))
     assert LIMIT - 1_000 < len(text) <= LIMIT
-    assert re.search(r"\*\*Shortened: [\d,]+ more lines are left out\.\*\*", text)
+    assert re.search(r"… and [\d,]+ more tags, all different\n\n\*\*Shortened\.\*\*", text)
     assert "--approve-deletes 12@0123456789ab" in text
     assert text.count("<details>") == text.count("</details>") == 1
 
