@@ -14,13 +14,19 @@ from functools import cached_property, partial
 
 from msgspec import structs
 
-from syncengine.apply import applier, guards, landing, reviewed
-from syncengine.apply.events import Retrying, Stopping, Waiting
+from syncengine.apply import applier, guards, landing
 from syncengine.apply.landing import Patience
-from syncengine.apply.refused_content import RefusedContent
-from syncengine.apply.report import RECORDED_EXITS, Circumstances, Report, RunStatus
-from syncengine.apply.report_builder import Chronicle
-from syncengine.apply.run import ApplyRun
+from syncengine.apply.report import (
+    RECORDED_EXITS,
+    Chronicle,
+    Circumstances,
+    Report,
+    Retrying,
+    RunStatus,
+    Stopping,
+    Waiting,
+)
+from syncengine.apply.run import ApplyRun, RefusedContent
 from syncengine.connector.connection import (
     check_team,
     client_of,
@@ -42,8 +48,8 @@ from syncengine.errors import (
     Unreachable,
 )
 from syncengine.manifest.desired import ManifestSet, manifest_set
-from syncengine.plan.approvals import Approval
-from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, consistent, demand_of, is_as_loaded
+from syncengine.plan.approvals import approved_of
+from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, commit_of, consistent, demand_of, is_as_loaded
 from syncengine.plan.model import Plan, Tree
 from syncengine.plan.planner import (
     check_manifests,
@@ -53,13 +59,12 @@ from syncengine.plan.planner import (
     warnings_of_approvals,
     with_approvals,
 )
-from syncengine.plan.replan import INCONSISTENT
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.saved import INCONSISTENT
 from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits
-from syncengine.plan.tree import commit_of
-from syncengine.plan.undo_planner import record_of_undo, undo_plan
+from syncengine.plan.undo import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
-from syncengine.plan.uses import approved_of
+from syncengine.plan.units import Approval
 from syncengine.project import git
 from syncengine.project.flags import is_ci
 from syncengine.project.model import Project
@@ -350,8 +355,8 @@ class Application:
     def _guard_review(self, plan: Plan, state: State) -> None:
         review = self._request.review
         for file in review.denied if review else ():
-            self._chronicle.remark(reviewed.DENIED, f"rules deny the plan in {file}, so it approves nothing")
-        reviewed.refuse_more_than_reviewed(plan, review, state, self._project)
+            self._chronicle.remark(guards.DENIED, f"rules deny the plan in {file}, so it approves nothing")
+        guards.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         if not plan.sends_something:

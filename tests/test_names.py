@@ -18,8 +18,8 @@ NO_NOUNS = {"given", "asked", "said", "told", "standing", "meant", "held", "know
 
 STORED = {
     ("document/comparison.py", "gone"),
-    ("plan/since.py", "gone"),
-    ("plan/sweep.py", "known"),
+    ("plan/model.py", "gone"),
+    ("plan/calls.py", "known"),
     ("render/formats.py", "gone"),
     ("render/formats.py", "known"),
     ("render/schemas/posted_time.py", "asked"),

@@ -8,16 +8,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from syncengine.apply import batches, singles, sweep_session
-from syncengine.apply.events import ItemEnded, StageStarted
-from syncengine.apply.report import Outcome
+from syncengine.apply import send, sweep_session
+from syncengine.apply.report import ItemEnded, Outcome, StageStarted
 from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.aim import is_without_category, may_be_held
-from syncengine.plan.calls import Call, Item, Step
+from syncengine.plan.calls import Call, Item, Stage, Step
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
-from syncengine.plan.stages import Stage
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
 from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSERT_TAGS, Operation
 
@@ -33,7 +31,7 @@ async def perform(run: ApplyRun, plan: Plan) -> None:
         await sweep_session.cancel_left_open(run)
         await _send_all(run, plan)
     run.journal.flush()
-    batches.doubt_refused_ids(run)
+    send.doubt_refused_ids(run)
 
 
 def _write_records(run: ApplyRun, plan: Plan) -> None:
@@ -91,7 +89,7 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item]) -
     is_batch = operation.items is not None
     jobs = _batch_jobs(run, stage.calls) if is_batch else _single_jobs(run, stage.calls, wholes)
     await concurrently(run.concurrency, jobs)
-    singles.conclude_missing(run, wholes)
+    send.conclude_missing(run, wholes)
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)
@@ -182,7 +180,7 @@ async def _send_batch(run: ApplyRun, call: Call) -> None:
     if items:
         operation = OPERATIONS[call.operation]
         run.intend(operation, [(call.id, items)])
-        await batches.deliver(run, operation, call.id, items)
+        await send.deliver_batch(run, operation, call.id, items)
         run.journal.end(call.id)
 
 
@@ -199,7 +197,7 @@ def _single_jobs(run: ApplyRun, calls: Sequence[Call], wholes: Mapping[Key, Item
 
 
 async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
-    await singles.deliver(run, operation, call, item, wholes)
+    await send.deliver_single(run, operation, call, item, wholes)
     run.journal.end(call)
 
 

@@ -1,32 +1,37 @@
-"""Refuse an apply before anything is sent or written: new states in CI, stale plans, older commits, removals."""
+"""Refuse an apply before anything is sent or written: new states in CI, stale plans, older commits, removals.
+
+Reads the state: rows that are done or begun, and from the history who changed them (docs/reviews.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.apply.causes import last_change
-from syncengine.apply.refused_content import RefusedContent
-from syncengine.apply.reviewed import RecordedPast
-from syncengine.apply.staleness import Mismatch, changed_since, mismatches
+from syncengine.apply.run import RefusedContent
+from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import GateTripped, PolicyDenied, StalePlan, Undone, WrongTeam
-from syncengine.plan import replan
+from syncengine.errors import Diagnostic, GateTripped, PolicyDenied, Severity, StalePlan, Undone, WrongTeam
+from syncengine.plan import saved
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.approvals import records_of
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import StateRecords, gate
+from syncengine.plan.gate import gate
+from syncengine.plan.inputs import not_merged
 from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, rule_units, units_of_judgement
 from syncengine.plan.losses import totals_of_contents
-from syncengine.plan.model import Options, Plan
+from syncengine.plan.model import Excess, Options, Plan, Since, in_words
+from syncengine.plan.planner import records_in
 from syncengine.plan.policy import in_an_unknown_category
 from syncengine.plan.quarantine import set_aside_now
-from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.replan import Replanned, inconsistent, keys_of, renamed_and_going
-from syncengine.plan.review import WRITES, ReviewedPlan, since_review
-from syncengine.plan.since import in_words
+from syncengine.plan.request import Review
+from syncengine.plan.review import WRITES, ReviewedPlan, atoms, since_review
+from syncengine.plan.saved import Replanned, inconsistent, keys_of, renamed_and_going
 from syncengine.plan.state_checks import (
     OLDER_COMMIT,
     OTHER_SERVICE,
@@ -36,14 +41,153 @@ from syncengine.plan.state_checks import (
     quarantine_in,
     unread,
 )
-from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
-from syncengine.plan.units import OPENED, RULE, Unit
+from syncengine.plan.units import OPENED, RULE, Unit, records_of
+from syncengine.project import git
 from syncengine.project.model import SANDBOX, Project
-from syncengine.resource import Key, Kind, Recorded
+from syncengine.resource import Body, Key, Kind, Recorded
+from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
+from syncengine.state.history import HistoryEntry, last_writer
 from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
+
+
+def last_change(state: State, key: Key) -> str | None:
+    """Return a description of the run that last wrote a resource, or `None` when the history has none."""
+    last = last_writer(state.history(key))
+    return None if last is None or last.run is None else f"last changed by {_run(last)}"
+
+
+def _run(entry: HistoryEntry) -> str:
+    at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    who = f" by {entry.user}@{entry.host}" if entry.user else ""
+    commit = f" at commit {entry.commit[:12]}" if entry.commit else ""
+    job = f" ({entry.job_url})" if entry.job_url else ""
+    return f"run {entry.run} ({entry.command}{commit}){who}, {at}{job}"
+
+
+class Mismatch(NamedTuple):
+    """A row that differs from the row on which a saved plan is based."""
+
+    key: Key
+    why: str
+
+
+def changed_since(change: Change | None, row: Recorded | None) -> tuple[ValueChange, ...]:
+    """Return the planned-from values that the row no longer has; empty if only its doubt differs."""
+    if change is None:
+        return ()
+    body, parts = row.body if row is not None else Body(), atoms(change)
+    now = {
+        "fields": {name: body.fields.get(name) for part, name in parts if part == "fields"},
+        "keywords": {word: word in body.keywords for part, word in parts if part == "keywords"},
+        "metadata": {name: body.metadata.get(name) for part, name in parts if part == "metadata"},
+    }
+    planned = {kind: {name: before for (part, name), (before, _) in parts.items() if part == kind} for kind in now}
+    return value_changes(planned, now) if planned != now else ()
+
+
+def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
+    """Return the reasons not to apply a saved plan to the current state (docs/planning.md 6).
+
+    `rows` are the current rows that the plan touches. `groups` are rows that the plan must know completely: activity
+    types if it sweeps, members of categories that it deletes. Rows that an interrupted run of this plan wrote are fine.
+    """
+    different = [
+        Mismatch(key, "it changed since the plan was made")
+        for key, expected in plan.prior.items()
+        if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
+    ]
+    unknown = [Mismatch(row.key, "it was added since the plan was made") for row in groups if row.key not in plan.prior]
+    return different + unknown
+
+
+MORE, MISSING, DENIED = "more-than-reviewed", "reviewed-missing", "reviewed-denied"
+TRACED = 20
+"""The maximum number of differences whose cause is looked up in the history."""
+TOLD = 100
+SQLITE = b"SQLite format 3\0"
+
+
+class MoreThanReviewed(StalePlan):
+    """A refusal because today's plan makes changes that nobody reviewed, listed in `excess`."""
+
+    code = MORE
+
+    def __init__(self, reviewed: str, excess: Sequence[Excess]) -> None:
+        super().__init__(f"today's plan does more than was reviewed in {reviewed}; nothing was sent: review a new plan")
+        self.excess = tuple(excess)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return the refusal, then each unreviewed change at its address."""
+        more = len(self.excess) - TOLD
+        rest = [Excess(f"and {more:,} more")] if more > 0 else []
+        return (
+            *super().diagnostics(),
+            *(_finding(each) for each in (*self.excess[:TOLD], *rest)),
+        )
+
+
+def _finding(excess: Excess) -> Diagnostic:
+    return Diagnostic(severity=Severity.ERROR, code=MORE, message=excess.message, address=excess.address)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPast:
+    """The recorded state, in the form that comparing plans needs."""
+
+    state: State
+
+    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]:
+        return self.state.get(keys)
+
+    def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in self.state.runs_of(runs)}
+
+    def last_run(self, key: Key) -> str | None:
+        last = last_writer(self.state.history(key))
+        return last.run if last is not None else None
+
+
+def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
+    """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
+    since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
+    traced = (_with_cause(each, state) for each in since.excess[:TRACED])
+    return replace(since, excess=(*traced, *since.excess[TRACED:]))
+
+
+def is_live(project: Project, name: str) -> bool:
+    """Return whether the source `name` is a database or a service, whose rows come from no commit."""
+    path = project.root / name
+    if not path.is_file():
+        return name in project.sources
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE and not git.may_keep(path.parent, path.name)
+
+
+def _with_cause(excess: Excess, state: State) -> Excess:
+    return replace(excess, cause=last_change(state, Key.parse(excess.address))) if excess.address else excess
+
+
+def refuse_missing(files: Sequence[str]) -> None:
+    """Refuse to apply when these files of reviewed plans, if any, do not exist."""
+    if files:
+        names = ", ".join(files)
+        message = f"the reviewed plan {names} does not exist; nothing was sent: fetch it, or leave --reviewed out"
+        raise StalePlan(message, code=MISSING)
+
+
+def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
+    """Refuse to apply a change that nobody reviewed."""
+    if review is None:
+        return
+    valid = [each for each in review.plans if not each.is_denied]
+    if excess := compared(plan, valid, state, project).excess:
+        raise MoreThanReviewed(
+            ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)", excess
+        )
+
 
 UNMERGED = "not-merged"
 """The diagnostic code of a saved plan whose manifests are not the ones checked out."""
@@ -167,7 +311,7 @@ def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
         if tag is not None:
             why = f"tag {tag.name} may be in a category that it deletes, whose id is unknown"
             raise StalePlan(f"the plan is stale: {why}; plan again")
-    return replan.planned_again(
+    return saved.planned_again(
         plan,
         rows_of(plan, state),
         is_begun=state.plan_began(plan.id),
@@ -276,6 +420,6 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
         lines=plan.gate.lines,
         shrunk=() if begun else plan.gate.shrunk,
         rules=rules,
-        records=StateRecords(lambda: recent_losses(state, now), lambda: approvals, lambda: totals),
+        records=records_in(state, now)._replace(totals=lambda: totals),
     )
     return replace(made, gate=judged, diagnostics=diagnostics)

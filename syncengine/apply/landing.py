@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from syncengine.apply.events import Event, Waiting
+from syncengine.apply.report import Event, Waiting
 from syncengine.document.clock import machine_seconds
 from syncengine.document.text import folded
 from syncengine.effects import Effect, intended, settled

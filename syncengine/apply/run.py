@@ -6,16 +6,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
-from syncengine.apply.events import Event, ItemEnded, Remark
-from syncengine.apply.report import CallError, Outcome
+from syncengine.apply.report import CallError, Event, ItemEnded, Outcome, Remark
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
+from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
-from syncengine.resource import Key, Recorded
+from syncengine.resource import Body, Key, Recorded, Status
 from syncengine.service.client import Answer
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
@@ -29,7 +30,43 @@ from syncengine.service.operations import (
 from syncengine.state.journal import CallFailure, Settlement
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt
 from syncengine.state.published import PublishedCalls
+from syncengine.state.refusals import REMOVAL, content_of
 from syncengine.state.store import State
+
+WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "retire"}
+
+
+class RefusedContent:
+    """The contents that one plan asks for; looked up when the first item is rejected."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __call__(self, item: Item) -> str:
+        effect = item.effects[0]
+        whole = effect if effect.whole else self._upserts.get(effect.key)
+        return _content(whole) if whole is not None else removal_by(effect)
+
+    def of(self, key: Key, action: Action) -> str:
+        """Return the content that a change asks for."""
+        whole = self._upserts.get(key)
+        return _content(whole) if whole is not None else REMOVAL + action.word
+
+    @cached_property
+    def _upserts(self) -> Mapping[Key, Effect]:
+        """The upserts of all resources that are sent, also of tags of which single calls send a part."""
+        upserts = {key: item.effects[0] for key, item in self._plan.wholes.items()}
+        items = (item for stage in self._plan.stages for call in stage.calls for item in call.items)
+        return upserts | {item.key: item.effects[0] for item in items if item.effects[0].whole}
+
+
+def _content(effect: Effect) -> str:
+    return content_of(Body(effect.fields, effect.keywords, effect.metadata))
+
+
+def removal_by(effect: Effect) -> str:
+    """Return the content that stands for a removal."""
+    return REMOVAL + WAYS.get(effect.status, "")
 
 
 class ServiceCaller(Protocol):

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge
-from syncengine.apply.batches import MAX_OFFENDERS, spell
-from syncengine.apply.events import SessionOpened
-from syncengine.apply.refused_content import removal_by
-from syncengine.apply.report import CallError, Outcome, Session
-from syncengine.apply.run import ApplyRun, effects_of
-from syncengine.plan.calls import Item
-from syncengine.plan.sweep import Sweep
+from syncengine.apply.report import CallError, Outcome, Session, SessionOpened
+from syncengine.apply.run import ApplyRun, effects_of, removal_by
+from syncengine.apply.send import MAX_OFFENDERS, spell
+from syncengine.plan.calls import Item, Sweep
 from syncengine.service.operations import (
     CANCEL_SYNC_SESSION,
     COMPLETE_SYNC_SESSION,

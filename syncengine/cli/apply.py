@@ -12,8 +12,8 @@ from typing import Any
 import click
 from msgspec import structs
 
+from syncengine.apply.guards import DENIED, refuse_missing
 from syncengine.apply.report import RunStatus
-from syncengine.apply.reviewed import DENIED, refuse_missing
 from syncengine.cli import completion
 from syncengine.cli.data_output import output_format
 from syncengine.cli.empty_values import refuse_empty
@@ -35,10 +35,10 @@ from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, t
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
+from syncengine.plan.approvals import CODES
 from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Review, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
-from syncengine.plan.uses import CODES
 from syncengine.project import folder
 from syncengine.project.model import Project
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS

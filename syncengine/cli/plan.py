@@ -81,7 +81,7 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
         output.say(f"Saved to {wanted.out}; {_next_step(result, command)}.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    from syncengine.plan.origins import whose
+    from syncengine.plan.sides import whose
 
     is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).own)
     if result.is_denied or result.is_undone or is_closed:
@@ -133,11 +133,11 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
 
     runtime = Runtime(os.environ)
     if wanted.undo is not None:
-        from syncengine.plan.undo_planner import make_undo_plan
+        from syncengine.plan.undo import make_undo_plan
 
         result = make_undo_plan(wanted.undo, project, request, runtime, forced=wanted.force)
     elif wanted.base is not None:
-        from syncengine.plan.two_sides import plan_two_sides
+        from syncengine.plan.base import plan_two_sides
 
         uses_state = not wanted.no_state
         result = plan_two_sides(wanted.base, project, options.project_at, request, runtime, uses_state=uses_state)
@@ -151,7 +151,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
     result = with_approvals(result, project, request)
     if reviewed is None:
         return result
-    from syncengine.apply.reviewed import compared
+    from syncengine.apply.guards import compared
     from syncengine.state.store import open_state
 
     with open_state(project.state, write=False) as state:

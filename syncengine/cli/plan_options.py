@@ -131,8 +131,8 @@ class PlanOptions:
         """
         from syncengine.plan.request import (
             PlanRequest,  # with all of a plan, which is imported while manifests are read
+            Scope,
         )
-        from syncengine.plan.scope import Scope
 
         paths = () if is_saved else self.paths
         chosen = relative_paths(paths, options.folder, project.root)

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from syncengine.apply.events import (
+from syncengine.apply.report import (
     Event,
     ItemEnded,
+    Outcome,
     Remark,
     Retrying,
+    Session,
     SessionOpened,
     StageStarted,
     Stopping,
     Waiting,
 )
-from syncengine.apply.report import Outcome, Session
 from syncengine.cli.output import Output
 from syncengine.render.words import number
 

@@ -26,7 +26,7 @@ from syncengine.errors import ExitCode, SyncengineError
 def render(options: Globals, paths: Sequence[str], format: str) -> int:
     """Print the manifests with templates and defaults applied, as one manifest. PATHS limit the output."""
     from syncengine.manifest.desired import load
-    from syncengine.plan.scope import Scope
+    from syncengine.plan.request import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml
 
     output = Output(options, options.folder)

@@ -71,7 +71,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
 def _lacking(plan: Plan, targets: Sequence[str]) -> list[Diagnostic]:
     """Return a warning for each target without changes, whose plan would wrongly look like one without changes."""
     from syncengine.plan.checks import NOTHING_SELECTED
-    from syncengine.plan.scope import Scope
+    from syncengine.plan.request import Scope
 
     if not targets:
         return []

@@ -1,78 +1,87 @@
-"""Compute approvals (COUNT@HASH) of losses, and look up the approvals that a state has recorded. Pure.
-
-The hash covers how often an approval of the same losses was spent. The same removals therefore need a new approval each
-time, and a line left in the project file approves nothing twice.
-"""
+"""Compute the removals that a plan's approvals cover once its apply begins, and warn about unused approvals. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
-from msgspec import Struct
-
-from syncengine.document.digest import sha256_of
-from syncengine.plan.losses import Loss
+from syncengine.errors import Diagnostic, Severity
+from syncengine.plan.gate import Gate
+from syncengine.plan.judgement import rule_units
+from syncengine.plan.losses import SWEEP, Loss, losses_of
+from syncengine.plan.model import Plan
+from syncengine.plan.units import Approval, KnownApprovals, is_approvable_by_line, line_text, loss_of
 from syncengine.resource import Key
-from syncengine.state.losses import ApprovalRecord
+from syncengine.state.losses import ApprovalRecord, Approved
 
-DIGITS = 20
-"""The number of digits in an approval's hash: 80 bits, which nobody meets by chance and a person can still copy."""
-
-
-class Approval(Struct, frozen=True, gc=False):
-    """An approval that was given, and its origin `by`: an option, a variable, the project file (at `line`) or a run."""
-
-    text: str
-    by: str
-    line: int | None = None
-
-    def __str__(self) -> str:
-        return self.by if self.line is None else f"{self.by}:{self.line}"
+UNUSED, USED = "approval-unused", "approval-used"
+CODES = frozenset({UNUSED, USED})
+"""The codes of warnings about approvals, which every plan computes anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownApprovals:
-    """The approvals that a state has recorded: those that are spent, and those with losses under way."""
-
-    spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
-    under_way: Mapping[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]] = field(default_factory=dict)
-
-    @property
-    def texts_under_way(self) -> frozenset[str]:
-        """The approvals of losses that have begun and have not settled."""
-        return frozenset(record.text for pairs in self.under_way.values() for _, record in pairs)
-
-    def covering(self, loss: Loss) -> ApprovalRecord | None:
-        """Return the approval under which `loss` began and has not settled, or `None`."""
-        begun = self.under_way.get((loss.of, loss.key), ())
-        return next((record for covered, record in begun if covered.covers(loss)), None)
-
-
-def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
-    """Sort recorded approvals by use. A partly settled approval covers its remaining losses and no new ones."""
-    found = list(found)
-    by_thing: defaultdict[tuple[str, Key], list[tuple[Loss, ApprovalRecord]]] = defaultdict(list)
-    for record in found:
-        for loss in record.remaining if record.used is None else ():
-            by_thing[loss.of, loss.key].append((loss, record))
-    spent = {each.text: each for each in found if each.used is not None or each.remaining != each.covers}
-    return KnownApprovals(spent, {thing: tuple(pairs) for thing, pairs in by_thing.items()})
+def approved_of(plan: Plan) -> Approved:
+    """Return the losses that a plan's approvals cover, including its lines under `removed:`."""
+    losses = [loss for change in plan.changes for loss in losses_of(change)]
+    ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
+    swept = [loss for loss in [loss_of(plan.sweep)] if loss is not None]
+    uses: defaultdict[str, list[Loss]] = defaultdict(list)
+    for unit in plan.gate.units:
+        if unit.approved is not None:
+            uses[unit.approved.text] += unit.losses
+    lines = set(plan.gate.lines)
+    for change in plan.changes:
+        if change.key in lines and is_approvable_by_line(change):
+            uses[line_text(change)] += losses_of(change)
+    return Approved(
+        {text: tuple(some) for text, some in uses.items()},
+        frozenset((*losses, *swept, *ruled)),
+        frozenset(change.key for change in plan.changes),
+        plan.is_whole,
+        frozenset(_left_alone(plan)),
+        plan.undo.run if plan.undo and not (plan.undo.targets or plan.undo.excludes) else None,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The team and the state that an approval is valid for."""
+def _left_alone(plan: Plan) -> Iterator[Key]:
+    """Yield the keys of resources in quarantine, and the key of the sweep if an activity type is one of them."""
+    yield from plan.set_aside
+    if any(key.kind is SWEEP.key.kind for key in plan.set_aside):
+        yield SWEEP.key
 
-    team: str | None
-    lineage: str
+
+def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
+    """Yield warnings about approvals that were used before or that match no removal of the plan.
+
+    An approval with which a run began is in use until all that it covers has settled, even if nothing of it is planned.
+    """
+    texts = {gate.whole, *(text for unit in gate.units for text in (unit.approve, *unit.also))}
+    in_use = {*(unit.approve for unit in gate.begun), *records.texts_under_way}
+    for approval in approvals:
+        spent = records.spent.get(approval.text)
+        if approval.text in texts or approval.text in in_use:
+            continue
+        code, message = (USED, _used(approval, spent)) if spent else (UNUSED, _unused(approval))
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=code,
+            message=message,
+            file=approval.by if approval.line is not None else None,
+            line=approval.line,
+            column=1 if approval.line is not None else None,
+        )
 
 
-def approval_of(losses: Iterable[Loss], owner: Owner, records: KnownApprovals) -> str:
-    """Return the approval of exactly these losses that has not been spent, wherever they stand."""
-    lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
-    whole = "\n".join((owner.team or "", owner.lineage, *lines, "\0"))
-    texts = (f"{len(lines)}@{sha256_of(f'{whole}{number}')[:DIGITS]}" for number in count())
-    return next(text for text in texts if text not in records.spent)
+def _used(approval: Approval, record: ApprovalRecord) -> str:
+    at = datetime.fromtimestamp(record.used or record.at, UTC)
+    by = f"by run {record.run} at {at:%Y-%m-%d %H:%M} UTC"
+    return f"{approval.text} was used {by} and approves nothing more{_cure(approval)}"
+
+
+def _unused(approval: Approval) -> str:
+    why = "it is for other removals, another team or another state"
+    return f"{approval.text} approves nothing in this plan: {why}{_cure(approval)}"
+
+
+def _cure(approval: Approval) -> str:
+    return "; remove the line" if approval.line is not None else f" ({approval.by})"

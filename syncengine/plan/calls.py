@@ -1,19 +1,20 @@
-"""Turn one difference into the calls that the service needs, each with its effects. Pure."""
+"""Turn differences into calls: items, stages of batches, and the sync session of a sweep. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
 
 from syncengine.document.text import folded
 from syncengine.effects import Effect
-from syncengine.plan.aim import PlannedRemoval, RemovalKind
+from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind
 from syncengine.plan.diff import KEPT, OUTSIDE, Change, Difference, is_new, needs_upsert
-from syncengine.resource import Key, Kind, Resource, Source, Status, Value
+from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.operations import (
     ADD_KEYWORDS,
+    COMPLETE_SYNC_SESSION,
     DELETE_KEYWORD,
     DELETE_TAG,
     DELETE_TAG_CATEGORY,
@@ -253,3 +254,114 @@ def _taken_along(member: PlannedRemoval) -> Effect:
         return Effect(key=row.key, status=Status.DELETED)
     unsure = OTHERWISE[member.otherwise] if member.otherwise else row.status
     return Effect(key=row.key, status=Status.DELETED, unsure=unsure)
+
+
+RIDE_ALONG = 10
+"""The number of tags that only gain keywords from which batch upserts replace one call per tag."""
+
+
+class Stage(Struct, frozen=True, gc=False):
+    """Calls that do not depend on each other."""
+
+    step: Step
+    calls: tuple[Call, ...]
+
+
+def call(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> Call:
+    """Return the next call of a plan. `numbers` count through the plan, so that the same inputs give the same ids."""
+    return Call(f"c{next(numbers)}", operation.id, tuple(items))
+
+
+def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> tuple[Call, ...]:
+    """Group the items into as few calls as possible."""
+    starts = range(0, len(items), operation.limit)
+    return tuple(call(numbers, operation, items[start : start + operation.limit]) for start in starts)
+
+
+def stages_of(differences: Sequence[Difference], target: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
+    """Return the stages of all calls but those of the sweep, in order."""
+    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
+    for step, item in _riding(list(_needed(differences, target)), differences):
+        by_step[step].append(item)
+    return tuple(Stage(step, batches(numbers, OPERATION_OF[step], items)) for step, items in by_step.items() if items)
+
+
+def _needed(differences: Iterable[Difference], target: Aim) -> Iterator[Needed]:
+    for difference in differences:
+        key = difference.change.key
+        yield from calls_for(difference, target.cascades.get(key, ()), target.movers.get(key, ()))
+
+
+def _riding(items: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
+    """Put tags that only gain keywords into batch upserts if there are many of them (docs/planning.md 2.2)."""
+    adds = {item.key for step, item in items if step is Step.KEYWORD_ADDS}
+    if len(adds) < RIDE_ALONG:
+        return items
+    whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
+    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in items]
+
+
+class Sweep(Struct, frozen=True, gc=False):
+    """A sync session that deletes the `known` codes, and any unknown codes that the service holds.
+
+    `uploads` send everything that stays. `complete` has the effects of the completion, if any known code is deleted.
+    `needs` are tags that must have dropped a code first (docs/planning.md 3.4). `first` means that no sweep of this
+    state was approved before.
+    """
+
+    known: tuple[str, ...]
+    uploads: tuple[Call, ...]
+    complete: Call
+    needs: tuple[Key, ...] = ()
+    first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """The number of requests: the start, the uploads and the completion."""
+        return len(self.uploads) + 2
+
+
+def sweep_of(
+    target: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
+) -> Sweep | None:
+    """Plan the sync session that deletes activity types. Return `None` if none leaves and `anyway` is false."""
+    going = [leaving for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
+    if not (going or anyway):
+        return None
+    codes = tuple(leaving.row.key.name for leaving in going)
+    staying = [_staying(resource, recorded.get(key)) for key, resource in target.desired.items() if is_type(key)]
+    staying += [_release(row) for row in target.staying]
+    uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
+    effects = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(effects=effects)] if effects else [])
+    return Sweep(codes, uploads, complete, _still_carrying(codes, target, recorded), first)
+
+
+def is_type(key: Key) -> bool:
+    return key.kind is Kind.ACTIVITY_TYPE
+
+
+def _staying(resource: Resource, row: Recorded | None) -> Item:
+    effect = Effect(
+        key=resource.key,
+        fields=resource.body.fields,
+        cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
+        status=Status.ACTIVE,
+        whole=True,
+        source=resource.source,
+        protect=resource.protect,
+    )
+    return Item(effects=(effect,), new=is_new(row))
+
+
+def _release(row: Recorded) -> Item:
+    return Item(effects=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
+
+
+def _still_carrying(codes: Iterable[str], target: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
+    """Return the desired tags whose rows have, or may have, a code that is deleted (docs/planning.md 3.4)."""
+    going = set(codes)
+    if not going:
+        return ()
+    rows = ((key, recorded[key]) for key in target.desired if key.kind is Kind.TAG and key in recorded)
+    return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.plan.approvals import Approval, KnownApprovals, Owner, approval_of
+from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import Change, Difference
 from syncengine.plan.losses import (
     ALWAYS_ASKS,
@@ -27,13 +27,13 @@ from syncengine.plan.losses import (
     SAYS_OF_ONE,
     SWEPT,
     Loss,
+    Shrunk,
     leaves,
+    shrunken,
     totals_of,
     totals_with,
     with_losses,
 )
-from syncengine.plan.sources import Shrunk, shrunken
-from syncengine.plan.sweep import Sweep
 from syncengine.plan.units import (
     ACTIVITY_TYPES,
     ALWAYS,
@@ -41,9 +41,13 @@ from syncengine.plan.units import (
     FIRST_SWEEP,
     REMOVED,
     RULE,
+    Approval,
     Division,
+    KnownApprovals,
+    Owner,
     Unit,
     UnitName,
+    approval_of,
     divided,
     is_approvable_by_line,
     line_text,

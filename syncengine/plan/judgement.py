@@ -16,12 +16,11 @@ from msgspec.structs import asdict, replace
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.approvals import KnownApprovals, Owner, approval_of
 from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import Gate, continuing
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
-from syncengine.plan.units import RULE, Unit
+from syncengine.plan.units import RULE, KnownApprovals, Owner, Unit, approval_of
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
 from syncengine.rules.schema import RuleKind, Ruling

@@ -1,30 +1,73 @@
-"""A plan as a value: its basis, changes, stages of calls, gate and summary. Pure."""
+"""A plan as a value: its basis, changes, stages of calls, gate, summary, and comparison with reviewed plans. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from syncengine.document.comparison import ValueChange
 from syncengine.document.setting_types import canonical_url
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.manifest.sources.records import UNKNOWN_EFFECT
 from syncengine.plan.aim import Note, Rules
-from syncengine.plan.approvals import Owner
-from syncengine.plan.calls import Call, Item
+from syncengine.plan.calls import Call, Item, Stage, Sweep
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate
-from syncengine.plan.scope import Scope
-from syncengine.plan.since import Since
-from syncengine.plan.stages import Stage
-from syncengine.plan.sweep import Sweep
+from syncengine.plan.request import Scope
+from syncengine.plan.units import Owner
 from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
 from syncengine.state.refusals import NO_REFUSALS, QuarantineRecord, Refusal
+
+
+class Excess(Struct, frozen=True):
+    """One thing that today's plan does beyond the reviewed plans.
+
+    `address` is `None` when the excess concerns the plan as a whole. `cause` says who changed the resource last.
+    """
+
+    why: str
+    address: str | None = None
+    changes: tuple[ValueChange, ...] = ()
+    cause: str | None = None
+
+    @property
+    def message(self) -> str:
+        """The excess in a sentence, with the address, the values that differ and the cause."""
+        parts = in_words(self.changes)
+        subject = f"{self.address}: {self.why}" if self.address else self.why
+        return "; ".join(part for part in (subject, parts and f"reviewed → today: {parts}", self.cause) if part)
+
+
+class Since(Struct, frozen=True):
+    """The differences of today's plan from reviewed plans, by address. `excess` is empty when it does no more."""
+
+    plans: tuple[str, ...]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    different: Mapping[str, tuple[ValueChange, ...]]
+    same: int
+    excess: tuple[Excess, ...]
+
+
+def in_words(changes: Iterable[ValueChange]) -> str:
+    """Return the differing values as text, each with its path."""
+    return "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in changes)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict) and value.keys() == {"before", "after"}:
+        return f"{_shown(value['before'])} ⇒ {_shown(value['after'])}"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 class ChangeOrigin(StrEnum):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -22,22 +21,19 @@ from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import Approval, records_of
+from syncengine.plan.approvals import approval_warnings
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.gate import Gate, StateRecords
-from syncengine.plan.inputs import Inputs, consistent
+from syncengine.plan.inputs import Inputs, consistent, with_inputs
 from syncengine.plan.judgement import judgement_of
+from syncengine.plan.losses import WINDOW, recent_losses, refuse_emptied
 from syncengine.plan.model import BasePlan, Basis, Options, Plan, PlanInputs, Quarantine, Summary, Tree
-from syncengine.plan.policy_changes import judged_since, loosened
-from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.request import PlanRequest, Runtime
-from syncengine.plan.scope import Scope
-from syncengine.plan.sources import refuse_emptied
+from syncengine.plan.request import PlanRequest, Runtime, Scope
+from syncengine.plan.sides import judged_since, loosened
 from syncengine.plan.state_checks import state_warnings
-from syncengine.plan.tree import with_inputs
 from syncengine.plan.undone import with_undone
-from syncengine.plan.uses import approval_warnings
+from syncengine.plan.units import Approval, records_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -296,14 +292,15 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     _refuse_unmatched(how[0].scope, everything)
     how = (replace(how[0], scope=how[0].scope.of(everything)), how[1])
     refuse_emptied(desired, recorded, how[1].sources)
-    draft = plan(desired, recorded, *how, _records(state, how[1]))
+    draft = plan(desired, recorded, *how, records_in(state, datetime.fromisoformat(how[1].created).timestamp()))
     return with_undone(draft, desired, recorded, state.undone(), how[0])
 
 
-def _records(state: StateReader, basis: Basis) -> StateRecords:
+def records_in(state: StateReader, now: float) -> StateRecords:
     """Return the state's records for the gate: approvals, and losses below the gate in the last 24 hours."""
-    recent = partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
-    return StateRecords(recent, lambda: records_of(state.approvals()))
+    return StateRecords(
+        lambda: recent_losses(state.removals(now - WINDOW), state.approvals()), lambda: records_of(state.approvals())
+    )
 
 
 def _answer_of(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:

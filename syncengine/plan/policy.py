@@ -24,8 +24,8 @@ from syncengine.plan.aim import (
     may_be_held,
     row_to_compare,
 )
-from syncengine.plan.companions import Estate, keeper_of_types, with_companions
-from syncengine.plan.scope import Scope
+from syncengine.plan.quarantine import Estate, keeper_of_types, with_companions
+from syncengine.plan.request import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import (
     ALTERNATIVES,

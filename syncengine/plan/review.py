@@ -17,8 +17,7 @@ from msgspec import Struct
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
 from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
-from syncengine.plan.model import Plan
-from syncengine.plan.since import Excess, Since
+from syncengine.plan.model import Excess, Plan, Since
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})

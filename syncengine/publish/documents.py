@@ -21,13 +21,11 @@ from syncengine.document.json_paths import misfit
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
-from syncengine.plan.approvals import Approval
+from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
-from syncengine.plan.since import Excess, Since
-from syncengine.plan.sweep import Sweep
-from syncengine.plan.units import Unit
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree
+from syncengine.plan.units import Approval, Unit
 from syncengine.project import git
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.render import formats

@@ -15,14 +15,12 @@ from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.document.comparison import ValueChange
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
-from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree, Undo
-from syncengine.plan.origins import whose
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Since, Tree, Undo
 from syncengine.plan.saved import Shown
-from syncengine.plan.since import Since
-from syncengine.plan.units import RULE, Unit
+from syncengine.plan.sides import whose
+from syncengine.plan.units import RULE, Approval, Unit
 from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look

@@ -21,10 +21,9 @@ from syncengine.plan.build import narrowed
 from syncengine.plan.diff import OPENED, PUBLISHED, UNKNOWN_END, Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.judgement import POLICY_DENIED, denying_rules
-from syncengine.plan.model import Base, ChangeOrigin, Plan, Undo
-from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
+from syncengine.plan.model import Base, ChangeOrigin, Plan, Since, Undo
 from syncengine.plan.quarantine import refused_words
-from syncengine.plan.since import Since
+from syncengine.plan.sides import POLICY_CHANGED, SAID_FIRST, Whose, whose
 from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
 from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN, Unit
 from syncengine.plan.units import OPENED as OPENED_UNIT

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 
-from syncengine.apply.events import Event, Remark, Retrying, Waiting
-from syncengine.apply.report import Outcome
+from syncengine.apply.report import Event, Outcome, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Undone
 from syncengine.plan.inputs import InputsChanged, is_as_loaded

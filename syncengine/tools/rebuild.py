@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.plan.base import has_project
 from syncengine.plan.planner import declared_by
-from syncengine.plan.two_sides import has_project
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem

@@ -33,8 +33,8 @@ from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
 from syncengine.manifest.reading import ReadFile, Reading
 from syncengine.manifest.schema import IDENTITIES, SECTIONS
 from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.plan.base import DeclaredState, recorded_as
 from syncengine.plan.build import plan
-from syncengine.plan.git_with_git import DeclaredState, recorded_as
 from syncengine.plan.judgement import asking_rules, denying_rules, warning_rules
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.planner import options_of

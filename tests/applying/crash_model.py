@@ -21,30 +21,24 @@ import orjson
 from msgspec.structs import replace as replaced
 
 from syncengine.apply import applier, guards, landing, report
-from syncengine.apply.events import Event, Remark
-from syncengine.apply.guards import refuse_changed, refuse_elsewhere
+from syncengine.apply.guards import RecordedPast, refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
-from syncengine.apply.refused_content import RefusedContent
-from syncengine.apply.report_builder import Chronicle
-from syncengine.apply.reviewed import RecordedPast
-from syncengine.apply.run import ApplyRun
+from syncengine.apply.report import Chronicle, Event, Remark
+from syncengine.apply.run import ApplyRun, RefusedContent
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import Approval, records_of
+from syncengine.plan.approvals import approved_of
 from syncengine.plan.build import plan
 from syncengine.plan.diff import AGAIN
 from syncengine.plan.gate import StateRecords
 from syncengine.plan.losses import Loss, losses_of
-from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
+from syncengine.plan.model import Basis, Excess, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.review import ReviewedPlan, since_review
-from syncengine.plan.since import Excess
-from syncengine.plan.undo import KEPT
-from syncengine.plan.undo_planner import plan_back, record_of_undo
+from syncengine.plan.undo import KEPT, plan_back, record_of_undo
 from syncengine.plan.undone import record_of, with_undone
-from syncengine.plan.units import REMOVED, loss_of
-from syncengine.plan.uses import approved_of
+from syncengine.plan.units import REMOVED, Approval, loss_of, records_of
 from syncengine.project.quarantine import DAY
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from tests.cli.program import Project
 
 from .bench import Bench, category, tag

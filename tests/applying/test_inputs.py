@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.apply.events import Waiting
+from syncengine.apply.report import Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Severity, StalePlan
 from syncengine.plan.planner import make_plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.apply.events import ItemEnded, Retrying, SessionOpened
+from syncengine.apply.report import ItemEnded, Retrying, SessionOpened
 
 from .bench import AT_ONCE, Bench, activity_type, category, numbered, tag
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.sandbox.store import SESSIONS
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder

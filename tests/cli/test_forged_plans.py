@@ -19,9 +19,8 @@ from syncengine.errors import SyncengineError
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, PlanInputs
 from syncengine.plan.planner import options_of
-from syncengine.plan.replan import planned_again
 from syncengine.plan.request import PlanRequest
-from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, NO_CALL, SEAL, load, save
+from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, NO_CALL, SEAL, load, planned_again, save
 from syncengine.project.model import Project as Settings
 from syncengine.render.json import SHOWN
 from syncengine.resource import Key

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.apply.events import ItemEnded, StageStarted
-from syncengine.apply.report import Outcome
+from syncengine.apply.report import ItemEnded, Outcome, StageStarted
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.progress import EVERY_SECONDS, Progress

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Removal
 

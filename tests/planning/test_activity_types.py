@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.calls import Step
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
 

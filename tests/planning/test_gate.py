@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
-from syncengine.plan.approvals import Approval
 from syncengine.plan.build import plan
 from syncengine.plan.gate import StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
+from syncengine.plan.units import Approval
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
 

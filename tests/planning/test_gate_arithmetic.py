@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.plan.approvals import Approval
 from syncengine.plan.build import plan
-from syncengine.plan.gate import StateRecords
-from syncengine.plan.losses import Loss
-from syncengine.plan.recent_losses import WINDOW, recent_losses
-from syncengine.plan.units import FIRST_SWEEP
+from syncengine.plan.losses import WINDOW
+from syncengine.plan.planner import records_in
+from syncengine.plan.units import FIRST_SWEEP, Approval
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.journal_detail import Detail, RemovalLine
@@ -155,8 +153,7 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
 def test_the_gate_is_what_the_page_computes(estate: Estate, data: Any) -> None:
     """Whatever goes, by whichever way, beside whatever went before, and under any of the approvals."""
     how = How(limits={"tags": Limit(percent=estate.percent)})
-    recent: dict[Loss, float] = recent_losses(Journal(estate.before), NOW)  # type: ignore[arg-type]
-    records = StateRecords(recent=lambda: recent)
+    records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type]
     gate = plan(ask(manifest(estate)), recorded(estate), how.options, how.basis, records).gate
     texts = {unit.name: unit.approve for unit in gate.units if unit.kind != FIRST_SWEEP}
     approved = set(data.draw(st.lists(st.sampled_from(sorted(texts)), unique=True))) if texts else set()

@@ -18,7 +18,7 @@ import yaml
 from msgspec.structs import replace
 
 from syncengine.plan.model import Plan
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.render.registry import PLAN_FORMATS
 from syncengine.render.style import PLAIN
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.document.text import folded
-from syncengine.plan.calls import Step
-from syncengine.plan.stages import RIDE_ALONG
+from syncengine.plan.calls import RIDE_ALONG, Step
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
 

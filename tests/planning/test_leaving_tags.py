@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from syncengine.errors import Problems
 from syncengine.plan.calls import Step
+from syncengine.plan.checks import likely_renames
 from syncengine.plan.diff import REOPENED
-from syncengine.plan.likely_renames import likely_renames
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Status
 from tests.manifest.loading import counted
 

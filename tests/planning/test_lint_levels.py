@@ -11,7 +11,7 @@ from syncengine.errors import Problems
 from syncengine.manifest.lints import LINTS
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.plan.model import Plan
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.sandbox.app import running_sandbox
 from tests.applying.bench import Bench, Sandbox

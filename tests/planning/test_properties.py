@@ -20,8 +20,8 @@ from syncengine.plan.diff import Action
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import aim, members_of
-from syncengine.plan.replan import keys_of, planned_again, renamed_and_going
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
+from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
 from syncengine.resource import Key, Kind, Status
 from tests.support.profiles import tried
 

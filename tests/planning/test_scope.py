@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncengine.plan.calls import Step
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine.manifest.desired import Desired
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Removal, Status
 

@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.plan.approvals import Approval, records_of
+from syncengine.plan.approvals import approved_of
 from syncengine.plan.build import plan
 from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
-from syncengine.plan.units import SHOWN_ORDER
-from syncengine.plan.uses import approved_of
+from syncengine.plan.units import SHOWN_ORDER, Approval, records_of
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.losses import ApprovalRecord

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
-from syncengine.plan.approvals import Approval
-from syncengine.plan.calls import Call
+from syncengine.plan.calls import Call, Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
-from syncengine.plan.sweep import Sweep
+from syncengine.plan.units import Approval
 from syncengine.render.html import digest, page_file
 from syncengine.resource import Key, Kind, Row, Source, Value
 

@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.apply.report import RECORDED_EXITS, Circumstances, Outcome, Report, RunStatus, status_after
-from syncengine.apply.report_builder import Chronicle
+from syncengine.apply.report import RECORDED_EXITS, Chronicle, Circumstances, Outcome, Report, RunStatus, status_after
 from syncengine.errors import (
     AuthFailed,
     Diagnostic,

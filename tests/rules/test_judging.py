@@ -9,7 +9,7 @@ from syncengine.errors import Problems, Severity
 from syncengine.manifest.schema import MODELS
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
-from syncengine.plan.scope import Scope
+from syncengine.plan.request import Scope
 from syncengine.render.formats import PlanSummary
 from syncengine.resource import Kind, Recorded, Removal, Status
 from syncengine.rules.judge import LONGEST, MOST

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.apply import singles
+from syncengine.apply import send
 from syncengine.effects import Effect
 from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
@@ -62,7 +62,7 @@ def test_every_operation_has_a_spelling(operation: Operation) -> None:
     """A batch names its list, a single call has a function, and a session's call carries its id."""
     unplanned = operation.id in UNPLANNED | OF_THE_CONNECTOR.keys()
     batch = operation.items is not None
-    single = operation.id in singles.SPELLS
+    single = operation.id in send.SPELLS
     assert batch + single + (operation.id in SESSIONS) + unplanned == 1
     assert operation.limit == (BATCH_LIMIT if batch else 1)
 
@@ -70,7 +70,7 @@ def test_every_operation_has_a_spelling(operation: Operation) -> None:
 def test_every_step_of_a_plan_is_sent_as_a_batch_or_as_singles() -> None:
     """No stage is without somebody who delivers it."""
     for operation in OPERATION_OF.values():
-        assert operation.items is not None or operation.id in singles.SPELLS
+        assert operation.items is not None or operation.id in send.SPELLS
 
 
 def whole(**given: Any) -> Effect:
@@ -159,10 +159,10 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("operation", singles.SPELLS)
+@pytest.mark.parametrize("operation", send.SPELLS)
 def test_single_calls_are_spelled_as_the_specification_says(operation: str) -> None:
     """docs/interface.md 4."""
-    assert singles.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
+    assert send.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
 
 
 def test_the_sandbox_understands_every_spelling() -> None:

@@ -1,19 +1,30 @@
-"""Send items in batches, halving a batch that the service rejects as a whole (docs/planning.md 4.3 to 4.8)."""
+"""Send the items of a call in batches or one by one, and settle what is answered (docs/planning.md 4.3 to 4.8).
+
+A batch that the service rejects as a whole is halved until the offenders stand alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
-from syncengine.apply.events import ItemEnded
-from syncengine.apply.report import CallError, Outcome
+from syncengine.apply.report import CallError, ItemEnded, Outcome
 from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.service import wire
-from syncengine.service.operations import UPSERT_TAG_CATEGORIES, UPSERT_TAGS, Operation
+from syncengine.service.operations import (
+    ADD_KEYWORDS,
+    DELETE_KEYWORD,
+    DELETE_TAG,
+    DELETE_TAG_CATEGORY,
+    DELETE_TAG_METADATA,
+    UPSERT_TAG_CATEGORIES,
+    UPSERT_TAGS,
+    Operation,
+)
 
 HALVED = frozenset({400, 413, 422})
 """Status codes of a rejected batch for which a single item may be the cause."""
@@ -39,7 +50,7 @@ def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
     return wire.tag(effect, run.category_ids.get(category_of(effect) or ""), spell_name=item.spell_name)
 
 
-async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
+async def deliver_batch(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
     """Send intended items and record their outcomes; a batch that is rejected as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
         items = _without_new(run, call, items)
@@ -85,7 +96,7 @@ async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[
     if run.resends[operation.id] > MAX_OFFENDERS:
         run.failed(call, rest, CallError(words, operation.id))
     else:
-        await deliver(run, operation, call, rest)
+        await deliver_batch(run, operation, call, rest)
 
 
 async def _conclude_refused(
@@ -113,7 +124,7 @@ async def _halve(run: ApplyRun, operation: Operation, call: str, items: Sequence
         if run.offenders[operation.id] >= MAX_OFFENDERS:
             run.failed(call, part, error)
         else:
-            await deliver(run, operation, call, part)
+            await deliver_batch(run, operation, call, part)
 
 
 # --- 402 (docs/planning.md 4.6)
@@ -123,12 +134,12 @@ async def _find_plan_limit(run: ApplyRun, call: str, items: Sequence[Item], erro
     """Send recorded tags on their own, and new tags in halves until one is rejected alone."""
     new = [item for item in items if item.new]
     if len(new) < len(items) and new:
-        await deliver(run, UPSERT_TAGS, call, [item for item in items if not item.new])
-        await deliver(run, UPSERT_TAGS, call, new)
+        await deliver_batch(run, UPSERT_TAGS, call, [item for item in items if not item.new])
+        await deliver_batch(run, UPSERT_TAGS, call, new)
     elif len(new) > 1:
         middle = len(new) // 2
-        await deliver(run, UPSERT_TAGS, call, new[:middle])
-        await deliver(run, UPSERT_TAGS, call, new[middle:])
+        await deliver_batch(run, UPSERT_TAGS, call, new[:middle])
+        await deliver_batch(run, UPSERT_TAGS, call, new[middle:])
     else:
         if new:
             run.plan_limit = f"plan limit: {error.message}"
@@ -299,3 +310,68 @@ async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
         run.failed(call, [item], CallError(verdict.message, UPSERT_TAG_CATEGORIES.id, 0, verdict.status))
     else:
         await _conclude(run, UPSERT_TAG_CATEGORIES, call, [item], verdict)
+
+
+SPELLS: Mapping[str, Callable[[Effect], wire.JsonObject]] = {
+    ADD_KEYWORDS.id: wire.keyword_add,
+    DELETE_KEYWORD.id: wire.keyword_delete,
+    DELETE_TAG_METADATA.id: wire.metadata_delete,
+    DELETE_TAG_CATEGORY.id: wire.category_delete,
+    DELETE_TAG.id: wire.tag_delete,
+}
+
+
+async def deliver_single(
+    run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]
+) -> None:
+    """Send one intended item. `wholes` are the upserts of desired tags, for tags that prove to be missing."""
+    if reason := run.halted:
+        run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
+        return
+    answer = await run.send(operation, call, SPELLS[operation.id](item.effects[0]))
+    match judge(operation, 1, answer):
+        case RefusedCall(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
+            run.missing.append((operation, call, item, message))
+        case RefusedCall(message, 404):
+            _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
+        case RefusedCall(message, status):
+            await run.stops_for_key(status, message)
+            run.failed(call, [item], CallError(message, operation.id, status=status))
+        case Unclear(message, status, reached):
+            outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
+            run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
+        case Accepted():
+            run.answered(operation)
+            run.acknowledge(call, [item])
+        case verdict:
+            raise AssertionError(f"{operation.id} has no item errors: {verdict}")
+
+
+def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
+    """Accept the 404s of a path only once it has answered with a 2xx, because a mistyped path always answers 404."""
+    missing, run.missing = run.missing, []
+    for operation, call, item, message in missing:
+        if path := run.unproven.get(operation.id):
+            words = (
+                f"not counted as deleted: {path} answered 404 and has never answered {operation.id} successfully;"
+                f" check `service.endpoints.{operation.id}`"
+            )
+            run.failed(call, [item], CallError(words, operation.id, status=404))
+        else:
+            _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
+
+
+def _conclude_missing(
+    run: ApplyRun, operation: Operation, call: str, item: Item, whole: Item | None, message: str
+) -> None:
+    """Treat a missing tag as deleted; schedule a desired tag whose recorded state proved wrong to be sent whole."""
+    if operation is ADD_KEYWORDS:
+        error = CallError(message, operation.id, status=404)
+        run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)
+    else:
+        run.acknowledge(call, [item])
+    if operation in (ADD_KEYWORDS, DELETE_KEYWORD, DELETE_TAG_METADATA):
+        run.journal.flush()
+        run.ledger.doubt([item.key])
+        if whole is not None:
+            run.repairs[item.key] = whole

@@ -1,0 +1,345 @@
+"""Plan a project against a base revision in Git, with the origin of each change (docs/reviews.md).
+
+Reads Git, manifests, cache and state as `planner` does, and from the history why changes of the base wait. Without a
+state, two revisions are compared: the resources of the base count as recorded, and no state, key or secret is read.
+Resources made from databases and services are unknown then: blocks that query them are left out on both sides, and
+nothing that they may make counts as gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.manifest.desired import Desired, manifest_set
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
+from syncengine.plan.inputs import Inputs, consistent, with_inputs
+from syncengine.plan.model import Base, BasePlan, Plan
+from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other, warnings_of_approvals
+from syncengine.plan.request import PlanRequest, Runtime, Scope
+from syncengine.plan.sides import (
+    MERGED,
+    NO_BASE,
+    Sides,
+    at_levels_of_base,
+    invalid,
+    policy_changes,
+    with_stricter_judge,
+)
+from syncengine.plan.state_checks import state_warnings
+from syncengine.project import git
+from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, places_outside, repository
+from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
+from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.rules.read import rule_set
+from syncengine.state.folder_memory import memory_of
+from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
+from syncengine.state.info import Facts, StateReader, recollection
+from syncengine.state.journal_detail import RemovalLine
+from syncengine.state.losses import ApprovalRecord
+from syncengine.state.refusals import QuarantineRecord, Refusal
+from syncengine.state.store import State
+from syncengine.state.undone import UndoneChange
+
+
+def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
+    """Return the plan of the head's changes, judged as if the base had been applied."""
+    head = sides.head.without_secrets()
+    request = with_fields(request, reassert=False)
+    base = sides.base and sides.base.without_secrets()
+    inputs = Inputs.of(head, manifest_set(head, is_offline=True))
+    return inputs.planned(lambda: _compared(inputs, base, sides, name, request, runtime))
+
+
+def _compared(
+    inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
+) -> Plan:
+    head = inputs.project
+    desired = declared_by(head, inputs.manifests)
+    recorded = _declared_at_base(base, sides, name)
+    state = DeclaredState(_kept(desired, recorded, sides))
+    draft = plan_from(state, desired, head, request, runtime)
+    compared = draft.base or Base("", "")
+    return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
+
+
+def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:
+    if base is None:
+        return Desired()
+    try:
+        return declared_by(base, manifest_set(base, is_offline=True))
+    except SyncengineError as error:
+        sides.warn(*invalid(name, error))
+        return Desired()
+
+
+def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
+    """Return the base's resources as rows, without any that a source left out at the head may still make."""
+    ours, theirs = list(_left_out(desired)), list(_left_out(base))
+    places = {(d.file, d.message) for d in ours}
+    sides.found += (d for d in theirs if (d.file, d.message) not in places)
+    sides.found += _unknown_effects(desired, base, ours, theirs)
+    is_new = any(desired.files.get(d.file or "") != base.files.get(d.file or "") for d in ours)
+    missing = base.resources.keys() - desired.resources.keys() if is_new else set()
+    if missing:
+        names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
+        is_one = len(missing) == 1
+        some = f"{len(missing)} resource{' is' if is_one else 's are'} no longer declared in Git"
+        end = "it does not count as removed" if is_one else "they do not count as removed"
+        sides.warn(SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): {end}")
+    return _rows(resource for key, resource in base.resources.items() if key not in missing)
+
+
+def _left_out(desired: Desired) -> Iterator[Diagnostic]:
+    return (d for d in desired.diagnostics if d.code == SOURCE_LEFT_OUT)
+
+
+def _unknown_effects(
+    desired: Desired, base: Desired, ours: Iterable[Diagnostic], theirs: Iterable[Diagnostic]
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each file that queries a source on either side and differs between the sides."""
+    here = {d.file: d for d in reversed(list(ours)) if d.file}
+    for file in sorted({*here, *(d.file for d in theirs if d.file)}):
+        if desired.files.get(file) == base.files.get(file):
+            continue
+        differs = f"{file} queries a source that is left out, and differs from the base"
+        message = differs if file in here else f"{file} no longer queries a source that it queried at the base"
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=UNKNOWN_EFFECT,
+            message=f"{message}: the effect is unknown without the source",
+            file=file,
+            line=here[file].line if file in here else None,
+        )
+
+
+def _rows(resources: Iterable[Resource]) -> dict[Key, Recorded]:
+    return {resource.key: recorded_as(resource) for resource in resources}
+
+
+def recorded_as(resource: Resource) -> Recorded:
+    """Return the row that an apply of the resource would record."""
+    server_id = f"id-of-{resource.key.name}" if resource.key.kind is Kind.CATEGORY else None
+    return Recorded(
+        resource.key,
+        resource.body,
+        confirmed=True,
+        server_id=server_id,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+@dataclass(slots=True)
+class DeclaredState:
+    """A read-only stand-in for a state, with the resources of a revision as its rows."""
+
+    recorded: Mapping[Key, Recorded]
+    exists: bool = True
+
+    def facts(self) -> Facts:
+        return Facts("", None, None, True, None)
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        rows = (self.recorded[key] for key in sorted(self.recorded))
+        return (row for row in rows if kind in (None, row.key.kind))
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        return {key: self.recorded[key] for key in keys if key in self.recorded}
+
+    def removals(self, since: float) -> list[RemovalLine]:
+        return []
+
+    def approvals(self) -> list[ApprovalRecord]:
+        return []
+
+    def refusals(self) -> dict[Key, Refusal]:
+        return {}
+
+    def quarantine(self) -> list[QuarantineRecord]:
+        return []
+
+    def undone(self) -> list[UndoneChange]:
+        return []
+
+
+LOOKED_UP = 200
+"""The number of changes up to which the history of each change is read."""
+LAST_RUNS = 50
+LEFT_OVER = "not completed by the last apply, or its data has changed since"
+NOT_APPLIED = "merged but not yet applied"
+
+
+def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
+    """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits."""
+    if not addresses:
+        return {}
+    general = _general(commit, state.runs(LAST_RUNS))
+    if len(addresses) > LOOKED_UP:
+        return dict.fromkeys(addresses, general)
+    return {address: _reason(state.history(Key.parse(address)), general) for address in addresses}
+
+
+def _general(commit: str, runs: Iterable[Run]) -> str:
+    """Return the general reason for waiting: the last apply was refused, preceded the merge, or applied only a part.
+
+    The history does not record the changes of a refused run. Only a run of `commit` itself asked for all that wait.
+    """
+    applies = [run for run in runs if (run.commit == commit if run.outcome == REFUSED else run.limits or run.plan)]
+    last = next(iter(applies), None)
+    if last is not None and last.outcome == REFUSED:
+        return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
+    done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
+    if done is None:
+        return f"{NOT_APPLIED}: nothing has been applied yet"
+    why = LEFT_OVER if done.commit == commit else NOT_APPLIED
+    return f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
+
+
+def _reason(history: list[HistoryEntry], general: str) -> str:
+    """Return why a change waits: its call failed or has an unknown outcome, its row was edited, or else `general`."""
+    last = last_writer(history)
+    if last is None:
+        return general
+    when = _run(last.run, last.commit, last.at)
+    if last.outcome == "failed":
+        words = f": {last.detail.message}" if last.detail.message else ""
+        return f"refused before: {when}{words}"
+    if last.outcome == "intended":
+        return f"sent before with an unknown outcome: {when}"
+    by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
+    if by_hand.startswith(("state", "adopt")):
+        return f"edited by hand in the state: `{by_hand}`, {when}"
+    return general
+
+
+def _run(id: str | None, commit: str | None, at: float) -> str:
+    """Return a run's id, commit and time as part of a sentence."""
+    names = (f"run {id}" if id else "", f"commit {commit[:12]}" if commit else "")
+    return ", ".join((*filter(None, names), f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"))
+
+
+Load = Callable[[RevisionFiles], Project]
+"""A function that loads the project from the files of a revision, with the options of the command."""
+
+
+def plan_two_sides(
+    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
+) -> Plan:
+    """Plan `project`, and mark the changes that its base would make too. Plan again while the inputs change."""
+    return consistent(project, lambda today: _planned(revision, today, load, request, runtime, uses_state=uses_state))
+
+
+def _planned(
+    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool
+) -> Plan:
+    with ExitStack() as stack:
+        repo = stack.enter_context(repository(project.root))
+        commit = repo.commit(revision)
+        sides = _sides(repo, commit, revision, project, load)
+        make = _with_state if uses_state else plan_in_git
+        with _warnings_before_errors(sides, revision):
+            draft = make(sides, revision, request, runtime)
+    base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
+    return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
+
+
+def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
+    sides = Sides(project, commit)
+    if not git.contains(project.root, commit):
+        tree, conflicts = repo.merged(commit, name, list(places_outside(project, repo)))
+        files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
+        sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
+        sides.found += conflicts
+        with _warnings_before_errors(sides, name):
+            sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
+        sides.found += files.found
+    files = RevisionFiles(repo, commit, name, repo.objects / "base")
+    try:
+        files.bring_project()
+        if has_project(files.checkout):
+            sides.base = load_revision(files, load)
+            rule_set(sides.base)
+        else:
+            sides.warn(NO_BASE, f"{name} has no project in this folder: every change counts as this pull request's")
+    except Problems as problems:
+        sides.base = None
+        sides.warn(*invalid(name, problems))
+    sides.found += files.found
+    if sides.base is not None:
+        with _warnings_before_errors(sides, name):
+            _judge_by_both(sides, sides.base)
+    return sides
+
+
+def _judge_by_both(sides: Sides, base: Project) -> None:
+    """Judge the head by both policies, and report policy changes first, even when the head's rules cannot be read."""
+    changes: list[Diagnostic] = []
+    try:
+        for change in policy_changes(sides.head, base):
+            changes.append(change)
+    finally:
+        sides.found[:0] = changes
+    sides.head = with_stricter_judge(sides.head, base)
+
+
+@contextmanager
+def _warnings_before_errors(sides: Sides, name: str) -> Iterator[None]:
+    """Raise errors of the head together with the earlier warnings, which come first."""
+    try:
+        yield
+    except Problems as problems:
+        found = problems.found if sides.base is None else at_levels_of_base(problems.found, sides.base, name)
+        raise Problems([*sides.found, *found]) from None
+
+
+def has_project(checkout: Checkout) -> bool:
+    return any((checkout.folder / name).exists() for name in (FILE_NAME, MANIFESTS))
+
+
+# --- with a state
+
+
+def _with_state(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
+    answers = dict[object, Any]()
+    inputs = Inputs.of(sides.head, manifest_set(sides.head, answers))
+    return inputs.planned(lambda: _against_state(inputs, answers, sides, name, request, runtime))
+
+
+def _against_state(
+    inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
+) -> Plan:
+    project = inputs.project
+    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
+        other = _other(sides, name, state, answers, request, runtime)
+        draft = plan_in(state, inputs.manifests, project, request, runtime, other)
+        warnings = state_warnings(project, state, draft.basis.commit)
+        base = draft.base or Base("", "")
+        if request.saves:
+            draft = with_inputs(draft, sides.head, inputs.manifests, sides.tree if sides.is_merged else "")
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, state))
+        approval_warnings = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
+
+
+def _other(
+    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, runtime: Runtime
+) -> BasePlan:
+    """Return the plan of the whole base, or an empty one when the base is invalid."""
+    if sides.base is None:
+        return BasePlan()
+    # With the head's service: both are planned in one state.
+    base = with_fields(sides.base, service=with_fields(sides.base.service, base_url=sides.head.service.base_url))
+    everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
+    try:
+        return plan_of_other(state, manifest_set(base, answers), base, everything, runtime)
+    except SyncengineError as error:
+        sides.warn(*invalid(name, error))
+        return BasePlan()
