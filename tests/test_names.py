@@ -24,7 +24,7 @@ STORED = {
     ("render/formats.py", "known"),
     ("render/schemas/posted_time.py", "asked"),
     ("render/schemas/posted_time.py", "taken"),
-    ("state/inbox_entries.py", "asked"),
+    ("state/inbox_model.py", "asked"),
 }
 """Names of columns, and of keys of JSON."""
 OPERANDS = {("templating/bounds.py", "left"), ("templating/filters.py", "left"), ("templating/sandbox.py", "left")}

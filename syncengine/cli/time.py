@@ -23,7 +23,8 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 if TYPE_CHECKING:
     from syncengine.posted_time.content_changes import ContentChange
     from syncengine.project.model import Project
-    from syncengine.state.inbox import Inbox, InboxEntry
+    from syncengine.state.inbox import Inbox
+    from syncengine.state.inbox_model import InboxEntry
 
 SERVICE = "syncengine.cli.time_service"
 
@@ -79,7 +80,7 @@ def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: A
 
 
 def _check_states(states: Sequence[str]) -> None:
-    from syncengine.state.inbox_states import GroupState
+    from syncengine.state.inbox_model import GroupState
 
     unknown = [state for state in states if state not in list(GroupState)]
     if unknown:
@@ -252,7 +253,7 @@ def _retry(
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
     from syncengine.posted_time.content_changes import last_changes
     from syncengine.state.inbox import open_inbox
-    from syncengine.state.inbox_states import GroupState
+    from syncengine.state.inbox_model import GroupState
 
     _check_states(states)
     with open_inbox(options.project().state, write=True) as inbox:
@@ -263,7 +264,7 @@ def _retry(
         conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
             changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
-            inbox.settle(list(changes))
+            inbox.write(lambda tx: tx.settle(list(changes)))
             return _say(options, format, list(changes), Act.SETTLED, changes)
         if conflicts and group_ids:
             _say_changes(options, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
@@ -272,14 +273,14 @@ def _retry(
                 code="conflict",
             )
         ids = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
-        inbox.ask(ids)
+        inbox.write(lambda tx: tx.ask(ids))
     return _again(options, format, ids)
 
 
 def _again_to(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Deliver the groups that a sink took since then to it again, or without approval list them."""
     from syncengine.state.inbox import open_inbox
-    from syncengine.state.inbox_states import GroupState
+    from syncengine.state.inbox_model import GroupState
 
     project = options.project()
     section = project.posted_time
@@ -293,7 +294,7 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
         conflicts = [id for id, entry in entries.items() if entry and entry.state is GroupState.CONFLICT]
         whole = [id for id, entry in entries.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
-            inbox.ask(whole, sink)
+            inbox.write(lambda tx: tx.ask(whole, sink))
     reduced = len(entries) - len(conflicts) - len(whole)
     _say_left_out(Output(options, options.folder), reduced, conflicts, options.place())
     return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
@@ -346,7 +347,7 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     from syncengine.cli.service_call import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import posted_time as rendering
-    from syncengine.state.inbox import Holder
+    from syncengine.state.holder import Holder
 
     project = options.project()
     delivery = Delivery.of(project, os.environ)

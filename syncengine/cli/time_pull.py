@@ -69,7 +69,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, events: l
     from syncengine.posted_time.events import RetryLater
     from syncengine.posted_time.pull import pull
     from syncengine.state.holder import Holder
-    from syncengine.state.inbox_states import FETCH
+    from syncengine.state.inbox_model import FETCH
 
     section = _section(project)
     await prove_team(client, project)

@@ -16,7 +16,7 @@ from syncengine.cli.output import Output
 from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, Usage
 from syncengine.render.escape import visible
-from syncengine.state.inbox_states import FETCH, MECHANISMS
+from syncengine.state.inbox_model import FETCH, MECHANISMS
 
 if TYPE_CHECKING:
     from syncengine.posted_time.audit import Listing

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
+from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.window import WIDTH, side_by_side
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
-from syncengine.state.inbox import Acknowledgement
-from syncengine.state.inbox_writes import Acknowledge, GiveUp, NotAccepted
+from syncengine.state.inbox_model import Acknowledgement
 from syncengine.state.lock import LockLost
 
 SIDE_BY_SIDE = 8
@@ -26,13 +25,6 @@ COMPANY = 0.02
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team now has a webhook, so the service accepts no status for groups fetched before"
-
-
-class Verdicts(Protocol):
-    """The part of an inbox that the acknowledgement loop needs."""
-
-    async def waiting(self) -> Sequence[Acknowledgement]: ...
-    async def write(self, write: Acknowledge | NotAccepted | GiveUp) -> None: ...
 
 
 @dataclass(slots=True)
@@ -51,7 +43,7 @@ class Acknowledging:
     """
 
     client: Client
-    inbox: Verdicts
+    inbox: InboxWriter
     tell: Tell
     stop: asyncio.Event
     has_webhook: bool = False
@@ -126,7 +118,7 @@ class Acknowledging:
             await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
         else:
             self._put_off(id, again, answer)
-            await self.inbox.write(NotAccepted(id, verdict.status, answer.summary))
+            await self.inbox.write(lambda tx: tx.not_accepted(id, verdict.status, answer.summary))
 
     async def _answer(self, verdict: Acknowledgement, again: _Again) -> Answer | None:
         """Send a status, and return the service's answer, or `None` if the status is not due yet."""
@@ -165,12 +157,13 @@ class Acknowledging:
 
     async def _accepted(self, verdict: Acknowledgement) -> None:
         self._service.reset()
-        await self.inbox.write(Acknowledge(verdict.group_id, verdict.status, verdict.decided, verdict.offers))
+        sent = (verdict.group_id, verdict.status, verdict.decided, verdict.offers)
+        await self.inbox.write(lambda tx: tx.acknowledge(*sent))
         self._again.pop(verdict.group_id, None)
         self.tell(Acknowledged(verdict.group_id, verdict.status))
 
     async def _gave_up(self, verdict: Acknowledgement, why: str) -> None:
-        await self.inbox.write(GiveUp(verdict.group_id, why))
+        await self.inbox.write(lambda tx: tx.give_up(verdict.group_id, why))
         self._again.pop(verdict.group_id, None)
         self.tell(GivenUp(verdict.group_id, why))
 

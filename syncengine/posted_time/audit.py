@@ -23,8 +23,7 @@ from syncengine.project.delivery_schema import SinkConfig, SqlSinkConfig
 from syncengine.project.model import Project
 from syncengine.service.client import Client
 from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed
-from syncengine.state.inbox_entries import sink_of
-from syncengine.state.inbox_states import GroupState, PostedTimeStatus
+from syncengine.state.inbox_model import GroupState, PostedTimeStatus, sink_of
 
 PENDING = "PENDING"
 """The only stored status that the interface shows; that of a posted group is SUCCESS (docs/service.md §2)."""

@@ -12,8 +12,7 @@ import orjson
 
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.posted_time.group import Content, content, read_group
-from syncengine.state.inbox import Event, InboxEntry
-from syncengine.state.inbox_states import EventKind
+from syncengine.state.inbox_model import Event, EventKind, InboxEntry
 
 PAIRED = 30
 """The most rows of which all changed ones are matched in pairs. Of more rows, they may count as removed and added."""

@@ -22,7 +22,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
-from syncengine.posted_time.inbox_writer import InboxWriter
+from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.sink_delivery import SinkDelivery
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
@@ -33,10 +33,8 @@ from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
-from syncengine.state.inbox_entries import BETWEEN_TAGS
-from syncengine.state.inbox_states import FETCH
-from syncengine.state.inbox_writes import AnswerAgain, Decide, EndDelivery, Finish, Revise
+from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
+from syncengine.state.inbox_model import BETWEEN_TAGS, FETCH, InboxEntry, Offer
 from syncengine.state.store import refuse_vanished
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
@@ -155,7 +153,7 @@ class Delivery:
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.groupId):
-            return await self._continue(await self.writer.receive(offer), group, offer)
+            return await self._continue(await self.writer.write(lambda tx: tx.receive(offer)), group, offer)
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Store a group with an id in the inbox, to be delivered by `deliver`, or by `resume` after a crash."""
@@ -163,14 +161,14 @@ class Delivery:
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
         async with (turn := self._only(offer.group_id)):
-            entry = await self.writer.receive(offer)
+            entry = await self.writer.write(lambda tx: tx.receive(offer))
             turn.fresh = entry if entry.offers == 1 else None
         return Kept(group, offer, turn)
 
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver a stored group, and return the verdict, as `take` does."""
         async with kept.turn:
-            entry = kept.turn.entry or await self.writer.read(kept.offer.group_id)
+            entry = kept.turn.entry or await to_thread(self.inbox.entry, kept.offer.group_id)
             assert entry is not None, "`keep` has stored it"
             return await self._continue(entry, kept.group, kept.offer)
 
@@ -218,11 +216,11 @@ class Delivery:
         """
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
-            entry = await self.writer.receive(offer)
+            entry = await self.writer.write(lambda tx: tx.receive(offer))
             if next_step(entry, digest) not in (NextStep.DELIVER, NextStep.REVISE):
                 return await self._conflict(entry, mechanism)
             if entry.digest != digest:
-                entry = await self.writer.write(Revise(offer))
+                entry = await self.writer.write(lambda tx: tx.revise(offer))
             return await self._decide(
                 entry, Verdict(PostedTimeStatus.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE
             )
@@ -235,7 +233,8 @@ class Delivery:
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
-            await to_thread(self.inbox.reduce, self._tidied - self._keep)
+            before = self._tidied - self._keep
+            await self.writer.write(lambda tx: tx.reduce(before))
         ids = await to_thread(self.inbox.redeliveries)
         count = 0
 
@@ -250,9 +249,9 @@ class Delivery:
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it. Return the verdict, or `None` when there is none."""
         async with self._only(group_id):
-            entry = await self.writer.read(group_id)
+            entry = await to_thread(self.inbox.entry, group_id)
             if entry is None or not entry.body:
-                await self.writer.write(Finish(group_id))
+                await self.writer.write(lambda tx: tx.finish(group_id))
                 return None
             group = read_group(entry.raw())
             if not entry.is_delivered:
@@ -260,7 +259,7 @@ class Delivery:
             # The service already has the verdict SUCCESS, so this result is not reported to it.
             result = await self._sink_delivery.deliver(entry, group)
             await self._sink_delivery.end(result)
-            await self.writer.write(Finish(group_id))
+            await self.writer.write(lambda tx: tx.finish(group_id))
             return None if isinstance(result.answer, Differs) else _verdict(result.answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
@@ -321,10 +320,10 @@ class Delivery:
         if step is NextStep.CONFLICT:
             return await self._conflict(entry, mechanism)
         if step is NextStep.ANSWER:
-            await self.writer.write(AnswerAgain(entry, waits=mechanism == FETCH))
+            await self.writer.write(lambda tx: tx.answer_again(entry, waits=mechanism == FETCH))
             return Verdict(PostedTimeStatus.SUCCESS, entry.message, entry.external_id)
         if step is NextStep.REVISE:
-            entry = await self.writer.write(Revise(offer))
+            entry = await self.writer.write(lambda tx: tx.revise(offer))
         return await self._process(entry, group, mechanism)
 
     def _only(self, group_id: str) -> _Turn:
@@ -338,7 +337,8 @@ class Delivery:
 
     async def _conflict(self, entry: InboxEntry, mechanism: str, found: Differs = Differs()) -> Verdict:  # noqa: B008 - frozen
         """Refuse a group as a conflict. The entry is read anew, because this attempt may have changed it."""
-        entry = await self.writer.read(entry.group_id) or entry
+        now = await to_thread(self.inbox.entry, entry.group_id)
+        entry = now or entry
         text, why = (CONFLICT, CONFLICT_NOTE)
         if found.divided:
             text, why = (DIVIDED, DIVIDED_NOTE)
@@ -371,13 +371,18 @@ class Delivery:
         *,
         note: str | None = None,
         is_conflict: bool = False,
-        ending: EndDelivery | None = None,
+        ending: Work[None] | None = None,
     ) -> Verdict:
         if verdict.message is not None:
             verdict = replace(verdict, message=message(verdict.message))
         answer = (verdict.outcome, verdict.message, verdict.external_id)
-        waits = mechanism == FETCH
-        await self.writer.write(Decide(entry, *answer, waits, note, is_conflict, ending))
+
+        def decide(tx: InboxTransaction) -> None:
+            if ending is not None:
+                ending(tx)
+            tx.decide(entry, *answer, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
+
+        await self.writer.write(decide)
         return verdict
 
 

@@ -12,8 +12,7 @@ from syncengine.posted_time.durations import Duration, duration_of, objection
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.shares import divided, tag_of
 from syncengine.project.delivery_schema import DurationSection
-from syncengine.state.inbox_entries import TAKEN, Delivered, InboxEntry, sink_of
-from syncengine.state.inbox_states import PostedTimeStatus
+from syncengine.state.inbox_model import TAKEN, Delivered, InboxEntry, PostedTimeStatus, sink_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from syncengine.posted_time.window import each, side_by_side
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
-from syncengine.state.inbox_states import FETCH
+from syncengine.state.inbox_model import FETCH
 from syncengine.state.lock import LockLost
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from syncengine.service.operations import (
 from syncengine.service.posted_time import refusal
 from syncengine.state import connector as store
 from syncengine.state.connector import Mechanism
-from syncengine.state.inbox_states import FETCH, WEBHOOK
+from syncengine.state.inbox_model import FETCH, WEBHOOK
 
 ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}
 

@@ -11,7 +11,7 @@ from syncengine.posted_time.route import Prepared, Route
 from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
 from syncengine.posted_time.templates import NeedsRow, Variables, plain
 from syncengine.service.posted_time import group_id
-from syncengine.state.inbox_states import PostedTimeStatus
+from syncengine.state.inbox_model import PostedTimeStatus
 
 SAMPLE: Mapping[str, Any] = {
     "groupId": "00000000-0000-4000-8000-000000000001",

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import mysql
 
 from syncengine.database.errors import NO_RIGHT, fault_of
 from syncengine.database.open import MYSQL
-from syncengine.state.inbox_entries import PART
+from syncengine.state.inbox_model import PART
 
 
 class _Exact(sa.types.TypeDecorator[str]):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from syncengine.document.digest import sha256_of
 from syncengine.posted_time.durations import Duration, hours
 from syncengine.posted_time.group import Group, PostedTag
-from syncengine.state.inbox_entries import PART
+from syncengine.state.inbox_model import PART
 
 DIVIDE, WHOLE = "DIVIDE_BETWEEN_TAGS", "WHOLE_DURATION_TO_EACH_TAG"
 """The service's strategies. A group without one is divided, so that nobody is billed twice."""

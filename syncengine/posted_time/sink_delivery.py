@@ -11,7 +11,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.document.instants import instant
 from syncengine.errors import Problems, SyncengineError, as_bug
 from syncengine.posted_time.group import Group, read_group
-from syncengine.posted_time.inbox_writer import InboxWriter
+from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
@@ -20,9 +20,8 @@ from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
 from syncengine.state.connector import remember_rest, rests_in
-from syncengine.state.inbox import InboxEntry
-from syncengine.state.inbox_entries import DOUBTFUL, Delivered, DeliveryKey, DeliveryStatus, sink_of
-from syncengine.state.inbox_writes import DIED, Begin, EndDelivery
+from syncengine.state.inbox import DIED
+from syncengine.state.inbox_model import DOUBTFUL, Delivered, DeliveryKey, DeliveryStatus, InboxEntry, sink_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class SinkResult:
     """The sinks' answer to a group. `ending` is not written yet, so that it can be written with the verdict."""
 
     answer: Answer
-    ending: EndDelivery | None = None
+    ending: Work[None] | None = None
 
 
 class SinkDelivery:
@@ -78,7 +77,7 @@ class SinkDelivery:
         may_have_it = same is not None and same.status in DOUBTFUL
         if may_have_it and same is not None and (found := await self._found(entry, sink, same, rendered.variables)):
             return found
-        await self._inbox.write(Begin(entry, rendered.key))
+        await self._inbox.write(lambda tx: tx.begin(entry, rendered.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         began = self._health.now()
         resting = self._health.resting(sink.name)
@@ -95,7 +94,8 @@ class SinkDelivery:
                 answer = has
             elif may_have_it:
                 answer = _unproven(sink.name, answer)
-        return SinkResult(answer, EndDelivery(entry, rendered.key, **_ending(answer, may_have_it)))
+        ending = _ending(answer, may_have_it)
+        return SinkResult(answer, lambda tx: tx.end(entry, rendered.key, **ending))
 
     async def _found(
         self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables
@@ -112,8 +112,7 @@ class SinkDelivery:
         if earlier.status is DeliveryStatus.ATTEMPTING:
             # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
             ended = now
-            unknown_end: dict[str, Any] = {"status": DeliveryStatus.UNKNOWN, "message": DIED}
-            await self._inbox.write(EndDelivery(attempt, earlier.sink, **unknown_end))
+            await self._inbox.write(lambda tx: tx.end(attempt, earlier.sink, DeliveryStatus.UNKNOWN, DIED))
         if now < (due := ended + sink.find.after):
             return SinkResult(unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}"))
         resting = self._health.resting(sink.name)
@@ -121,8 +120,10 @@ class SinkDelivery:
         if isinstance(answer, Failed) and answer is not resting:
             self._health.failed(sink.name, answer)
             await self._rest(sink, answer.rest)
-        ending = EndDelivery(attempt, earlier.sink, **_ending(answer, True)) if isinstance(answer, Took) else None
-        return SinkResult(answer, ending) if answer is not None else None
+        if isinstance(answer, Took):
+            ending = _ending(answer, True)
+            return SinkResult(answer, lambda tx: tx.end(attempt, earlier.sink, **ending))
+        return SinkResult(answer) if answer is not None else None
 
     async def _asked_again(
         self, sink: Sink, rendered: RenderedGroup, memo: str | None

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from syncengine.state.inbox_entries import DOUBTFUL, TAKEN, Delivered, Event, InboxEntry, sink_of
-from syncengine.state.inbox_states import EventKind
+from syncengine.state.inbox_model import DOUBTFUL, TAKEN, Delivered, Event, EventKind, InboxEntry, sink_of
 
 
 class NextStep(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.state.inbox_states import PostedTimeStatus
+from syncengine.state.inbox_model import PostedTimeStatus
 
 __all__ = ["PostedTimeStatus", "SinkTrouble", "Verdict"]
 

@@ -26,7 +26,7 @@ from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, mes
 from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
-from syncengine.state.inbox_states import WEBHOOK
+from syncengine.state.inbox_model import WEBHOOK
 
 MAX_BODY = 1024 * 1024
 READ_SECONDS = 20.0

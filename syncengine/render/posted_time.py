@@ -31,8 +31,7 @@ from syncengine.render.schemas.posted_time import (
 )
 from syncengine.render.words import count_of, when
 from syncengine.service.posted_time import submitted
-from syncengine.state.inbox_entries import Delivered, Event, InboxEntry, sink_of
-from syncengine.state.inbox_states import EventKind, GroupState, PostedTimeStatus
+from syncengine.state.inbox_model import Delivered, Event, EventKind, GroupState, InboxEntry, PostedTimeStatus, sink_of
 
 LISTING_FORMAT = "syncengine.posted-time/v1"
 

@@ -1,7 +1,7 @@
 """Read and write the inbox of posted time: the service's offers, deliveries to sinks, and verdicts sent back.
 
-Every method is one transaction, which checks that the lease, if this process has one, is still ours. `inbox_entries`
-defines groups, deliveries and events; `posted_time.delivery` decides which of them to write.
+`inbox_model` defines groups, deliveries and events; `posted_time.delivery` decides what to write. Every write is a
+method of `InboxTransaction`, and is given to `Inbox.write` as a function of one.
 """
 
 from __future__ import annotations
@@ -9,53 +9,264 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
+import orjson
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.errors import BUSY, DAMAGED, REFUSED
-from syncengine.state.inbox_entries import (
+from syncengine.state.inbox_model import (
+    ANSWERED,
+    BETWEEN_TAGS,
+    FETCH,
+    PART,
+    TAKEN,
+    UNDECIDED,
+    WAITING,
     Acknowledgement,
+    Delivered,
+    DeliveryKey,
     DeliveryStatus,
     Event,
-    InboxEntry,
-    Offer,
-)
-from syncengine.state.inbox_queries import PIECE, InboxQueries, entry_of, of_sink
-from syncengine.state.inbox_states import (
-    FETCH,
-    FINAL,
     EventKind,
     GroupState,
+    InboxEntry,
+    Offer,
     PostedTimeStatus,
-    Trigger,
-    next_state,
+    SinkReceipt,
+    sink_of,
+    word,
 )
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
-from syncengine.state.inbox_writes import (
-    Read,
-    Write,
-    write_all,
-)
 from syncengine.state.lock import Holder, Lease, Locks, proven, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
 from syncengine.state.tables import INBOX_LOCK, LOCK
 
-__all__ = [
-    "Acknowledgement",
-    "Event",
-    "Holder",
-    "Inbox",
-    "InboxEntry",
-    "Offer",
-]
+T = TypeVar("T")
 
 OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 """The error codes that a single write may cause although the other writes in its transaction are fine."""
+
+DIED = "no answer is known: syncengine stopped before one arrived"
+"""The message of an attempt without a recorded result."""
+
+TICK = 1e-6
+"""Seconds between the times of two offers in one transaction, so that the groups keep the order of the offers."""
+
+
+class InboxTransaction:
+    """A transaction of the inbox, whose methods are the writes. `at` is its time, in seconds since the epoch."""
+
+    def __init__(self, connection: sa.Connection, at: float) -> None:
+        self._connection = connection
+        self._at = at
+        self._offers = 0
+
+    def receive(self, offer: Offer) -> InboxEntry:
+        """Store an offer before anything else happens to it, and return the group as stored.
+
+        Content that differs from the stored content is kept with the event; the caller decides whether it replaces it.
+        """
+        at = self._at + self._offers * TICK
+        self._offers += 1
+        before = self.entry(offer.group_id)
+        offered = {"offered": at, "offers": before.offers + 1 if before else 1, "mechanism": offer.mechanism}
+        same = before is None or before.digest == offer.digest
+        if before is None:
+            first = {"group_id": offer.group_id, "state": GroupState.RECEIVED, "revision": 1, "received": at}
+            values = {**_content(offer), **first, **offered, "waiting": False}
+            self._connection.execute(sa.insert(GROUPS).values(**values))
+        else:
+            # Parts outside the digest may be newer: until the group is delivered, its latest form counts.
+            latest = _content(offer) if same and not before.is_delivered else {}
+            self._update(offer.group_id, **latest | offered)
+        entry = self._stored(offer.group_id)
+        detail = None if same else offer.body
+        self._tell(offer.group_id, entry.revision, EventKind.OFFERED, at=at, message=offer.mechanism, detail=detail)
+        return entry
+
+    def revise(self, offer: Offer) -> InboxEntry:
+        """Make the offered content the group's next revision, which no sink has yet, and return the group."""
+        revision = self._stored(offer.group_id).revision + 1
+        anew = {"state": GroupState.RECEIVED, "outcome": None, "message": None, "waiting": False, "note": None}
+        self._update(offer.group_id, revision=revision, **_content(offer), **anew)
+        self._tell(offer.group_id, revision, EventKind.REVISED)
+        return self._stored(offer.group_id)
+
+    def begin(self, entry: InboxEntry, sink: str) -> None:
+        """Record that a group is about to be sent to a sink, which may have it until its answer is known."""
+        earlier = entry.delivered(sink)
+        values = {"status": DeliveryStatus.ATTEMPTING, "last": self._at}
+        if earlier is None or earlier.revision != entry.revision:
+            key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
+            self._connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=self._at))
+        else:
+            if earlier.status is DeliveryStatus.ATTEMPTING:
+                unknown = {"sink": sink, "outcome": DeliveryStatus.UNKNOWN, "message": DIED}
+                self._tell(entry.group_id, entry.revision, EventKind.ATTEMPT, at=earlier.last, **unknown)
+            counted = DELIVERIES.c.attempts + 1
+            self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), **values, attempts=counted)
+        if not entry.is_delivered:
+            self._update(entry.group_id, state=GroupState.DELIVERING)
+
+    def remember(self, key: DeliveryKey, memo: str | None) -> None:
+        """Store a sink's memo for use after a crash, before the sink acts on it. `None` drops the old one."""
+        self._update_delivery(key, memo=memo)
+
+    def end(
+        self,
+        entry: InboxEntry,
+        sink: str,
+        status: DeliveryStatus,
+        message: str | None = None,
+        external_id: str | None = None,
+    ) -> None:
+        """Record the result of a delivery attempt to a sink."""
+        words = {"message": message, "external_id": external_id}
+        self._tell(entry.group_id, entry.revision, EventKind.ATTEMPT, sink=sink, outcome=status, **words)
+        values: dict[str, Any] = {"status": status, "last": self._at, "message": message}
+        if status is DeliveryStatus.ACCEPTED:  # any other result leaves the reference of an earlier acceptance
+            values["external_id"] = external_id
+        self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), **values)
+
+    def decide(
+        self,
+        entry: InboxEntry,
+        outcome: PostedTimeStatus,
+        message: str | None = None,
+        external_id: str | None = None,
+        *,
+        waits: bool = True,
+        note: str | None = None,
+        is_conflict: bool = False,
+    ) -> None:
+        """Store the verdict on a group before it is sent to anyone.
+
+        `waits`: the service is to get the verdict by a status update. `note` is for people who inspect the inbox.
+        """
+        state = GroupState.CONFLICT if is_conflict else (WAITING if waits else ANSWERED)[outcome]
+        verdict = {"outcome": outcome, "message": message, "external_id": external_id}
+        answered = {} if waits else {"answered": self._at}
+        values = {"state": state, "waiting": waits, "note": note, "decided": self._at, "asked": None}
+        self._update(entry.group_id, **verdict, **values, **answered)
+        kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
+        self._tell(entry.group_id, entry.revision, kind, **verdict, detail=note)
+
+    def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
+        """Send the stored verdict again: by a status update if it `waits`, else in the answer to a webhook call."""
+        assert entry.outcome is not None, "there is a verdict"
+        values: dict[str, Any] = {"waiting": waits}
+        if not waits:
+            values |= {"state": ANSWERED[entry.outcome], "answered": self._at}
+        if entry.state is GroupState.GIVEN_UP:
+            values = {"state": WAITING[entry.outcome], "note": None, **values}
+        self._update(entry.group_id, **values)
+
+    def acknowledge(self, group_id: str, status: str, decided: float | None = None, offers: int | None = None) -> None:
+        """Record that the service accepted a status of a group.
+
+        A verdict that was `decided` later, or that became due again, goes on waiting. `offers` is how often the group
+        had been offered when the status was sent. `None` in either matches whatever is waiting.
+        """
+        if (entry := self.entry(group_id)) is None:
+            return
+        self._tell(group_id, entry.revision, EventKind.STATUS, outcome=status, external_id=entry.external_id)
+        is_last = decided in (None, entry.decided) and offers in (None, entry.offers)
+        if entry.outcome is not None and entry.outcome == status and is_last:
+            # Only a person ends a conflict, whatever the service heard of it.
+            state = entry.state if entry.state is GroupState.CONFLICT else ANSWERED[entry.outcome]
+            self._update(group_id, waiting=False, answered=self._at, state=state)
+
+    def not_accepted(self, group_id: str, status: str, why: str) -> None:
+        """Record that the service did not accept a status. A repetition is counted in the same event."""
+        if (entry := self.entry(group_id)) is None:
+            return
+        newest = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id.desc()).limit(1)
+        last = self._connection.execute(newest).one_or_none()
+        if last is not None and (last.kind, last.outcome, last.message) == (EventKind.UNACCEPTED, status, why):
+            count = {"at": self._at, "detail": str(int(last.detail or "1") + 1)}
+            self._connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(**count))
+        else:
+            self._tell(group_id, entry.revision, EventKind.UNACCEPTED, outcome=status, message=why)
+
+    def give_up(self, group_id: str, why: str) -> None:
+        """Stop sending statuses of a group because the service answers 404. The group stays visible."""
+        if entry := self.entry(group_id):
+            self._update(group_id, waiting=False, state=GroupState.GIVEN_UP, note=why)
+            self._tell(group_id, entry.revision, EventKind.GIVEN_UP, outcome=entry.outcome, message=why)
+
+    def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
+        """Ask the lease's holder to deliver groups to the sinks that lack them, and to `sink` in any case."""
+        for group_id in group_ids:
+            if (entry := self.entry(group_id)) is None:
+                continue
+            self._update(group_id, asked=self._at)
+            if sink is not None:
+                took = (DELIVERIES.c.group_id == group_id, DELIVERIES.c.status == DeliveryStatus.ACCEPTED)
+                again = sa.update(DELIVERIES).where(*took, _of_sink(sink)).values(status=DeliveryStatus.AGAIN)
+                self._connection.execute(again)
+            self._tell(group_id, entry.revision, EventKind.ASKED, sink=sink)
+
+    def finish(self, group_id: str) -> None:
+        """End a person's request for another delivery of the group."""
+        self._update(group_id, asked=None)
+
+    def settle(self, group_ids: Sequence[str]) -> None:
+        """Settle conflicts in favour of the sinks, as a person decided: the content that the sinks have stays."""
+        for group_id in group_ids:
+            entry = self.entry(group_id)
+            if entry is None or entry.state is not GroupState.CONFLICT:
+                continue
+            waits = entry.mechanism == FETCH
+            reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
+            verdict = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
+            state = (WAITING if waits else ANSWERED)[PostedTimeStatus.SUCCESS]
+            change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": self._at}
+            self._update(group_id, **change, **verdict)
+            self._tell(group_id, entry.revision, EventKind.SETTLED, **verdict)
+
+    def reduce(self, before: float) -> int:
+        """Delete the content and events of groups delivered and acknowledged before `before`; return their number.
+
+        The ids and receipts of the groups stay.
+        """
+        old = sa.and_(
+            GROUPS.c.state == GroupState.ACKNOWLEDGED,
+            GROUPS.c.outcome == PostedTimeStatus.SUCCESS,
+            GROUPS.c.body.is_not(None),
+            GROUPS.c.offered < before,
+            GROUPS.c.decided < before,
+        )
+        ids = sa.select(GROUPS.c.group_id).where(old)
+        self._connection.execute(sa.delete(EVENTS).where(EVENTS.c.group_id.in_(ids)))
+        content = dict.fromkeys(("body", "user_name", "user_keys", "tag", "message"))
+        return self._connection.execute(sa.update(GROUPS).where(old).values(**content)).rowcount
+
+    def entry(self, group_id: str) -> InboxEntry | None:
+        """Return a group with its deliveries, or `None` if it is not in the inbox."""
+        return next(iter(_entries(self._connection, GROUPS.c.group_id == group_id)), None)
+
+    def _stored(self, group_id: str) -> InboxEntry:
+        entry = self.entry(group_id)
+        assert entry is not None, "a group that was received is in the inbox"
+        return entry
+
+    def _update(self, group_id: str, **values: Any) -> None:
+        self._connection.execute(sa.update(GROUPS).where(GROUPS.c.group_id == group_id).values(**values))
+
+    def _update_delivery(self, key: DeliveryKey, **values: Any) -> None:
+        one = (DELIVERIES.c[name] == value for name, value in key._asdict().items())
+        self._connection.execute(sa.update(DELIVERIES).where(*one).values(**values))
+
+    def _tell(self, group_id: str, revision: int, kind: EventKind, **facts: Any) -> None:
+        values = {"group_id": group_id, "revision": revision, "kind": kind, "at": self._at}
+        self._connection.execute(sa.insert(EVENTS).values(**values | facts))
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -63,46 +274,46 @@ def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -
     return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
 
 
-class Inbox(InboxQueries):
-    """The inbox in the state's database. Also a context manager that closes it."""
+class Inbox:
+    """The inbox in the state's database. A missing one reads as empty. Also a context manager that closes it."""
 
     def __init__(self, database: StateDatabase, now: Callable[[], float]) -> None:
-        super().__init__(database)
+        self.database = database
         self._now = now
         self._locks = Locks(database, now, INBOX_LOCK)
         self._lease: Lease | None = None
         self._turn = threading.Lock()
         """A lock by which threads of this process take turns to write; SQLite would have them sleep and poll."""
+        with database.transaction() as connection:
+            self._is_there = sa.inspect(connection).has_table(GROUPS.name)
 
-    # --- what delivery writes
+    # --- writes
 
-    def write(self, writes: Sequence[Write]) -> list[Any]:
-        """Execute all writes in one transaction, and return their results in order.
+    def write(self, work: Callable[[InboxTransaction], T]) -> T:
+        """Execute `work` in a transaction that proves the lease, if this process has one, and return its result."""
+        with self._turn, self._writing() as connection:
+            return work(InboxTransaction(connection, self._now()))
 
-        When the database rejects the content of one, execute each write in a transaction of its own, and return the
-        error of a rejected write in place of its result.
+    def write_all(self, works: Sequence[Callable[[InboxTransaction], Any]]) -> list[Any]:
+        """Execute independent pieces of work in one transaction, and return their results in order.
+
+        When the database rejects the content of one, execute each in a transaction of its own, and return the error of
+        a rejected one in place of its result.
         """
         try:
-            return self._written(writes)
+            return self.write(lambda tx: [work(tx) for work in works])
         except SyncengineError as error:
-            if len(writes) == 1 or error.code not in OF_ONE:
+            if len(works) == 1 or error.code not in OF_ONE:
                 raise
-        return [self._alone(write) for write in writes]
-
-    def _alone(self, write: Write) -> Any:
-        try:
-            return self._written([write])[0]
-        except SyncengineError as error:
-            if error.code not in OF_ONE:
-                raise
-            return error
-
-    def _written(self, writes: Sequence[Write]) -> list[Any]:
-        if all(isinstance(write, Read) for write in writes):
-            with self.database.transaction() as connection:
-                return write_all(connection, writes, self._now())
-        with self._turn, self._writing() as connection:
-            return write_all(connection, writes, self._now())
+        results = list[Any]()
+        for work in works:
+            try:
+                results.append(self.write(work))
+            except SyncengineError as error:
+                if error.code not in OF_ONE:
+                    raise
+                results.append(error)
+        return results
 
     def lease(
         self,
@@ -123,68 +334,17 @@ class Inbox(InboxQueries):
             )
         except SyncengineError as error:
             info = self._locks.current() if error.code == BUSY.code else None
-            raise (error if info is None else _frozen(error, info.holder)) from error
+            if info is None:
+                raise
+            cure = f", which is suspended; resume it with `kill -CONT {info.holder.pid}`"
+            suspended = cure if info.holder.is_stopped() else ""
+            raise LockHeld(f"{error.message}. The inbox is locked by {info.holder}{suspended}") from error
         return self._lease
 
     def check_lease(self) -> None:
         """Raise `LockLost` once the lease has ended by this machine's clocks, as another process may then deliver."""
         if self._lease is not None:
             self._lease.refuse_lost("the lease on the inbox has ended; this process stops delivering")
-
-    # --- what people ask for
-
-    def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
-        """Ask the lease's holder to deliver groups to the sinks that lack them, and to `sink` in any case."""
-        at = self._now()
-        with self._exclusively() as connection:
-            for group_id in group_ids:
-                entry = entry_of(connection, group_id)
-                if entry is None:
-                    continue
-                connection.execute(_update(group_id, asked=at))
-                if sink is not None:
-                    accepted = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": DeliveryStatus.ACCEPTED}))
-                    connection.execute(sa.update(DELIVERIES).where(accepted).values(status=DeliveryStatus.AGAIN))
-                _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
-
-    def settle(self, group_ids: Sequence[str]) -> None:
-        """Settle conflicts in favour of the sinks, as a person decided: the content that the sinks have stays."""
-        at = self._now()
-        with self._exclusively() as connection:
-            for group_id in group_ids:
-                entry = entry_of(connection, group_id)
-                if entry is None or entry.state is not GroupState.CONFLICT:
-                    continue
-                waits = entry.mechanism == FETCH
-                reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
-                answer = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
-                state = next_state(
-                    entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, PostedTimeStatus.SUCCESS
-                )
-                change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
-                connection.execute(_update(group_id, **change, **answer))
-                _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **answer)
-
-    def reduce(self, before: float) -> int:
-        """Delete the content and events of groups delivered and acknowledged before `before`; return their number.
-
-        The ids and receipts of the groups stay.
-        """
-        old = sa.and_(
-            GROUPS.c.state.in_(FINAL),
-            GROUPS.c.outcome == PostedTimeStatus.SUCCESS,
-            GROUPS.c.body.is_not(None),
-            GROUPS.c.offered < before,
-            GROUPS.c.decided < before,
-        )
-        with self._writing() as connection:
-            ids = list(connection.execute(sa.select(GROUPS.c.group_id).where(old)).scalars())
-            for start in range(0, len(ids), PIECE):
-                piece = ids[start : start + PIECE]
-                connection.execute(sa.delete(EVENTS).where(EVENTS.c.group_id.in_(piece)))
-                none = {"body": None, "user_name": None, "user_keys": None, "tag": None, "message": None}
-                connection.execute(sa.update(GROUPS).where(GROUPS.c.group_id.in_(piece)).values(**none))
-        return len(ids)
 
     def close(self) -> None:
         if self._lease:
@@ -200,34 +360,156 @@ class Inbox(InboxQueries):
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """Open a transaction that proves the lease, if this process has one."""
-        if self._lease is None:
-            with self._exclusively() as connection:
-                yield connection
-        else:
-            with proven(self.database, self._lease) as connection:  # this writes, so that no other writer comes between
-                yield connection
+        opened = self._exclusively() if self._lease is None else proven(self.database, self._lease)
+        with opened as connection:
+            yield connection
 
     @contextmanager
     def _exclusively(self) -> Iterator[sa.Connection]:
-        """Open a transaction that starts with a write, so that no other writer comes between its reads and writes."""
+        """Open a transaction without a lease."""
         with self.database.transaction() as connection:
+            # It starts with a write, as the proof of a lease is one: no other writer comes between what it reads and
+            # what it writes, and SQLite lets no transaction write that has read what another changed since.
             connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
             yield connection
 
+    # --- reads
 
-def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
-    """Return the error for a database that stays locked, most likely by the holder of the inbox."""
-    cure = f", which is suspended; resume it with `kill -CONT {holder.pid}`" if holder.is_stopped() else ""
-    return LockHeld(f"{error.message}. The inbox is locked by {holder}{cure}")
+    def entry(self, group_id: str) -> InboxEntry | None:
+        """Return a group with its deliveries, or `None` if it is not in the inbox."""
+        return next(iter(self._found(GROUPS.c.group_id == group_id)), None)
+
+    def entries(
+        self,
+        *,
+        states: Sequence[str] = (),
+        user: str | None = None,
+        tag: str | None = None,
+        since: float | None = None,
+        unsettled: bool = False,
+    ) -> list[InboxEntry]:
+        """Return the groups that match all given filters, last offered first. `user` is any name or id of the user."""
+        conditions = list[sa.ColumnElement[bool]]()
+        if states:
+            conditions.append(GROUPS.c.state.in_(states))
+        if tag is not None:
+            begins, ends, between = tag + BETWEEN_TAGS, BETWEEN_TAGS + tag, BETWEEN_TAGS + tag + BETWEEN_TAGS
+            some = (GROUPS.c.tag.startswith(begins, autoescape=True), GROUPS.c.tag.endswith(ends, autoescape=True))
+            conditions.append(sa.or_(GROUPS.c.tag == tag, *some, GROUPS.c.tag.contains(between, autoescape=True)))
+        if since is not None:
+            conditions.append(GROUPS.c.offered >= since)
+        if unsettled:  # only the few for which `is_settled` is worth asking: most groups are old and done
+            done = sa.and_(GROUPS.c.state == GroupState.ACKNOWLEDGED, GROUPS.c.outcome == PostedTimeStatus.SUCCESS)
+            troubled = sa.select(DELIVERIES.c.group_id).where(DELIVERIES.c.status != DeliveryStatus.ACCEPTED)
+            conditions.append(sa.or_(sa.not_(done), GROUPS.c.waiting, GROUPS.c.group_id.in_(troubled)))
+        found = self._found(*conditions)
+        if user is not None:
+            found = [entry for entry in found if user.casefold() in {key.casefold() for key in entry.user_keys}]
+        return [entry for entry in found if not entry.is_settled] if unsettled else found
+
+    def delivered_since(self, since: float) -> list[InboxEntry]:
+        """Return the groups that some sink took since `since`, those that are reduced to their receipts too."""
+        took = sa.select(DELIVERIES.c.group_id).where(DELIVERIES.c.status.in_(TAKEN), DELIVERIES.c.last >= since)
+        return self._found(GROUPS.c.group_id.in_(took))
+
+    def story(self, group_id: str) -> list[Event]:
+        """Return the events of a group, oldest first."""
+        query = sa.select(*EVENTS.c[*Event.__slots__]).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
+        return [Event(**{**row._mapping, "kind": word(EventKind, row.kind)}) for row in self._rows(query)]
+
+    def receipts(self, sink: str, since: float) -> list[SinkReceipt]:
+        """Return the deliveries that a sink took since `since`, oldest first, including those of reduced groups."""
+        columns = DELIVERIES.c["group_id", "sink", "last", "external_id"]
+        took = (_of_sink(sink), DELIVERIES.c.status == DeliveryStatus.ACCEPTED, DELIVERIES.c.last >= since)
+        return [SinkReceipt(*row) for row in self._rows(sa.select(*columns).where(*took).order_by(DELIVERIES.c.last))]
+
+    def with_memo(self, sink: str, memo: str) -> list[DeliveryKey]:
+        """Return the deliveries of a sink that have this memo. Scans all its deliveries."""
+        query = sa.select(*DELIVERIES.c["group_id", "revision", "sink"])
+        return [DeliveryKey(*row) for row in self._rows(query.where(_of_sink(sink), DELIVERIES.c.memo == memo))]
+
+    def last_troubles(self) -> dict[str, float]:
+        """Return the sinks whose last attempt met trouble or has no known answer, with the time of the attempt."""
+        last = sa.func.max(DELIVERIES.c.last).label("at")
+        newest = sa.select(DELIVERIES.c.sink, last).group_by(DELIVERIES.c.sink).subquery()
+        same = sa.and_(DELIVERIES.c.sink == newest.c.sink, DELIVERIES.c.last == newest.c.at)
+        query = sa.select(DELIVERIES.c.sink, newest.c.at, DELIVERIES.c.status).join(newest, same)
+        attempts: dict[str, tuple[float, bool]] = {}
+        for key, at, status in self._rows(query):
+            sink, failed = sink_of(key), status in (DeliveryStatus.TROUBLE, DeliveryStatus.UNKNOWN)
+            attempts[sink] = max(attempts.get(sink, (at, failed)), (at, failed))
+        return {sink: at for sink, (at, failed) in attempts.items() if failed}
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of groups in each state."""
+        query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
+        return {row[0]: row[1] for row in self._rows(query)}
+
+    def waiting(self) -> list[Acknowledgement]:
+        """Return the verdicts of the fetch mechanism that the service has not accepted yet, oldest first."""
+        columns = GROUPS.c["group_id", "outcome", "message", "external_id", "decided", "offers"]
+        query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
+        return [Acknowledgement(id, word(PostedTimeStatus, status), *rest) for id, status, *rest in self._rows(query)]
+
+    def redeliveries(self) -> list[str]:
+        """Return the ids of the groups that somebody asked to deliver again, in the order of the requests."""
+        query = sa.select(GROUPS.c.group_id).where(GROUPS.c.asked.is_not(None))
+        return [row.group_id for row in self._rows(query.order_by(GROUPS.c.asked, GROUPS.c.group_id))]
+
+    def undecided(self, after: tuple[float, str] | None, most: int) -> list[tuple[float, str]]:
+        """Return up to `most` undecided groups as ordered pairs (time offered, id), only pairs later than `after`."""
+        order = (GROUPS.c.offered, GROUPS.c.group_id)
+        query = sa.select(*order).where(GROUPS.c.state.in_(UNDECIDED)).order_by(*order).limit(most)
+        if after is not None:
+            query = query.where(sa.or_(order[0] > after[0], sa.and_(order[0] == after[0], order[1] > after[1])))
+        return [(row.offered, row.group_id) for row in self._rows(query)]
+
+    def _found(self, *conditions: sa.ColumnElement[bool]) -> list[InboxEntry]:
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            return _entries(connection, *conditions)
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        if not self._is_there:
+            return ()
+        with self.database.transaction() as connection:
+            return connection.execute(query).all()
 
 
-def _update(group_id: str, **values: Any) -> sa.Update:
-    return sa.update(GROUPS).where(GROUPS.c.group_id == group_id).values(**values)
+_GROUP, _DELIVERY = GROUPS.c[*InboxEntry.__slots__[:-1]], DELIVERIES.c[*Delivered.__slots__]
+_ENTRIES = (
+    sa.select(*_GROUP, *_DELIVERY)
+    .outerjoin_from(GROUPS, DELIVERIES, DELIVERIES.c.group_id == GROUPS.c.group_id)
+    .order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id, DELIVERIES.c.revision, DELIVERIES.c.first)
+)
 
 
-def _is(key: Mapping[str, Any]) -> sa.ColumnElement[bool]:
-    return sa.and_(*(DELIVERIES.c[name] == value for name, value in key.items()))
+def _entries(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[InboxEntry]:
+    """Return groups with their deliveries by revision and time, the groups in the order of their last offers."""
+    found = list[InboxEntry]()
+    for _, rows in groupby(connection.execute(_ENTRIES.where(*conditions)), key=itemgetter(0)):
+        deliveries = list[Delivered]()
+        for row in rows:
+            sink, revision, status, *rest = row[len(_GROUP) :]
+            if sink is not None:
+                deliveries.append(Delivered(sink, revision, word(DeliveryStatus, status), *rest))
+        values: dict[str, Any] = dict(zip(InboxEntry.__slots__, row[: len(_GROUP)], strict=False))
+        values |= {
+            "state": word(GroupState, values["state"]),
+            "outcome": word(PostedTimeStatus, values["outcome"]) if values["outcome"] else None,
+            "user_keys": tuple(orjson.loads(values["user_keys"] or "[]")),
+        }
+        found.append(InboxEntry(**values, deliveries=tuple(deliveries)))
+    return found
 
 
-def _tell(connection: sa.Connection, group_id: str, revision: int, at: float, kind: EventKind, **facts: Any) -> None:
-    connection.execute(sa.insert(EVENTS).values(group_id=group_id, revision=revision, at=at, kind=kind, **facts))
+def _content(offer: Offer) -> dict[str, Any]:
+    """Return the columns of a group that an offer fills."""
+    same = {name: getattr(offer, name) for name in ("digest", "body", "mechanism", "user_name", "tag")}
+    return {**same, "user_keys": orjson.dumps(offer.user_keys).decode()}
+
+
+def _of_sink(sink: str) -> sa.ColumnElement[bool]:
+    """Return the condition for the deliveries of a sink, of whole groups and of parts for one tag."""
+    return sa.or_(DELIVERIES.c.sink == sink, DELIVERIES.c.sink.startswith(sink + PART, autoescape=True))

@@ -14,7 +14,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox import Inbox
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 
 class Dead(BaseException):

@@ -11,7 +11,7 @@ import pytest
 
 from syncengine.posted_time.audit import AuditReceipt, Known, Lacking, Listed, Other, Unposted, audit
 from syncengine.posted_time.shares import suffixes
-from syncengine.state.inbox_states import GroupState, PostedTimeStatus
+from syncengine.state.inbox_model import GroupState, PostedTimeStatus
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 

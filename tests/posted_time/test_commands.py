@@ -19,10 +19,8 @@ from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.render.schemas.posted_time import Answer, EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_entries import DeliveryStatus
-from syncengine.state.inbox_states import EventKind as Kind
-from syncengine.state.inbox_states import GroupState, PostedTimeStatus
-from syncengine.state.inbox_writes import Acknowledge
+from syncengine.state.inbox_model import DeliveryStatus, GroupState, PostedTimeStatus
+from syncengine.state.inbox_model import EventKind as Kind
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -58,7 +56,7 @@ def filled(folder: Path) -> None:
 
     async def story(opened: Delivery) -> None:
         await opened.take(raw("g1"), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         await opened.take(raw("g2", tags=[{"name": "NO-1"}]), mechanism="fetch")
         await opened.take(raw("g3"), mechanism="fetch")
         await opened.take(raw("g3", totalDurationSecs=1), mechanism="fetch")

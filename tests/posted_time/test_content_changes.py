@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from syncengine.posted_time.content_changes import ContentChange, changes, changes_of, last_changes
 from syncengine.posted_time.group import digest, read_group, stored
 from syncengine.render.posted_time import changes_lines
-from syncengine.state.inbox import Offer
+from syncengine.state.inbox_model import Offer
 from tests.posted_time.samples import raw, row
 from tests.posted_time.test_group import ANYTHING, OTHER, SAME
 from tests.support.inbox import open_inbox

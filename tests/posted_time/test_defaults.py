@@ -10,7 +10,6 @@ import pytest
 from syncengine.posted_time.backoff import PACE
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.verdict import PostedTimeStatus
-from syncengine.state.inbox_writes import Acknowledge
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
@@ -36,7 +35,7 @@ def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
     async def story(opened: Delivery) -> None:
         nonlocal now
         await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         whole = []
         for days in (59, 2):
             now += days * DAY

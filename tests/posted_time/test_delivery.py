@@ -10,7 +10,6 @@ import pytest
 
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.preview import preview
-from syncengine.state.inbox_writes import Acknowledge, GiveUp
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw, row
@@ -233,7 +232,7 @@ def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
         await opened.take(raw(), mechanism="fetch")
         await opened.take(third, mechanism="fetch")
         assert (await opened.take(changed, mechanism="fetch")).outcome is PostedTimeStatus.REFUSED
-        opened.inbox.settle(["g1"])
+        opened.inbox.write(lambda tx: tx.settle(["g1"]))
         again = [await opened.take(offered, mechanism="fetch") for offered in (changed, raw(), changed, third)]
         assert again[0] == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
         return [verdict.outcome for verdict in again]
@@ -294,8 +293,8 @@ def test_verdicts_of_fetch_wait_until_the_service_accepted_them(tmp_path: Path) 
             ("g1", "SUCCESS", "L-g1"),
             ("g2", "FAILURE", None),
         ]
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
-        opened.inbox.write([GiveUp("g2", "the service does not know it")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
+        opened.inbox.write(lambda tx: tx.give_up("g2", "the service does not know it"))
         assert list(opened.inbox.waiting()) == []
         states = {entry.group_id: entry.state for entry in opened.inbox.entries()}
         assert states == {"g1": "acknowledged", "g2": "given-up", "g3": "acknowledged"}
@@ -313,7 +312,7 @@ def test_an_acceptance_of_an_older_verdict_does_not_end_the_wait(tmp_path: Path)
         await opened.take(sent, mechanism="fetch")
         rows_of_matter(tmp_path, "INSERT INTO matter VALUES (9, 'NO-1')")
         await opened.take(sent, mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "FAILURE")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "FAILURE"))
         assert [w.status for w in opened.inbox.waiting()] == ["SUCCESS"]
 
     run(delivering(tmp_path), story)
@@ -324,7 +323,7 @@ def test_the_whole_story_of_a_group_is_kept(tmp_path: Path) -> None:
 
     async def story(opened: Delivery) -> list[tuple[Any, ...]]:
         await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         return [(e.kind, e.sink, e.outcome, e.external_id) for e in opened.inbox.story("g1")]
 
     assert run(delivering(tmp_path), story) == [
@@ -343,11 +342,11 @@ def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
     async def story(opened: Delivery) -> None:
         nonlocal now
         await opened.take(raw(description="a secret matter"), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         await opened.take(raw("g2"), mechanism="fetch")
         now += 31 * 86400
         await opened.take(raw("g3"), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g3", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g3", "SUCCESS"))
         await opened.catch_up(asyncio.Event())
         bodies = {entry.group_id: (entry.body is None, entry.user_name) for entry in opened.inbox.entries()}
         assert bodies == {"g1": (True, None), "g2": (False, "Jo Doe"), "g3": (False, "Jo Doe")}
@@ -369,11 +368,11 @@ def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) 
     async def story(opened: Delivery) -> None:
         for id in ("g1", "g2"):
             await opened.take(raw(id), mechanism="fetch")
-            opened.inbox.write([Acknowledge(id, "SUCCESS")])
+            opened.inbox.write(lambda tx: tx.acknowledge(id, "SUCCESS"))  # noqa: B023 - called at once
         rows_of_matter(tmp_path, "DELETE FROM time WHERE id = 'g1'")
         rows_of_matter(tmp_path, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
-        opened.inbox.ask(["g1", "g2"], "ledger")
-        opened.inbox.ask(["g1", "g2"], "archive")
+        opened.inbox.write(lambda tx: tx.ask(["g1", "g2"], "ledger"))
+        opened.inbox.write(lambda tx: tx.ask(["g1", "g2"], "archive"))
         assert await opened.catch_up(asyncio.Event()) == 2
         assert await opened.catch_up(asyncio.Event()) == 0
         assert list(opened.inbox.waiting()) == []
@@ -389,10 +388,10 @@ def test_redelivery_gives_nothing_to_a_sink_that_came_later(tmp_path: Path) -> N
 
     async def first(opened: Delivery) -> None:
         await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
 
     async def second(opened: Delivery) -> None:
-        opened.inbox.ask(["g1"], "archive")
+        opened.inbox.write(lambda tx: tx.ask(["g1"], "archive"))
         assert await opened.catch_up(asyncio.Event()) == 1
         await opened.take(raw("g2"), mechanism="fetch")
 
@@ -410,9 +409,9 @@ def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> N
 
         async def story(opened: Delivery) -> None:
             await opened.take(raw(), mechanism="fetch")
-            opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+            opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
             receiver.answer = lambda got: (503, {})
-            opened.inbox.ask(["g1"], "pms")
+            opened.inbox.write(lambda tx: tx.ask(["g1"], "pms"))
             await opened.catch_up(asyncio.Event())
             entry = opened.inbox.entry("g1")
             assert entry is not None

@@ -12,7 +12,6 @@ import pytest
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_writes import Acknowledge
 from tests.posted_time.projects import SQL_SINK, delivering
 from tests.posted_time.samples import raw
 from tests.posted_time.test_commands import Ended, program
@@ -106,8 +105,8 @@ def test_of_a_group_that_was_reduced_its_receipt_is_left(tmp_path: Path) -> None
     """A row with the sink's reference, and a warning that says what keeps more."""
     taken(tmp_path, raw("g1"))
     with open_inbox(str(tmp_path / ".syncengine/state.db"), write=True) as inbox:
-        inbox.write([Acknowledge("g1", "SUCCESS")])
-        assert inbox.reduce(time.time() + 60) == 1
+        inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
+        assert inbox.write(lambda tx: tx.reduce(time.time() + 60)) == 1
     ended = program(tmp_path, "export", "--sink", "ledger")
     (row,) = table(ended)
     assert (row["groupId"], row["externalId"], row["seconds"], row["user"]) == ("g1", "L-g1", "", "")

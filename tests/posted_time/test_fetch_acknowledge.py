@@ -12,12 +12,10 @@ import pytest
 
 from syncengine.posted_time.acknowledge import SIDE_BY_SIDE, Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
-from syncengine.posted_time.inbox_writer import InboxWriter
+from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.render.posted_time import story_text
 from syncengine.service.client import Client, Conduct
-from syncengine.state.inbox import Offer
-from syncengine.state.inbox_states import PostedTimeStatus
-from syncengine.state.inbox_writes import Write
+from syncengine.state.inbox_model import Offer, PostedTimeStatus
 from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
@@ -206,7 +204,7 @@ def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
     decided(state, [(f"g{number}", *POSTED[1:]) for number in range(5 * SIDE_BY_SIDE)])
 
     class Lost(InboxWriter):
-        async def write(self, write: Write) -> Any:
+        async def write(self, work: Work[Any]) -> Any:
             raise LockLost("another process has it")
 
     async def play() -> int:

@@ -193,7 +193,7 @@ def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: Worl
     estate.settings(posted="  keep: 1s")
     assert estate.project.run("time", "pull").code == 0
     with open_inbox(str(estate.project.folder / ".syncengine/state.db"), write=True) as inbox:
-        inbox.ask(["a"])
+        inbox.write(lambda tx: tx.ask(["a"]))
     assert estate.project.run("time", "pull").code == 0
     assert estate.ledger() == ["a", "b"]
     eventually(lambda: estate.project.run("time", "pull").code == 0 and _is_reduced(estate, "b"))

@@ -15,7 +15,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.appended_file import AppendedFile
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.jsonl import JsonLines
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
 BEFORE = b'{"id": "g0"}\n'

@@ -13,6 +13,7 @@ import sqlite3
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.posted_time.window import WIDTH, each, side_by_side
-from syncengine.state.inbox import Inbox, Offer, open_inbox
-from syncengine.state.inbox_writes import Acknowledge, Receive
+from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
+from syncengine.state.inbox_model import InboxEntry, Offer
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
 from tests.posted_time.receiver import Got, receiving
@@ -76,6 +77,11 @@ def test_what_was_begun_side_by_side_is_waited_for() -> None:
 # --- the inbox
 
 
+def offered(id: str) -> Callable[[InboxTransaction], InboxEntry]:
+    """What writes an offer of a group."""
+    return lambda tx: tx.receive(Offer(id, "d", "{}", "fetch"))
+
+
 class Counting(Inbox):
     """Knows how many transactions it wrote."""
 
@@ -94,7 +100,7 @@ def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
     async def play() -> list[int]:
         writer = InboxWriter(inbox)
         ids = [f"g{number}" for number in range(300, 0, -1)]
-        found = await asyncio.gather(*(writer.receive(Offer(id, "d", "{}", "fetch")) for id in [*ids, "g7"]))
+        found = await asyncio.gather(*(writer.write(offered(id)) for id in [*ids, "g7"]))
         waiting = [id for _, id in inbox.undecided(None, 1000)]
         assert [id for id in waiting if id != "g7"] == [id for id in ids if id != "g7"]
         return [entry.offers for entry in found]
@@ -107,14 +113,15 @@ def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
 def test_what_one_group_cannot_keep_is_its_own_matter(tmp_path: Path) -> None:
     """A row that was damaged by hand; those beside it are written."""
     with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
-        inbox.write([Receive(Offer("bad", "d", "{}", "fetch"))])
+        inbox.write(offered("bad"))
         with inbox.database.engine.begin() as connection:
             connection.execute(sa.text("UPDATE inbox_groups SET state = 'paused'"))
 
         async def play() -> list[Any]:
             writer = InboxWriter(inbox)
-            offers = (Offer(id, "d", "{}", "fetch") for id in ("a", "bad", "b"))
-            return await asyncio.gather(*map(writer.receive, offers), return_exceptions=True)
+            return await asyncio.gather(
+                *(writer.write(offered(id)) for id in ("a", "bad", "b")), return_exceptions=True
+            )
 
         found = asyncio.run(play())
         assert [isinstance(one, SyncengineError) for one in found] == [False, True, False]
@@ -261,9 +268,9 @@ def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answere
         await opened.take(raw(), mechanism="fetch")
         (sent,) = opened.inbox.waiting()
         await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write([Acknowledge(sent.group_id, sent.status, decided=sent.decided, offers=sent.offers)])
+        opened.inbox.write(lambda tx: tx.acknowledge(sent.group_id, sent.status, sent.decided, sent.offers))
         (again,) = opened.inbox.waiting()
-        opened.inbox.write([Acknowledge(again.group_id, again.status, decided=again.decided, offers=again.offers)])
+        opened.inbox.write(lambda tx: tx.acknowledge(again.group_id, again.status, again.decided, again.offers))
         assert list(opened.inbox.waiting()) == []
 
     run(delivering(tmp_path), story)

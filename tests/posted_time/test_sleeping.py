@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -16,12 +16,13 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.route import Route, SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.holder import Holder
-from syncengine.state.inbox import Inbox
-from syncengine.state.inbox_writes import Begin, Write
+from syncengine.state.inbox import Inbox, InboxTransaction
 from syncengine.state.lock import LockLost
 from tests.posted_time.mortal import Fate, Moody
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -37,11 +38,11 @@ class Sleeper(Inbox):
 
     clock: Clock
 
-    def write(self, writes: Sequence[Write]) -> list[Any]:
-        done = super().write(writes)
-        if any(isinstance(write, Begin) for write in writes):
+    def write(self, work: Callable[[InboxTransaction], T]) -> T:
+        done = super().write(work)
+        if any(entry.deliveries for entry in self.entries()):
             self.clock.at += 61
-        return list(done)
+        return done
 
 
 def test_who_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from syncengine.posted_time.durations import duration_of
 from syncengine.posted_time.shares import DIVIDE, SAME_NAME, WHOLE, shares, suffixes, tag_of
 from syncengine.project.delivery_schema import DurationSection
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_writes import Acknowledge
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import group, raw
@@ -302,11 +301,11 @@ def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:
 
     async def story(opened: Delivery) -> None:
         await opened.take(several(), mechanism="fetch")
-        opened.inbox.write([Acknowledge("g1", "SUCCESS")])
+        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         rows_of_matter(tmp_path, "DELETE FROM time WHERE matter = 8")
         rows_of_matter(tmp_path, f"DELETE FROM syncengine_receipts WHERE sink = 'ledger{SECOND}'")
         assert [receipt.sink for receipt in opened.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
-        opened.inbox.ask(["g1"], "ledger")
+        opened.inbox.write(lambda tx: tx.ask(["g1"], "ledger"))
         await opened.catch_up(asyncio.Event())
         assert all(entry.is_settled for entry in opened.inbox.entries())
 

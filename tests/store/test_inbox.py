@@ -14,9 +14,7 @@ import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.holder import Holder
-from syncengine.state.inbox import Offer
-from syncengine.state.inbox_entries import DeliveryStatus
-from syncengine.state.inbox_states import PostedTimeStatus
+from syncengine.state.inbox_model import DeliveryStatus, Offer, PostedTimeStatus
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 from tests.support.inbox import InboxByHand, open_inbox
@@ -212,7 +210,7 @@ def test_receipts_are_told_by_sink_and_time(url: str) -> None:
         delivered(inbox, replace(OFFER, group_id="g2"), "ledger")
         for id in ("g1", "g2"):
             inbox.acknowledged(id, PostedTimeStatus.SUCCESS)
-        assert inbox.reduce(15.0) == 1
+        assert inbox.write(lambda tx: tx.reduce(15.0)) == 1
         assert [(r.group_id, r.at, r.external_id) for r in inbox.receipts("ledger", 0)] == [
             ("g1", 10.0, "ledger-1"),
             ("g2", 20.0, "ledger-1"),
@@ -221,7 +219,7 @@ def test_receipts_are_told_by_sink_and_time(url: str) -> None:
         entry = inbox.entry("g1")
         assert entry is not None
         assert (entry.body, entry.user_name, entry.tag, entry.digest) == (None, None, None, "digest-1")
-        assert inbox.reduce(15.0) == 0
+        assert inbox.write(lambda tx: tx.reduce(15.0)) == 0
 
 
 def test_a_person_can_settle_a_conflict(url: str) -> None:
@@ -232,7 +230,7 @@ def test_a_person_can_settle_a_conflict(url: str) -> None:
         inbox.decide(entry, PostedTimeStatus.REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
         inbox.acknowledged("g1", PostedTimeStatus.REFUSED)
         assert [e.state for e in inbox.entries()] == ["conflict"]
-        inbox.settle(["g1", "nobody"])
+        inbox.write(lambda tx: tx.settle(["g1", "nobody"]))
         assert [(w.status, w.external_id) for w in inbox.waiting()] == [(PostedTimeStatus.SUCCESS, "ledger-1")]
 
 
@@ -358,7 +356,7 @@ def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
         inbox.ended(entry, "ledger", DeliveryStatus.ACCEPTED)
         inbox.decide(entry, PostedTimeStatus.SUCCESS, waits=True)
         inbox.acknowledged("revised", PostedTimeStatus.SUCCESS)
-        inbox.ask(["asked"], "ledger")
+        inbox.write(lambda tx: tx.ask(["asked"], "ledger"))
         inbox.given_up("lost", "unknown")
         found = {entry.group_id for entry in inbox.entries(unsettled=True)}
     assert found == {"waiting", "asked", "failed", "lost"}

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from syncengine.state.database import open_database
 from syncengine.state.inbox import Inbox
-from syncengine.state.inbox_entries import DeliveryKey, DeliveryStatus, InboxEntry, Offer
-from syncengine.state.inbox_states import PostedTimeStatus
-from syncengine.state.inbox_writes import (
-    Acknowledge,
-    AnswerAgain,
-    Begin,
-    Decide,
-    EndDelivery,
-    GiveUp,
-    Receive,
-    Remember,
-    Revise,
-    Write,
-)
+from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, InboxEntry, Offer, PostedTimeStatus
 from syncengine.state.store import new_lineage
 
 
@@ -33,22 +19,17 @@ def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -
 class InboxByHand(Inbox):
     """Each verb makes one write, alone in its transaction."""
 
-    def _one(self, write: Write) -> Any:
-        return self.write([write])[0]
-
     def receive(self, offer: Offer) -> InboxEntry:
-        entry: InboxEntry = self._one(Receive(offer))
-        return entry
+        return self.write(lambda tx: tx.receive(offer))
 
     def revise(self, offer: Offer) -> InboxEntry:
-        entry: InboxEntry = self._one(Revise(offer))
-        return entry
+        return self.write(lambda tx: tx.revise(offer))
 
     def begin(self, entry: InboxEntry, sink: str) -> None:
-        self._one(Begin(entry, sink))
+        self.write(lambda tx: tx.begin(entry, sink))
 
     def remember(self, entry: InboxEntry, sink: str, memo: str) -> None:
-        self._one(Remember(DeliveryKey(entry.group_id, entry.revision, sink), memo))
+        self.write(lambda tx: tx.remember(DeliveryKey(entry.group_id, entry.revision, sink), memo))
 
     def ended(
         self,
@@ -59,7 +40,7 @@ class InboxByHand(Inbox):
         message: str | None = None,
         external_id: str | None = None,
     ) -> None:
-        self._one(EndDelivery(entry, sink, status, message, external_id))
+        self.write(lambda tx: tx.end(entry, sink, status, message, external_id))
 
     def decide(
         self,
@@ -72,13 +53,14 @@ class InboxByHand(Inbox):
         note: str | None = None,
         is_conflict: bool = False,
     ) -> None:
-        self._one(Decide(entry, outcome, message, external_id, waits, note, is_conflict))
+        verdict = (outcome, message, external_id)
+        self.write(lambda tx: tx.decide(entry, *verdict, waits=waits, note=note, is_conflict=is_conflict))
 
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
-        self._one(AnswerAgain(entry, waits))
+        self.write(lambda tx: tx.answer_again(entry, waits=waits))
 
     def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None:
-        self._one(Acknowledge(group_id, status, decided))
+        self.write(lambda tx: tx.acknowledge(group_id, status, decided))
 
     def given_up(self, group_id: str, why: str) -> None:
-        self._one(GiveUp(group_id, why))
+        self.write(lambda tx: tx.give_up(group_id, why))

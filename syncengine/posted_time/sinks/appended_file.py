@@ -28,7 +28,7 @@ from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.window import to_its_end
 from syncengine.posted_time.wire import reference
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 Result = TypeVar("Result")
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.templates import Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from syncengine.service.answers import retry_after
 from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import http_client
 from syncengine.service.operations import LARGEST
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,

@@ -31,7 +31,7 @@ from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Notes
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import reference
-from syncengine.state.inbox_entries import DeliveryKey
+from syncengine.state.inbox_model import DeliveryKey
 
 NO_ROW = "the statement changed no row (no-row)"
 

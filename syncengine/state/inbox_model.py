@@ -1,30 +1,84 @@
-"""The inbox's groups, deliveries and events as values, and their conversion from database rows; pure."""
+"""The values of the inbox: a group's states, offers, deliveries, events and verdicts (docs/posted-time.md 6). Pure.
+
+A group may be offered again after any outcome, so that every write but two applies in every state.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox_states import FINAL, FIRST, EventKind, GroupState, PostedTimeStatus
+from syncengine.project.delivery_schema import Mode
 
 W = TypeVar("W", bound=StrEnum)
 
+FETCH, WEBHOOK = MECHANISMS = (Mode.FETCH.value, Mode.WEBHOOK.value)
+"""The names of the mechanisms by which posted time arrives, as stored in the inbox and the state."""
+
 PART = "/"
 """The separator between a sink's name and a tag in the key of a delivery for one tag. No sink's name contains it."""
-
 
 BETWEEN_TAGS = ", "
 """The separator between the names of a group's tags."""
 
 
-def sink_of(key: str) -> str:
-    """Return the sink's name in a delivery key, without the suffix that a key for one tag has."""
-    return key.partition(PART)[0]
+class PostedTimeStatus(StrEnum):
+    """A verdict in the form that is sent to the service."""
+
+    SUCCESS = "SUCCESS"
+    REFUSED = "FAILURE"
+    TROUBLE = "RETRIABLE_FAILURE"
+
+
+class GroupState(StrEnum):
+    """The progress of a group. In `accepted` and `refused`, the status must still be sent to the service."""
+
+    RECEIVED = "received"
+    DELIVERING = "delivering"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    TROUBLED = "troubled"
+    ACKNOWLEDGED = "acknowledged"
+    GIVEN_UP = "given-up"
+    CONFLICT = "conflict"
+
+
+UNDECIDED = (GroupState.RECEIVED, GroupState.DELIVERING)
+"""The states of a group whose delivery has not begun, or was interrupted and is resumed."""
+
+WAITING: Mapping[PostedTimeStatus, GroupState] = {
+    PostedTimeStatus.SUCCESS: GroupState.ACCEPTED,
+    PostedTimeStatus.REFUSED: GroupState.REFUSED,
+    PostedTimeStatus.TROUBLE: GroupState.TROUBLED,
+}
+"""The state of a group whose verdict the service has yet to accept."""
+
+ANSWERED: Mapping[PostedTimeStatus, GroupState] = {
+    PostedTimeStatus.SUCCESS: GroupState.ACKNOWLEDGED,
+    PostedTimeStatus.REFUSED: GroupState.ACKNOWLEDGED,
+    PostedTimeStatus.TROUBLE: GroupState.TROUBLED,  # until it is offered again
+}
+"""The state of a group whose verdict the service accepted, or got in the answer to its webhook call."""
+
+
+class EventKind(StrEnum):
+    """The kind of an event in the history of a group."""
+
+    OFFERED = "offered"
+    REVISED = "revised"
+    ATTEMPT = "attempt"
+    VERDICT = "verdict"
+    CONFLICT = "conflict"
+    STATUS = "status"
+    UNACCEPTED = "unaccepted"
+    GIVEN_UP = "given-up"
+    ASKED = "asked"
+    SETTLED = "settled"
 
 
 class DeliveryStatus(StrEnum):
@@ -45,6 +99,11 @@ DOUBTFUL = frozenset({DeliveryStatus.ATTEMPTING, DeliveryStatus.UNKNOWN})
 """The statuses with which a sink may have the group: its answer, or the process that waited for it, was lost."""
 
 
+def sink_of(key: str) -> str:
+    """Return the sink's name in a delivery key, without the suffix that a key for one tag has."""
+    return key.partition(PART)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A group as the service offered it.
@@ -60,17 +119,6 @@ class Offer:
     user_name: str | None = None
     user_keys: tuple[str, ...] = ()
     tag: str | None = None
-
-    def content(self) -> dict[str, Any]:
-        """Return the columns of a group that an offer fills."""
-        return {
-            "digest": self.digest,
-            "body": self.body,
-            "mechanism": self.mechanism,
-            "user_name": self.user_name,
-            "user_keys": orjson.dumps(self.user_keys).decode(),
-            "tag": self.tag,
-        }
 
 
 class DeliveryKey(NamedTuple):
@@ -126,18 +174,6 @@ class InboxEntry:
     note: str | None
     deliveries: tuple[Delivered, ...]
 
-    @classmethod
-    def first(cls, offer: Offer, at: float) -> InboxEntry:
-        """Return the entry of a group that is offered for the first time."""
-        columns = dict.fromkeys(cls.__slots__)
-        stands = {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
-        content = {**offer.content(), "user_keys": offer.user_keys}
-        return cls(**{**columns, "group_id": offer.group_id, **content, **stands, "deliveries": ()})
-
-    def with_content(self, offer: Offer) -> InboxEntry:
-        """Return the group with the content of a new offer."""
-        return replace(self, **{**offer.content(), "user_keys": offer.user_keys})
-
     @property
     def is_delivered(self) -> bool:
         """Whether every sink has taken the group, so that the verdict for the service is SUCCESS."""
@@ -146,7 +182,8 @@ class InboxEntry:
     @property
     def is_settled(self) -> bool:
         """Whether every sink has the group and the service has accepted the verdict, with nothing left to do."""
-        return self.is_delivered and self.state in FINAL and not self.waiting and not self.has_trouble
+        is_told = self.state is GroupState.ACKNOWLEDGED and not self.waiting
+        return self.is_delivered and is_told and not self.has_trouble
 
     @property
     def has_trouble(self) -> bool:
@@ -204,35 +241,10 @@ class SinkReceipt:
     group_id: str
     sink: str
     at: float
-    external_id: str | None
+    external_id: str | None = None
 
 
-def delivered_from(row: sa.Row[Any]) -> Delivered:
-    found = {name: value for name, value in row._mapping.items() if name != "group_id"}
-    return Delivered(**{**found, "status": _word(DeliveryStatus, found["status"])})
-
-
-def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> InboxEntry:
-    found = dict(row._mapping)
-    found |= {
-        "state": _word(GroupState, found["state"]),
-        "outcome": _word(PostedTimeStatus, found["outcome"]) if found["outcome"] else None,
-        "user_keys": tuple(orjson.loads(found["user_keys"] or "[]")),
-        "waiting": bool(found["waiting"]),
-    }
-    return InboxEntry(**found, deliveries=deliveries)
-
-
-def event_from(row: sa.Row[Any]) -> Event:
-    found = {name: value for name, value in row._mapping.items() if name not in ("id", "group_id")}
-    return Event(**{**found, "kind": _word(EventKind, row.kind)})
-
-
-def acknowledgement_from(row: sa.Row[Any]) -> Acknowledgement:
-    return Acknowledgement(**{**row._mapping, "status": _word(PostedTimeStatus, row.status)})
-
-
-def _word(kind: type[W], text: str) -> W:
+def word(kind: type[W], text: str) -> W:
     """Return the member of `kind` with this value. Raise `SyncengineError` for an unknown value in a damaged inbox."""
     try:
         return kind(text)
