@@ -113,10 +113,9 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
     FILE contains the group as JSON (`-` is stdin).
     """
-    from syncengine.posted_time.build_route import build
+    from syncengine.posted_time.build_route import build, warnings_of_sinks
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
-    from syncengine.project.delivery_warnings import warnings_of_sinks
     from syncengine.render import posted_time as rendering
 
     if sample == (source is not None):

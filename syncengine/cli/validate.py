@@ -83,7 +83,7 @@ def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
 
 def _warnings_of_sinks(project: Project) -> Sequence[Diagnostic]:
     """Return the warnings about sinks. Raise `Problems` if the project takes them for errors."""
-    from syncengine.project.delivery_warnings import warnings_of_sinks
+    from syncengine.posted_time.build_route import warnings_of_sinks
 
     found = warnings_of_sinks(project)
     if any(d.severity is Severity.ERROR for d in found):

@@ -17,7 +17,7 @@ from syncengine.document.scalar_readers import identity, list_reader, tested
 from syncengine.document.setting_types import parse_reader
 from syncengine.document.template_types import Condition, Params, Template, Written, one_of, one_of_schema
 from syncengine.manifest import encodings
-from syncengine.project.paging_schema import PagingSection
+from syncengine.project.delivery_schema import PagingSection
 
 _MAKES_NOTHING = "A block must generate tags, tagCategories or activityTypes."
 FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}

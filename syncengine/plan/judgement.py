@@ -22,9 +22,7 @@ from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
 from syncengine.plan.units import RULE, KnownApprovals, Owner, Unit, approval_of
 from syncengine.resource import Key, Kind, Recorded, Source
-from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
-from syncengine.rules.schema import RuleKind, Ruling
-from syncengine.rules.subjects import NOTHING, shown
+from syncengine.rules.model import NOTHING, PolicyRule, RuleKind, RuleMatch, RuleSet, Ruling, Subject, shown
 from syncengine.state.losses import RULED, ApprovalRecord, content_digest
 
 POLICY_DENIED = PolicyDenied.code

@@ -17,7 +17,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database
-from syncengine.posted_time.shares import suffixes, tag_of
+from syncengine.posted_time.durations import suffixes, tag_of
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import SinkConfig, SqlSinkConfig
 from syncengine.project.model import Project

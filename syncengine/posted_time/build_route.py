@@ -7,9 +7,9 @@ Offline (for a preview), no target is opened and missing secrets are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -19,26 +19,22 @@ from syncengine.document.diagnostics import in_order
 from syncengine.document.model import Model, names_of
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written, file_path
-from syncengine.errors import Problems
+from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
-from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
-from syncengine.posted_time.route import Route, RouteSettings, Rule, SinkRule
+from syncengine.posted_time.route import Lookup, Route, RouteSettings, Rule, SinkRule
 from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile
-from syncengine.posted_time.sinks.contract import Sink, Words
-from syncengine.posted_time.sinks.csv import CsvRecords
+from syncengine.posted_time.sinks.contract import Sink, Words, objection
 from syncengine.posted_time.sinks.find import LATE, Find
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
-from syncengine.posted_time.sinks.jsonl import JsonLines
+from syncengine.posted_time.sinks.line_forms import CsvRecords, JsonLines
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Compiler, Json, Text
-from syncengine.posted_time.wire import objection
 from syncengine.project import delivery_schema as file
 from syncengine.project.connections import Connections
-from syncengine.project.delivery_schema import USER as USERS_ZONE
+from syncengine.project.load import AT_LEAST_ONCE, levelled
 from syncengine.project.model import MANIFESTS, Project
-from syncengine.project.paging_schema import Paging
 from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
@@ -63,9 +59,8 @@ def build(
     project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False
 ) -> BuiltRoute:
     """Build the route of a project. Raise `Problems` with every error found."""
-    section = project.posted_time or file.PostedTimeSection()
     building = _Building(project, Connections(project.sources, project.root, environ), now, offline)
-    route = building.route(section)
+    route = building.route(project.posted_time or file.PostedTimeSection())
     if building.compiler.found:
         building.databases.close()
         raise Problems(in_order(building.compiler.found))
@@ -78,110 +73,118 @@ def check(project: Project) -> None:
         build(project, {}, now=lambda: 0.0, offline=True).databases.close()
 
 
-@dataclass(slots=True)
-class _Building:
-    project: Project
-    connections: Connections
-    now: Callable[[], float]
-    offline: bool
-    databases: Databases = field(default_factory=Databases)
-    troubles: list[tuple[str, TroubleKind]] = field(default_factory=list)
-    compiler: Compiler = field(init=False)
-    sinks: dict[Database, str] = field(default_factory=dict)
-    scope: dict[str, Shape | None] = field(default_factory=dict)
-    names_of: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The variables that `lookup` and `narrative` are made from."""
+def warnings_of_sinks(project: Project) -> list[Diagnostic]:
+    """Return warnings about sinks whose deliveries may come twice, at the project's levels: errors, or left out."""
+    section = project.posted_time
+    if section is None or section.mode is file.Mode.OFF:
+        return []
+    warnings = [
+        Diagnostic(
+            severity=Severity.WARNING,
+            code=AT_LEAST_ONCE,
+            message=f"{sink.name.text} may get time twice, if an answer is lost and it ignores `Idempotency-Key`:"
+            " write `find`, by which it is asked first",
+            file=project.config_name,
+            line=sink.name.line,
+            column=sink.name.column,
+        )
+        for sink in section.deliver or ()
+        if sink.http is not None and sink.http.find is None
+    ]
+    return levelled(warnings, project.policy.diagnostics)
 
-    def __post_init__(self) -> None:
-        self.compiler = Compiler(self.project.root, self.project.config_name)
+
+class _Content(NamedTuple):
+    """A sink, and the variables in what it delivers. `is_whole`: it delivers a group with all tags, named or not."""
+
+    sink: Sink
+    names: frozenset[str]
+    is_whole: bool = False
+
+
+def _names(*texts: Text | Json | None) -> frozenset[str]:
+    return frozenset().union(*(text.names for text in texts if text))
+
+
+class _Building:
+    """One building of a route. Errors are collected in the compiler's findings."""
+
+    def __init__(self, project: Project, connections: Connections, now: Callable[[], float], offline: bool) -> None:
+        self.project = project
+        self.connections = connections
+        self.now = now
+        self.offline = offline
+        self.compiler = Compiler(project.root, project.config_name)
+        self.databases = Databases()
+        self.troubles: list[tuple[str, TroubleKind]] = []
+        self._sink_of: dict[Database, str] = {}
+        self._scope: dict[str, Shape | None] = {}
+        """The variables beyond those of a group that the next template may use."""
 
     def route(self, section: file.PostedTimeSection) -> Route:
-        zone = named_zone(section.timezone) if section.timezone not in (None, USERS_ZONE) else None
-        duration = section.duration or file.DurationSection()
-        settings = RouteSettings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
-        rules = [self._rule(rule) for rule in section.refuse or ()]
-        self.compiler.names.clear()
+        rules = []
+        for rule in section.refuse or ():
+            when, message = self.compiler.condition(rule.when), self.compiler.text(rule.message)
+            rules += [Rule(when, message)] if when and message else []
         lookups = self._lookups(section.lookups or ())
-        self.names_of["lookup"] = self._names()
         narrative = self._narrative(section.narrative or file.NarrativeSection())
-        self.names_of["narrative"] = self._names()
-        self.scope["narrative"] = None
-        stops = [self._stop(sink) for sink in section.deliver or ()]
-        needs_narrative = "narrative" in self.compiler.all_names or any(map(_is_whole, section.deliver or ()))
-        return Route(
-            replace(settings, needs_narrative=needs_narrative),
-            tuple(rule for rule in rules if rule),
-            lookups,
-            narrative,
-            tuple(stop for stop in stops if stop),
+        self._scope["narrative"] = None
+        # What is behind `lookup` and `narrative` counts as used by the template that uses them.
+        behind = {"lookup": _names(*(text for each in lookups for text in (each.params, each.when, each.missing)))}
+        of_narrative = narrative.template.names
+        behind["narrative"] = of_narrative | (behind["lookup"] if "lookup" in of_narrative else frozenset())
+        stops, needs_narrative = list[SinkRule](), False
+        for sink in section.deliver or ():
+            when = self._condition(sink.when)
+            content = self._content(sink)
+            if content is not None:
+                names = content.names.union(*(inner for name, inner in behind.items() if name in content.names))
+                is_of_one_tag = "tag" in names and "tags" not in names and not content.is_whole
+                stops.append(SinkRule(content.sink, when, sink.each is not None, is_of_one_tag))
+                needs_narrative = needs_narrative or content.is_whole
+        settings = RouteSettings(
+            named_zone(section.timezone) if section.timezone not in (None, file.USER) else None,
+            section.duration or file.DurationSection(),
+            section.unmatched or file.Unmatched.REFUSE,
+            needs_narrative or "narrative" in self.compiler.names,
         )
-
-    def _rule(self, section: file.RefuseRule) -> Rule | None:
-        when, message = self.compiler.condition(section.when), self.compiler.text(section.message)
-        return Rule(when, message) if when and message else None
-
-    # --- lookups
+        return Route(settings, tuple(rules), lookups, narrative, tuple(stops))
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
         """Build the lookups in order, so that each can use the columns of earlier lookups."""
         found, shapes = [], dict[str, Shape | None]()
         for section in sections:
-            lookup = self._lookup(section)
-            shapes[section.name.text] = self._columns(lookup, section) if lookup else None
-            self.scope["lookup"] = Shape("lookup", dict(shapes))
-            found.append(lookup)
-        self.scope.setdefault("lookup", Shape("lookup", dict(shapes)))
-        return tuple(lookup for lookup in found if lookup)
-
-    def _lookup(self, section: file.LookupSection) -> Lookup | None:
-        name, sql = section.name.text, section.sql
-        unnamed = f"The database where {name} is looked up"
-        database = self._database(sql, name, sql.query, unnamed)
-        statement, params = self._statement(sql.query, sql.params), self._json(sql.params or {})
-        when = self._condition(section.when)
-        missing = self._text(section.missing)
-        if database is None or statement is None or params is None:
-            return None
-        return Lookup(name, database, statement, params, when, missing)
-
-    def _columns(self, lookup: Lookup, section: file.LookupSection) -> Shape | None:
-        columns = self._judged(lookup.part, section.sql.query, lookup.columns)
-        return Shape(f"lookup.{lookup.name}", dict.fromkeys(columns)) if columns else None
-
-    # --- narrative and sinks
+            name, sql = section.name.text, section.sql
+            database = self._database(sql, name, sql.query, f"The database where {name} is looked up")
+            statement, params = self._statement(sql.query, sql.params), self._json(sql.params or {})
+            when, missing = self._condition(section.when), self._text(section.missing)
+            shapes[name] = None
+            if database is not None and statement is not None and params is not None:
+                lookup = Lookup(name, database, statement, params, when, missing)
+                found.append(lookup)
+                if columns := self._judged(lookup.part, sql.query, lookup.columns):
+                    shapes[name] = Shape(f"lookup.{name}", dict.fromkeys(columns))
+            self._scope["lookup"] = Shape("lookup", dict(shapes))
+        self._scope.setdefault("lookup", Shape("lookup", {}))
+        return tuple(found)
 
     def _narrative(self, section: file.NarrativeSection) -> Narrative:
-        ours = self.compiler.builtin(TEMPLATE)
-        template = self._template(section.template) if section.template else ours
-        if section.template and section.summary is not None:
-            self._refuse(section.template, "`summary` is about the built-in narrative: leave it or `template` out")
+        template = self.compiler.builtin(TEMPLATE)
+        if section.template:
+            template = self.compiler.file(section.template.text, self._scope, section.template) or template
+            if section.summary is not None:
+                message = "`summary` is about the built-in narrative: leave it or `template` out"
+                self._refuse(section.template, message)
         newline = "\n" if section.newline is None else section.newline
-        return Narrative(template or ours, section.max_length or 0, newline, section.summary)
+        return Narrative(template, section.max_length or 0, newline, section.summary)
 
-    def _template(self, written: Written) -> Text | None:
-        return self.compiler.file(written.text, self.scope, written)
+    # --- sinks
 
-    def _stop(self, section: file.SinkConfig) -> SinkRule | None:
-        when = self._condition(section.when)
-        self.compiler.names.clear()
-        sink = self._sink(section)
-        if sink is None:
-            return None
-        names = self._names()
-        is_of_one_tag = "tag" in names and "tags" not in names and not _is_whole(section)
-        return SinkRule(sink, when, section.each is not None, is_of_one_tag)
-
-    def _names(self) -> frozenset[str]:
-        """Return the variables used by templates since the last call, with those behind `lookup` and `narrative`."""
-        names, self.compiler.names = self.compiler.names, set()
-        for name in ("narrative", "lookup"):
-            names |= self.names_of.get(name, frozenset()) if name in names else frozenset()
-        return frozenset(names)
-
-    def _sink(self, section: file.SinkConfig) -> Sink | None:
-        kind, settings = _kind_of(section)
+    def _content(self, section: file.SinkConfig) -> _Content | None:
+        """Build a sink from the only section of a kind that it has. Return `None` when that is invalid."""
+        kind, settings = next((kind, found) for kind in SINK_KINDS if (found := getattr(section, kind)) is not None)
         self._check_files(section.name, settings)
-        return kind.build(self, section, settings)
+        return SINK_KINDS[kind](self, section, settings)
 
     def _check_files(self, at: Written, settings: Model) -> None:
         """Check that a sink can write its files line by line, and that they have no other use in the project."""
@@ -197,22 +200,34 @@ class _Building:
                 why = "so what was written cannot be read again after a crash"
                 self._refuse(at, f"{path} is no regular file, {why}: set `path` to a file", "bad-path")
 
-    def _words(self, section: file.SinkConfig) -> Words:
-        """Compile the templates of a delivery's reference and refusal, whose variables the sink does not deliver."""
-        answers: Scope = {"response": None, "returned": None, "status": None}
-        before = set(self.compiler.names)
-        words = Words(self._text(section.external_id, answers), self._text(section.refused, answers))
-        self.compiler.names = before
-        return words
+    def _use_of(self, path: Path) -> str | None:
+        """Return the use that the project already has for a file, as the end of a message, or `None`."""
+        if self.project.config is not None and path == self.project.config.resolve():
+            return "the project file"
+        manifests = self.project.manifests or (self.project.root / MANIFESTS,)
+        if any(path.is_relative_to(folder.resolve()) for folder in manifests):
+            return "in the manifests' folder"
+        try:
+            state = sqlite_file(self.project.state)
+        except Problems:  # the secret in its URL is missing
+            return None
+        # A state on a server is no file. One in SQLite has others beside it, whose names begin with its own.
+        is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
+        return "part of the state" if is_state else None
 
-    def _sql(self, section: file.SinkConfig, sql: file.SqlSinkConfig) -> Sink | None:
+    def _words(self, section: file.SinkConfig) -> Words:
+        """Compile the templates of a delivery's reference and refusal."""
+        answers: Scope = {"response": None, "returned": None, "status": None}
+        return Words(self._text(section.external_id, answers), self._text(section.refused, answers))
+
+    def _sql(self, section: file.SinkConfig, sql: file.SqlSinkConfig) -> _Content | None:
         name = section.name.text
         database = self._database(sql, name, sql.statement, name)
         statement, params = self._statement(sql.statement, sql.params), self._json(sql.params or {})
         words = self._words(section)
         if database is None or statement is None or params is None:
             return None
-        database.public_name = self.sinks.setdefault(database, name)
+        database.public_name = self._sink_of.setdefault(database, name)
         keeps, allows = sql.receipts is not False, bool(sql.allow_no_row)
         if statement.forbears and not allows:
             self._refuse(
@@ -225,96 +240,40 @@ class _Building:
             name, database, statement, params, words, keeps_receipts=keeps, allows_no_row=allows, now=self.now
         )
         self._judged(name, sql.statement, sink.check)
-        return sink
+        return _Content(sink, params.names)
 
-    def _http(self, section: file.SinkConfig, http: file.HttpSinkConfig) -> Sink:
+    def _http(self, section: file.SinkConfig, http: file.HttpSinkConfig) -> _Content:
         found = self.connections.http(http, f"the URL of {section.name.text}", lambda name: f"the header {name}")
         address = Address(found.url, found.secrets, found.timeout, http.health)
         self._check_address(address, http.source or section.name)
         if both := sorted({*(section.refuse_on or ())} & {*(section.trouble_on or ())}):
             text = ", ".join(map(str, both))
             self._refuse(section.name, f"both `refuseOn` and `troubleOn` list {text}: list it in one", "bad-value")
-        return HttpSink(
+        path = self.compiler.path(http.path, self._scope) if http.path else None
+        headers = self._headers(found.headers)
+        body = None if http.body is None else self._json(http.body)
+        sink = HttpSink(
             section.name.text,
             address,
             method=http.method or "POST",
-            path=self.compiler.path(http.path, self.scope) if http.path else None,
-            headers=self._headers(found.headers),
-            body=None if http.body is None else self._json(http.body),
+            path=path,
+            headers=headers,
+            body=body,
             refuse_on=frozenset(section.refuse_on or ()),
             trouble_on=frozenset(section.trouble_on or ()),
             words=self._words(section),
-            find=self._find(section, http, address) if http.find else None,
+            find=self._find(section, http, http.find, address) if http.find else None,
         )
-
-    def _find(self, section: file.SinkConfig, http: file.HttpSinkConfig, address: Address) -> Find | None:
-        """Compile `find`, whose templates see the group alone: lookups may find something else at a later time."""
-        found = http.find
-        assert found is not None
-        before = set(self.compiler.names)
-        answer: Scope = {"response": None, "status": None}
-        entry: Scope = {**answer, "entry": None}
-        parts = {name: value for name, value in (found.query or {}).items() if isinstance(value, Written)}
-        of_group = {name for name, value in parts.items() if GROUP_ID in value.text}
-        query = {n: Text(n, constant=_parameter(value)) for n, value in (found.query or {}).items() if n not in parts}
-        self.compiler.names.clear()
-        path = self.compiler.path(found.path) if found.path else None
-        is_of_tag = "tag" in self.compiler.names and not of_group
-        for name, value in parts.items():
-            self.compiler.names.clear()
-            query |= {name: text} if (text := self.compiler.text(value)) else {}
-            is_of_tag = is_of_tag or (name in of_group and "tag" in self.compiler.names)
-        entries, reference = self.compiler.text(found.entries, answer), self.compiler.text(found.reference, entry)
-        external_id = self.compiler.text(found.external_id, entry) if found.external_id else None
-        self.compiler.names = before
-        why = None
-        if (http.url is None) == (found.url is not None) or (http.url is not None and found.path is not None):
-            pair = "`url`, since the sink has one" if http.url else "`path`, since the sink has a `source`"
-            why = f"needs a {pair}"
-        elif len(of_group) > 1:
-            why = "has several parameters with `group.groupId`, so that an entry cannot be known: write one"
-        elif not of_group and (found.path is None or GROUP_ID not in found.path.text):
-            why = (
-                "asks for nothing with `group.groupId`, so that an entry cannot be known: write a parameter such as"
-                ' `external_reference_id: "{{ group.groupId }}"` under `query`'
-            )
-        elif section.each is not None and not is_of_tag:
-            why = (
-                "would take the entry of one tag for that of another: with `each: tag`, send and ask for a reference"
-                ' such as "{{ group.groupId }}/{{ tag.name }}"'
-            )
-        if why is not None:
-            self._refuse(found.entries, f"`find` {why}", "bad-value")
-        if entries is None or reference is None:
-            return None
-        base = address.url
-        if found.url is not None:
-            base = self.connections.reader(found.url, f"the URL of `find` of {section.name.text}")
-            self._check_address(Address(base), found.entries)
-        after = address.timeout + LATE if found.after is None else found.after
-        return Find(
-            base,
-            found.method or "GET",
-            path,
-            query,
-            frozenset(of_group),
-            entries,
-            reference,
-            external_id,
-            after,
-            found.paging or Paging(),
-        )
+        return _Content(sink, _names(path, body, *headers.values()))
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
         """Compile the headers that are templates, and check that constant values can be sent."""
         made = dict[str, Text]()
         for name, value in headers.items():
-            text = self._text(value) if isinstance(value, Written) else None
-            if text is None:
+            if not isinstance(value, Written) or (text := self._text(value)) is None:
                 continue
             made[name] = text
-            why = objection(text.constant.strip()) if isinstance(text.constant, str) else None
-            if why and isinstance(value, Written):
+            if isinstance(text.constant, str) and (why := objection(text.constant.strip())):
                 self._refuse(value, f"the header {name} cannot be sent: {why}", "bad-value")
         return made
 
@@ -332,11 +291,70 @@ class _Building:
             for problem in problems.found:
                 self._refuse(at, problem.message, problem.code)
 
-    def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> Sink:
-        form = JsonLines(None if jsonl.body is None else self._json(jsonl.body), section.each is not None)
-        return AppendedFile(section.name.text, self.project.root / jsonl.path, form, self._words(section))
+    def _find(
+        self, section: file.SinkConfig, http: file.HttpSinkConfig, found: file.FindConfig, address: Address
+    ) -> Find | None:
+        """Compile `find`, whose templates see the group alone: lookups may find something else at a later time."""
+        path = self.compiler.path(found.path) if found.path else None
+        query, of_group = dict[str, Text](), set[str]()
+        for name, value in (found.query or {}).items():
+            if not isinstance(value, Written):
+                plain = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+                query[name] = Text(name, constant=plain)
+                continue
+            of_group |= {name} if GROUP_ID in value.text else set()
+            if (text := self.compiler.text(value)) is not None:
+                query[name] = text
+        answer: Scope = {"response": None, "status": None}
+        entry: Scope = {**answer, "entry": None}
+        entries, reference = self.compiler.text(found.entries, answer), self.compiler.text(found.reference, entry)
+        external_id = self.compiler.text(found.external_id, entry) if found.external_id else None
+        # What is asked for must be the group's own, and the tag's own with `each: tag`: else another entry is found.
+        names = _names(*(query.get(name) for name in of_group)) if of_group else _names(path)
+        why = None
+        if (http.url is None) == (found.url is not None) or (http.url is not None and found.path is not None):
+            pair = "`url`, since the sink has one" if http.url else "`path`, since the sink has a `source`"
+            why = f"needs a {pair}"
+        elif len(of_group) > 1:
+            why = "has several parameters with `group.groupId`, so that an entry cannot be known: write one"
+        elif not of_group and (found.path is None or GROUP_ID not in found.path.text):
+            why = (
+                "asks for nothing with `group.groupId`, so that an entry cannot be known: write a parameter such as"
+                ' `external_reference_id: "{{ group.groupId }}"` under `query`'
+            )
+        elif section.each is not None and "tag" not in names:
+            why = (
+                "would take the entry of one tag for that of another: with `each: tag`, send and ask for a reference"
+                ' such as "{{ group.groupId }}/{{ tag.name }}"'
+            )
+        if why is not None:
+            self._refuse(found.entries, f"`find` {why}", "bad-value")
+        if entries is None or reference is None:
+            return None
+        base = address.url
+        if found.url is not None:
+            base = self.connections.reader(found.url, f"the URL of `find` of {section.name.text}")
+            self._check_address(Address(base), found.entries)
+        return Find(
+            base,
+            found.method or "GET",
+            path,
+            query,
+            frozenset(of_group),
+            entries,
+            reference,
+            external_id,
+            after=address.timeout + LATE if found.after is None else found.after,
+            paging=found.paging or file.Paging(),
+        )
 
-    def _csv(self, section: file.SinkConfig, csv: file.CsvSection) -> Sink | None:
+    def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> _Content:
+        body = None if jsonl.body is None else self._json(jsonl.body)
+        form = JsonLines(body, section.each is not None)
+        sink = AppendedFile(section.name.text, self.project.root / jsonl.path, form, self._words(section))
+        return _Content(sink, _names(body), is_whole=jsonl.body is None)
+
+    def _csv(self, section: file.SinkConfig, csv: file.CsvSection) -> _Content | None:
         values, path = self._json(csv.columns), self.project.root / csv.path
         if not csv.columns:
             self._refuse(section.name, "`columns` must name at least one column", "bad-value")
@@ -348,36 +366,18 @@ class _Building:
                 form.check(path)
         except AnotherForm as error:
             self._refuse(section.name, f"{csv.path}: {error.strerror}", "bad-path")
-        return AppendedFile(section.name.text, path, form, self._words(section))
+        return _Content(AppendedFile(section.name.text, path, form, self._words(section)), values.names)
 
-    def _use_of(self, path: Path) -> str | None:
-        """Return the use that the project already has for a file, as the end of a message, or `None`."""
-        if self.project.config is not None and path == self.project.config.resolve():
-            return "the project file"
-        manifests = self.project.manifests or (self.project.root / MANIFESTS,)
-        if any(path.is_relative_to(folder.resolve()) for folder in manifests):
-            return "in the manifests' folder"
-        state = self._state_file()
-        is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
-        return "part of the state" if is_state else None
-
-    def _state_file(self) -> Path | None:
-        """Return the state's file, or `None` when the state is on a server or the secret in its URL is missing."""
-        try:
-            return sqlite_file(self.project.state)
-        except Problems:
-            return None
-
-    # --- parts
+    # --- parts of lookups and sinks
 
     def _text(self, written: Written | None, more: Scope | None = None) -> Text | None:
-        return self.compiler.text(written, {**self.scope, **(more or {})}) if written else None
+        return self.compiler.text(written, {**self._scope, **(more or {})}) if written else None
 
     def _condition(self, written: Written | None) -> Text | None:
-        return self.compiler.condition(written, self.scope) if written else None
+        return self.compiler.condition(written, self._scope) if written else None
 
     def _json(self, tree: Any) -> Json | None:
-        return self.compiler.json(tree, self.scope)
+        return self.compiler.json(tree, self._scope)
 
     def _statement(self, written: Written, params: Mapping[str, Any] | None) -> Statement | None:
         """Return the statement, or `None` and report errors when its parameters and `params` do not match."""
@@ -401,7 +401,7 @@ class _Building:
             if self.offline:
                 return Database(sa.create_engine("sqlite://"), name)
             for problem in error.found:
-                self.compiler.findings.at(problem.code, (source or at).line, (source or at).column, problem.message)
+                self._refuse(source or at, problem.message, problem.code)
             return None
 
     def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
@@ -423,36 +423,10 @@ class _Building:
         self.compiler.findings.at(code, written.line, written.column, message)
 
 
-@dataclass(frozen=True, slots=True)
-class SinkKind:
-    """A kind of sink. `build` returns a sink from its section of the project file, or `None` when that is invalid.
-
-    `is_whole` returns whether the sink delivers the whole group, with all tags, although no template names them.
-    """
-
-    build: Callable[[_Building, file.SinkConfig, Any], Sink | None]
-    is_whole: Callable[[Any], bool] = lambda settings: False
-
-
-SINK_KINDS: Mapping[str, SinkKind] = {
-    "sql": SinkKind(_Building._sql),
-    "http": SinkKind(_Building._http),
-    "jsonl": SinkKind(_Building._jsonl, is_whole=lambda jsonl: jsonl.body is None),
-    "csv": SinkKind(_Building._csv),
+SINK_KINDS: Mapping[str, Callable[[_Building, file.SinkConfig, Any], _Content | None]] = {
+    "sql": _Building._sql,
+    "http": _Building._http,
+    "jsonl": _Building._jsonl,
+    "csv": _Building._csv,
 }
-"""The kinds of sinks, by their section's name in the project file."""
-
-
-def _parameter(value: Any) -> str:
-    """Return a plain value of a query as text, which is empty for none."""
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _kind_of(section: file.SinkConfig) -> tuple[SinkKind, Any]:
-    """Return the kind of a sink and its settings, from the only section that the sink has."""
-    return next((kind, found) for name, kind in SINK_KINDS.items() if (found := getattr(section, name)) is not None)
-
-
-def _is_whole(section: file.SinkConfig) -> bool:
-    kind, settings = _kind_of(section)
-    return kind.is_whole(settings)
+"""What builds a sink of each kind, by its section's name in the project file."""

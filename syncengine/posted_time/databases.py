@@ -13,15 +13,16 @@ from datetime import date, datetime
 from datetime import time as day_time
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
-from syncengine.database.errors import FAILURES, Silent, cause, meaning
+from syncengine.database.errors import FAILURES, Silent, cause, meaning, sentence
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.sinks.contract import TOO_LARGE, parameter, undeliverable
 from syncengine.posted_time.templates import RenderTrouble
-from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.project.references import sqlite_file
 
 PATIENCE_SECONDS = 30.0
@@ -36,48 +37,11 @@ MOST_SILENT = 4
 T = TypeVar("T")
 
 
-UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
-"""The first words of procedure calls and blocks, which no database can EXPLAIN."""
+class _Asking(NamedTuple, Generic[T]):
+    """A piece of work in a thread. `given_up` is set when no one waits for its answer any longer."""
 
-UNCOUNTED = UNEXPLAINED | {"SELECT", "VALUES"}
-"""The first words of statements of which no database says how many rows they changed: a function may change any."""
-
-_NO_SQL = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|\$(\w*)\$.*?\$\1\$""",
-    re.DOTALL,
-)
-"""The comments, texts and quoted names of a statement."""
-_IN_PARENTHESES = re.compile(r"\(([^()]*)\)")
-_FORBEARING = (
-    ("INSERT OR IGNORE", r"\binsert\s+or\s+ignore\b"),
-    ("UPDATE OR IGNORE", r"\bupdate\s+or\s+ignore\b"),
-    ("INSERT IGNORE", r"\binsert\s+(\w+_priority\s+|delayed\s+)?ignore\b"),
-    ("UPDATE IGNORE", r"\bupdate\s+(low_priority\s+)?ignore\b"),
-    ("ON CONFLICT DO NOTHING", r"\bdo\s+nothing\b"),
-    ("ON CONFLICT DO UPDATE … WHERE", r"\bdo\s+update\s+set\b.*\bwhere\b"),
-    ("ON DUPLICATE KEY UPDATE", r"\bon\s+duplicate\s+key\s+update\b"),
-    ("MERGE", r"\bmerge\b.*\busing\b"),
-)
-"""The clauses with which a statement may leave the table as it is, without an error and with any number of rows."""
-
-SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
-"""The types of values that can be bound as a parameter."""
-
-
-class _Asking(Generic[T]):
-    """A piece of work in a daemon thread. `given_up` is set when no one waits for its answer any longer."""
-
-    def __init__(self, work: Callable[[threading.Event], T]) -> None:
-        self.given_up = threading.Event()
-        self.answer: Future[T] = Future()
-        self.answer.set_running_or_notify_cancel()
-        threading.Thread(target=self._run, args=(work,), name="database", daemon=True).start()
-
-    def _run(self, work: Callable[[threading.Event], T]) -> None:
-        try:
-            self.answer.set_result(work(self.given_up))
-        except BaseException as error:  # it is raised in the waiting task
-            self.answer.set_exception(error)
+    answer: Future[T]
+    given_up: threading.Event
 
 
 class Database:
@@ -95,15 +59,30 @@ class Database:
         # Writers of a SQLite file take turns in their threads, where each can give up by itself.
         self._turns = nullcontext() if is_sqlite else asyncio.Semaphore(AT_ONCE)
         self._writers = threading.Lock() if is_sqlite else None
-        self._probing: asyncio.Task[TroubleKind | None] | None = None
-        self.cause: str | None = None
-        """The cause of the last failed probe, for the operator. `None` after a good one."""
+        self._probing: asyncio.Task[tuple[TroubleKind, str | None] | None] | None = None
 
-    async def probe(self) -> TroubleKind | None:
-        """Return the trouble that keeps the database from answering, or `None`. Simultaneous callers share a probe."""
+    async def probe(self, name: str) -> SinkTrouble | None:
+        """Return the trouble that keeps the database from answering, or `None`. `name` is that of the part that asks.
+
+        Simultaneous callers share a probe.
+        """
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probed())
-        return await asyncio.shield(self._probing)
+        trouble = await asyncio.shield(self._probing)
+        return SinkTrouble(name, trouble[0], sentence(name, trouble[0]), trouble[1]) if trouble else None
+
+    async def _probed(self) -> tuple[TroubleKind, str | None] | None:
+        def look(_: threading.Event) -> None:
+            with self.engine.connect() as connection:
+                connection.execute(sa.select(1))
+                if connection.dialect.name == "sqlite":  # which opens the file only now
+                    connection.exec_driver_sql("PRAGMA schema_version").all()
+
+        try:
+            await self.ask(look)
+        except FAILURES as error:
+            return meaning(error) or TroubleKind.UNKNOWN, cause(error)
+        return None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -150,7 +129,18 @@ class Database:
         self._silent = [asking for asking in self._silent if not asking.answer.done()]
         if len(self._silent) >= MOST_SILENT:
             raise Silent
-        return _Asking(work)
+        asking = _Asking[T](Future(), threading.Event())
+        asking.answer.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                asking.answer.set_result(work(asking.given_up))
+            except BaseException as error:  # it is raised in the waiting task
+                asking.answer.set_exception(error)
+
+        # A daemon and no thread of a pool: a process that ends waits for those, and a silent database never answers.
+        threading.Thread(target=run, name="database", daemon=True).start()
+        return asking
 
     def _answered(self, asking: _Asking[T]) -> T:
         if asking.answer.done():
@@ -159,21 +149,6 @@ class Database:
         self._silent.append(asking)
         self.engine.dispose()  # earlier connections would not answer either
         raise Silent
-
-    async def _probed(self) -> TroubleKind | None:
-        try:
-            await self.ask(self._look)
-        except FAILURES as error:
-            self.cause = cause(error)
-            return meaning(error) or TroubleKind.UNKNOWN
-        self.cause = None
-        return None
-
-    def _look(self, _: threading.Event) -> None:
-        with self.engine.connect() as connection:
-            connection.execute(sa.select(1))
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA schema_version").all()
 
 
 class Databases:
@@ -194,6 +169,30 @@ class Databases:
             database.engine.dispose()
 
 
+UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
+"""The first words of procedure calls and blocks, which no database can EXPLAIN."""
+
+UNCOUNTED = UNEXPLAINED | {"SELECT", "VALUES"}
+"""The first words of statements of which no database says how many rows they changed: a function may change any."""
+
+_NO_SQL = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|\$(\w*)\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""The comments, texts and quoted names of a statement."""
+_FORBEARING = (
+    ("INSERT OR IGNORE", r"\binsert\s+or\s+ignore\b"),
+    ("UPDATE OR IGNORE", r"\bupdate\s+or\s+ignore\b"),
+    ("INSERT IGNORE", r"\binsert\s+(\w+_priority\s+|delayed\s+)?ignore\b"),
+    ("UPDATE IGNORE", r"\bupdate\s+(low_priority\s+)?ignore\b"),
+    ("ON CONFLICT DO NOTHING", r"\bdo\s+nothing\b"),
+    ("ON CONFLICT DO UPDATE … WHERE", r"\bdo\s+update\s+set\b.*\bwhere\b"),
+    ("ON DUPLICATE KEY UPDATE", r"\bon\s+duplicate\s+key\s+update\b"),
+    ("MERGE", r"\bmerge\b.*\busing\b"),
+)
+"""The clauses with which a statement may leave the table as it is, without an error and with any number of rows."""
+
+
 class Statement:
     """An SQL statement with bound parameters, whose names are in `names`.
 
@@ -207,9 +206,15 @@ class Statement:
         words = _NO_SQL.sub(" ", sql)
         self._first = next(iter(re.findall(r"\w+", words)), "").upper()
         self.counts_rows = self._first not in UNCOUNTED
-        clauses = list(_levels(words))
-        names = (name for name, form in _FORBEARING if any(re.search(form, each, re.I | re.S) for each in clauses))
-        self.forbears = next(names, None)
+        # The content of each pair of parentheses is a clause of its own, so that the WHERE of an inner query does not
+        # count as one of the statement.
+        clauses = []
+        while inner := re.search(r"\(([^()]*)\)", words):
+            clauses.append(inner[1])
+            words = f"{words[: inner.start()]} {words[inner.end() :]}"
+        clauses.append(words)
+        forms = (name for name, form in _FORBEARING if any(re.search(form, each, re.I | re.S) for each in clauses))
+        self.forbears = next(forms, None)
 
     def check(self, connection: sa.Connection) -> None:
         """Check the statement with EXPLAIN, where the database supports that. Raise the database's own errors."""
@@ -218,19 +223,11 @@ class Statement:
             connection.execute(sa.text(f"EXPLAIN {self.clause.text}"), nothing)
 
 
-def _levels(sql: str) -> Iterator[str]:
-    """Yield the content of each pair of parentheses without that of inner ones, and at last what is outside of all."""
-    while inner := _IN_PARENTHESES.search(sql):
-        yield inner[1]
-        sql = f"{sql[: inner.start()]} {sql[inner.end() :]}"
-    yield sql
-
-
 def bound(value: Any, dialect: str) -> Any:
     """Return a value as the driver accepts it, or raise `RenderTrouble` (`Undeliverable` if no database holds it)."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
-    if not isinstance(value, SINGLE):
+    if not isinstance(value, NoneType | bool | int | float | str | bytes | Decimal | date | day_time):
         raise RenderTrouble(f"a parameter must be a single value, but has the type {type(value).__name__}")
     if isinstance(value, str):
         return parameter(value)

@@ -25,11 +25,10 @@ from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.sink_delivery import SinkDelivery
 from syncengine.posted_time.sink_health import SinkHealth
-from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
+from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took, message
 from syncengine.posted_time.transitions import NextStep, next_step, said_of_holders, settled_content
 from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
 from syncengine.posted_time.window import WIDTH, each, side_by_side
-from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from syncengine.posted_time.filters import FILTERS
-from syncengine.posted_time.templates import Text, Variables
+from syncengine.posted_time.templates import FILTERS, Text, Variables
 
 TEMPLATE = """\
 {% if group.description %}

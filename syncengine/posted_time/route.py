@@ -5,28 +5,107 @@ Every reason to refuse a group is found here, before any sink gets it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
+import sqlalchemy as sa
+
+from syncengine.database.errors import FAILURES, USER, cause, is_down, meaning, sentence
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
 from syncengine.posted_time.clock import group_start, placed
-from syncengine.posted_time.durations import duration_of, objection
-from syncengine.posted_time.group import Group, PostedTag, digest, without_descriptions
-from syncengine.posted_time.lookups import Lookup, Placeholder
+from syncengine.posted_time.databases import Database, Statement, bound
+from syncengine.posted_time.durations import divided, duration_of, has_several, objection, shares
+from syncengine.posted_time.group import Group, digest, without_descriptions
 from syncengine.posted_time.narrative import Narrative
-from syncengine.posted_time.shares import divided, has_several, shares
 from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
-from syncengine.posted_time.templates import NeedsRow, RenderTrouble, Text, Undeliverable, Variables
+from syncengine.posted_time.templates import Json, NeedsRow, RenderTrouble, Text, Undeliverable, Variables
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.project.delivery_schema import DurationSection, Unmatched
+from syncengine.templating.values import Unknown
 
 NO_SINK = "This time has nowhere to go: no rule of the connector accepts it."
 NO_SINK_OF_TAG = "This time has nowhere to go with the tag {tag}: no rule of the connector accepts it."
 ONE_TAG = "This time has several tags, and {sink} takes time with one tag only. Please post it once for each tag."
 NOT_PREPARED = "This time cannot be delivered now: the connector is not set up for it. Please ask your administrator."
+
+
+class Placeholder(dict[str, Any]):
+    """The row of a lookup in a rehearsal, in which every column has the unknown value `<LOOKUP.COLUMN>`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def __missing__(self, column: str) -> Unknown:
+        return Unknown(f"<{self.name}.{column}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A query with bound parameters that must find exactly one row."""
+
+    name: str
+    database: Database
+    query: Statement
+    params: Json
+    when: Text | None
+    missing: Text | None
+
+    @property
+    def part(self) -> str:
+        """The lookup's name among the parts that can be down, which no sink can have."""
+        return f"lookup {self.name}"
+
+    @property
+    def public_name(self) -> str:
+        """The database's name for people who post time; `name` is internal to the project file."""
+        return self.database.public_name
+
+    def columns(self) -> frozenset[str] | None:
+        """Return the names of the query's columns. Raise the database's own errors."""
+
+        def look(_: threading.Event) -> frozenset[str]:
+            with self.database.engine.connect() as connection:
+                self.query.check(connection)
+                result = connection.execute(self.query.clause, dict.fromkeys(self.query.names))
+                return frozenset(result.keys()) if result.returns_rows else frozenset()
+
+        return self.database.ask_now(look)
+
+    async def find(self, variables: Variables) -> Mapping[str, Any] | Refused | Failed | None:
+        """Return the row, the reason why there is not exactly one, or `None` when the lookup's condition is false."""
+        if self.when is not None and not self.when.holds(variables):
+            return None
+        dialect = self.database.engine.dialect.name
+        params = {name: bound(value, dialect) for name, value in self.params.value(variables).items()}
+
+        def rows(connection: sa.Connection) -> list[Mapping[str, Any]]:
+            # Two are enough to know whether there is exactly one.
+            return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]
+
+        try:
+            found = await self.database.read(rows)
+        except FAILURES as error:
+            if (kind := meaning(error)) is not USER:
+                kind = kind or TroubleKind.UNKNOWN
+                answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
+                words = sentence(self.public_name, kind)
+                return Failed(
+                    kind, words, is_down=is_down(error), has_answered=answered, detail=cause(error), where=self.part
+                )
+            found = []  # a value that does not fit the column is in none of its rows
+        if len(found) == 1:
+            return found[0]
+        words = self.missing.render(variables) if self.missing and not found else ""
+        return Refused(words or f"{self.name} was {'found more than once' if found else 'not found'}.")
+
+    async def probe(self) -> SinkTrouble | None:
+        return await self.database.probe(self.public_name)
 
 
 class _Configuration(dict[str, Any]):
@@ -56,9 +135,6 @@ class SinkRule:
     when: Text | None
     each_tag: bool = False
     is_of_one_tag: bool = False
-
-    def takes(self, variables: Variables) -> bool:
-        return self.when is None or self.when.holds(variables)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,43 +208,43 @@ class Route:
             return await self._prepared(group, revision, rehearse, heard)
         except Undeliverable as error:
             return Refused(error.user_message, str(error))
+        except NeedsRow:
+            raise
         except RenderTrouble as error:
-            if isinstance(error, NeedsRow):
-                raise
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 
     async def _prepared(
         self, group: Group, revision: int, rehearse: bool, heard: Callable[[str], None]
     ) -> Prepared | Refused | Failed:
-        why_not = objection(group, self.settings.duration)
-        if why_not is not None:
+        # The order decides which reason a person reads: of the time itself, of the firm's rules, of its tags, of what
+        # the ledger does not know, of where it may go.
+        if (why_not := objection(group, self.settings.duration)) is not None:
             return Refused(why_not)
         whole = Part(self.variables(group))
-        refused = self._refused(whole.variables)
-        if refused is not None:
-            return refused
+        for tag in whole.variables["tags"] or (None,):
+            seen = {**whole.variables, "tag": tag}
+            for rule in self.rules:
+                if rule.when.holds(seen):
+                    return Refused(rule.message.render(seen))
         parts = self._parts(whole)
         if isinstance(parts, Refused):
             return parts
-        for part in self._looked_at(whole, parts):
-            trouble = await self._completed(part.variables, rehearse, heard)
-            if trouble is not None:
+        needs_whole = whole not in parts and not all(stop.each_tag for stop in self.stops)
+        for part in (whole, *parts) if needs_whole else parts:
+            if (trouble := await self._completed(part.variables, rehearse, heard)) is not None:
                 return trouble
         taking = self._taking(whole, parts)
         if isinstance(taking, Refused):
             return taking
         self._divide_anew(whole, parts, [part for _, part in taking])
-        return self._rendered(group, revision, whole, taking)
-
-    def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
-        """Return the parts of a group for sinks with `each: tag`, sorted by tag name; else the whole group."""
-        seen = whole.variables
-        if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
-            return (whole,)
-        parts = shares(seen["group"], seen["duration"])
-        if isinstance(parts, str):
-            return Refused(parts)
-        return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
+        group_id, content = group.groupId or "", digest(group)
+        rendered_groups = []
+        for sink, part in taking:
+            # A part has another digest than the whole: a sink that has the whole under this key must not get a part.
+            mark = content if part is whole else sha256_of(f"{content}/each tag")
+            key, body = sink.name + part.suffix, sink.render(part.variables)
+            rendered_groups.append((sink, RenderedGroup(group_id, key, revision, mark, body, part.variables)))
+        return Prepared(whole.variables, tuple(rendered_groups))
 
     def variables_at(self, sink: str, group: Group, key: str) -> Variables | None:
         """Return the variables of the part of a group that a sink got under this key, without lookups and narrative.
@@ -182,18 +258,15 @@ class Route:
             return None
         return next((part.variables for part in parts if sink + part.suffix == key), None)
 
-    def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Return the parts to look up and render. The whole group is left out if every sink has `each: tag`."""
-        return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)
-
-    def _refused(self, variables: dict[str, Any]) -> Refused | None:
-        """Return the refusal by the first rule that matches the group with any of its tags, or `None`."""
-        for tag in variables["tags"] or (None,):
-            seen = {**variables, "tag": tag}
-            for rule in self.rules:
-                if rule.when.holds(seen):
-                    return Refused(rule.message.render(seen))
-        return None
+    def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
+        """Return the parts of a group for sinks with `each: tag`, sorted by tag name; else the whole group."""
+        seen = whole.variables
+        if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
+            return (whole,)
+        parts = shares(seen["group"], seen["duration"])
+        if isinstance(parts, str):
+            return Refused(parts)
+        return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
     async def _completed(
         self, variables: dict[str, Any], rehearse: bool, heard: Callable[[str], None]
@@ -218,16 +291,19 @@ class Route:
         """Return the sinks with the parts that each takes, or the refusal of a tag that no sink takes."""
         taking = list[tuple[Sink, Part]]()
         for stop in self.stops:
+            # The first tag comes last: under its key, which is that of a whole, a sink may have the whole group.
             choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
-            matches = [(stop.sink, part) for part in choice if stop.takes(part.variables)]
+            matches = [part for part in choice if stop.when is None or stop.when.holds(part.variables)]
             if matches and stop.is_of_one_tag and not stop.each_tag and has_several(whole.variables["group"]):
                 return Refused(ONE_TAG.format(sink=stop.sink.name))
-            taking += matches
+            taking += [(stop.sink, part) for part in matches]
         takers = [part for _, part in taking]
         if self.settings.unmatched is Unmatched.ACCEPT or whole in takers:
             return taking
         rest = [part.variables["tag"] for part in parts if part not in takers]
-        return Refused(_nowhere(rest, taking)) if rest else taking
+        if not rest:
+            return taking
+        return Refused(NO_SINK_OF_TAG.format(tag=rest[0] and rest[0].name) if taking else NO_SINK)
 
     def _divide_anew(self, whole: Part, parts: tuple[Part, ...], takers: Sequence[Part]) -> None:
         """Divide the duration between the tags that a sink with `each: tag` takes, if there are others.
@@ -243,23 +319,10 @@ class Route:
             if "narrative" in part.variables:
                 part.variables["narrative"] = self.narrative.render(part.variables)
 
-    def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
-        group_id, content = group.groupId or "", digest(group)
-        rendered_groups = []
-        for sink, part in taking:
-            # A part has another digest than the whole: a sink that has the whole under this key must not get a part.
-            mark = content if part is whole else sha256_of(f"{content}/each tag")
-            seen = part.variables
-            rendered_groups.append(
-                (sink, RenderedGroup(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen))
-            )
-        return Prepared(whole.variables, tuple(rendered_groups))
-
     def variables(self, group: Group) -> dict[str, Any]:
         """Return the template variables of a group."""
         zone = self.settings.zone
         seen = placed(without_descriptions(group), zone)
-        start: datetime | None = group_start(seen, zone)
         return {
             "group": seen,
             "tag": seen.tag,
@@ -268,10 +331,6 @@ class Route:
             "user": seen.user,
             "activityType": seen.activityType,
             "duration": duration_of(seen, self.settings.duration),
-            "start": start,
+            "start": group_start(seen, zone),
             "connectorConfiguration": _Configuration(self.configuration),
         }
-
-
-def _nowhere(rest: Sequence[PostedTag | None], taking: Sequence[object]) -> str:
-    return NO_SINK_OF_TAG.format(tag=rest[0] and rest[0].name) if taking else NO_SINK

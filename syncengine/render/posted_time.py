@@ -8,10 +8,10 @@ from typing import Any
 
 from syncengine.posted_time.audit import Audit, Known, Listing, Other
 from syncengine.posted_time.content_changes import ContentChange, changes_of
-from syncengine.posted_time.csv_table import record
+from syncengine.posted_time.durations import tag_of
 from syncengine.posted_time.export import ExportedDelivery
 from syncengine.posted_time.group import read_group
-from syncengine.posted_time.shares import tag_of
+from syncengine.posted_time.sinks.line_forms import record
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import (

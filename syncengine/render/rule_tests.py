@@ -15,7 +15,7 @@ from syncengine.render.escape import file_name, visible
 from syncengine.render.json import diagnostic_items, dumped
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import count_of, number
-from syncengine.rules.results import Deviation, RuleTestResult
+from syncengine.rules.model import Deviation, RuleTestResult
 
 NO_TESTS = "No tests found: add tests under `tests:` in a rules file (docs/rules.md)."
 

@@ -4,11 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from syncengine.document.model import names_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Position, Scalar, place
-from syncengine.rules.schema import Expectation, RuleKind, Ruling
+from syncengine.errors import Diagnostic
+from syncengine.manifest.items import declared_keywords, written_fields
+from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS
+from syncengine.resource import Body, Key, Kind
+
+if TYPE_CHECKING:
+    from syncengine.rules.read import Expectation
+
+
+class RuleKind(StrEnum):
+    """The kind of resource whose changes a rule judges, or `plan` for the plan as a whole."""
+
+    __hash__ = str.__hash__
+
+    TAG = Kind.TAG.value
+    CATEGORY = Kind.CATEGORY.value
+    ACTIVITY_TYPE = Kind.ACTIVITY_TYPE.value
+    PLAN = "plan"
+
+
+class Ruling(StrEnum):
+    """The consequence of a rule whose expression is true."""
+
+    DENY = "deny"
+    WARN = "warn"
+    APPROVE = "approve"
+
+
+ACTIONS = ("create", "update", "delete", "retire", "forget")
+COUNTS = (
+    *(*ACTIONS, "unchanged", "keywordAdds", "keywordDeletes"),
+    *("metadataDeletes", "cascadedTags", "kept", "requests"),
+)
+"""The counts of a plan's summary, by their names in its JSON."""
 
 
 class TemplateText(NamedTuple):
@@ -138,3 +173,64 @@ class RuleMatch(NamedTuple):
     rule: PolicyRule
     positions: tuple[int, ...]
     messages: tuple[str, ...]
+
+
+class MetadataView(dict[str, str]):
+    """Metadata by name, in which a missing name is none."""
+
+
+class NoResource(dict[str, Any]):
+    """The stand-in for a missing resource: false, equal to none, and without values."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, NoResource)
+
+    __hash__ = None
+
+
+def _empty(kind: Kind) -> dict[str, Any]:
+    """Return every field of a kind without a value: an empty list, empty metadata, or else none."""
+    values: dict[str, Any] = {name: [] if name in LISTS else None for name in names_of(MODELS[kind])}
+    return values | ({"metadata": MetadataView()} if "metadata" in values else {})
+
+
+EMPTY: Mapping[Kind, Mapping[str, Any]] = {kind: _empty(kind) for kind in Kind}
+NOTHING: Mapping[Kind, NoResource] = {kind: NoResource(EMPTY[kind]) for kind in Kind}
+
+
+def shown(key: Key, body: Body, protect: bool, previously: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a resource as a mapping with all fields of its kind."""
+    view = {**EMPTY[key.kind], **written_fields(body)}
+    view[IDENTITIES[key.kind]], view["protect"] = key.name, protect
+    if previously:
+        view["previously"] = list(previously)
+    if key.kind is Kind.TAG:
+        view["keywords"] = declared_keywords(key, body)
+        if body.metadata:
+            view["metadata"] = MetadataView(body.metadata)
+    return view
+
+
+class Deviation(NamedTuple):
+    """A difference and its path, such as `("tags", "A", "keywords", 0)`. A missing value is `None`."""
+
+    path: tuple[str | int, ...]
+    expected: Any
+    actual: Any
+
+
+class RuleTestResult(NamedTuple):
+    """The result of one test. `diagnostics` are unexpected errors that prevented the plan."""
+
+    name: str
+    file: str
+    line: int
+    deviations: tuple[Deviation, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        return not (self.deviations or self.diagnostics)

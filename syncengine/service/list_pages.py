@@ -15,7 +15,7 @@ import httpx
 
 from syncengine.document.digest import sha256_of
 from syncengine.document.json_paths import Steps, steps_of, value_at
-from syncengine.project.paging_schema import Paging
+from syncengine.project.delivery_schema import Paging
 from syncengine.service.answers import tidy
 from syncengine.service.exchange import Reply
 from syncengine.service.network import PORTS

@@ -41,9 +41,8 @@ from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
 from syncengine.project.model import Project
 from syncengine.resource import Kind, Resource
-from syncengine.rules.model import RuleSet, RuleTestCase
-from syncengine.rules.results import Deviation, RuleTestResult
-from syncengine.rules.schema import Expectation
+from syncengine.rules.model import Deviation, RuleSet, RuleTestCase, RuleTestResult
+from syncengine.rules.read import Expectation
 
 BASIS = Basis("test", "", "", swept_before=True)
 """The basis of a plan without a service, after the first sweep of its state."""

@@ -22,7 +22,7 @@ from syncengine.manifest.load import digests_of, read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.sources.read import packed, unpacked
-from syncengine.project.paging_schema import Paging
+from syncengine.project.delivery_schema import Paging
 
 BLOCKS = """\
 generate:

@@ -26,8 +26,8 @@ from syncengine.manifest.sources import sql
 from syncengine.manifest.sources.http import HttpQuery, http_rows
 from syncengine.manifest.sources.records import SourceTrouble, memory_of, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
+from syncengine.project.delivery_schema import Paging
 from syncengine.project.load import load_project
-from syncengine.project.paging_schema import Paging
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write

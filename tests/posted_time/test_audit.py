@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.audit import AuditReceipt, Known, Lacking, Listed, Other, Unposted, audit
-from syncengine.posted_time.shares import suffixes
+from syncengine.posted_time.durations import suffixes
 from syncengine.state.inbox_model import GroupState, PostedTimeStatus
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.csv_table import record
 from syncengine.posted_time.delivery import PostedTimeStatus
 from syncengine.posted_time.sinks.appended_file import AppendedFile
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
-from syncengine.posted_time.sinks.csv import CsvRecords
+from syncengine.posted_time.sinks.line_forms import CsvRecords, record
+from syncengine.posted_time.templates import Json
 from tests.posted_time.projects import delivering, problems
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import KEY, Notebook, emptied, removed, rotated
@@ -32,7 +32,7 @@ COLUMNS = ("Date", "Matter", "Hours, worked", "Note")
 
 
 def sink(folder: Path) -> AppendedFile:
-    form = CsvRecords(COLUMNS, lambda variables: {})
+    form = CsvRecords(COLUMNS, Json(frozenset(), lambda variables: {}))
     return AppendedFile("books", folder / "time.csv", form, Words(None, None))
 
 

@@ -22,6 +22,7 @@ from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Words
 from syncengine.posted_time.sinks.sql import SqlSink
+from syncengine.posted_time.templates import Json
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import Notebook
@@ -253,11 +254,12 @@ def test_a_database_that_is_silent_is_given_up(tmp_path: Path) -> None:
         for _ in range(MOST_SILENT + 3):
             with pytest.raises(Silent):
                 await database.ask(silent)
-        assert await database.probe() is TroubleKind.UNREACHABLE
+        trouble = await database.probe("x")
+        assert trouble is not None and trouble.kind is TroubleKind.UNREACHABLE
         awake.set()
         for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
             waiting.join()
-        assert await database.probe() is None
+        assert await database.probe("x") is None
 
     asyncio.run(story())
     assert heard == [True] * MOST_SILENT
@@ -276,7 +278,7 @@ def test_what_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> 
     sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, lambda: awake.wait(60)))
     insert = Statement("INSERT INTO hours VALUES (:id, pause())")
     given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
-    sink = SqlSink("x", database, insert, dict, Words(None, None), **given)
+    sink = SqlSink("x", database, insert, Json(frozenset(), dict), Words(None, None), **given)
     rendered_groups = [
         RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)
     ]

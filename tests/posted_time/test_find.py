@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.build_route import build
+from syncengine.posted_time.build_route import build, warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
-from syncengine.project.delivery_warnings import warnings_of_sinks
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting

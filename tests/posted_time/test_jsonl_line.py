@@ -14,7 +14,7 @@ import pytest
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.appended_file import AppendedFile
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
-from syncengine.posted_time.sinks.jsonl import JsonLines
+from syncengine.posted_time.sinks.line_forms import JsonLines
 from syncengine.state.inbox_model import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"

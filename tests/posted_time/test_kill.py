@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.shares import suffixes
+from syncengine.posted_time.durations import suffixes
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.forgetful import FIND, finding_sink, forgetting
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
+from syncengine.posted_time.durations import suffixes
 from syncengine.posted_time.receipts import all_of
-from syncengine.posted_time.shares import suffixes
 from syncengine.project.delivery_checks import LONGEST_OF_TAGS
 from tests import postgresql
 from tests.posted_time.projects import project

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
-from syncengine.posted_time.durations import duration_of
-from syncengine.posted_time.shares import DIVIDE, SAME_NAME, WHOLE, shares, suffixes, tag_of
+from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_of, shares, suffixes, tag_of
 from syncengine.project.delivery_schema import DurationSection
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows

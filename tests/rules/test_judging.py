@@ -13,8 +13,7 @@ from syncengine.plan.request import Scope
 from syncengine.render.formats import PlanSummary
 from syncengine.resource import Kind, Recorded, Removal, Status
 from syncengine.rules.judge import LONGEST, MOST
-from syncengine.rules.schema import ACTIONS, COUNTS
-from syncengine.rules.subjects import EMPTY
+from syncengine.rules.model import ACTIONS, COUNTS, EMPTY
 from tests.manifest.loading import counted
 from tests.planning.estate import gone, row
 

@@ -12,7 +12,7 @@ from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.project.paging_schema import PAGING_NEEDS, PAGINGS, Paging
+from syncengine.project.delivery_schema import PAGING_NEEDS, PAGINGS, Paging
 
 KINDS = {
     ".csv": "csv",

@@ -29,7 +29,7 @@ from syncengine.manifest.sources.records import (
     memory_of,
     where_lists_are,
 )
-from syncengine.project.paging_schema import Paging
+from syncengine.project.delivery_schema import Paging
 from syncengine.project.signals import pause
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before

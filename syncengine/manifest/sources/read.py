@@ -25,7 +25,7 @@ from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
-from syncengine.project.paging_schema import Paging
+from syncengine.project.delivery_schema import Paging
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:

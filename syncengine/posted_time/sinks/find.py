@@ -17,11 +17,9 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.json_paths import Steps
-from syncengine.posted_time.sinks.contract import Differs, Failed, Took
-from syncengine.posted_time.templates import RenderTrouble, Text, Variables
-from syncengine.posted_time.url_paths import upwards
-from syncengine.posted_time.wire import reference
-from syncengine.project.paging_schema import Paging
+from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference
+from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
+from syncengine.project.delivery_schema import Paging
 from syncengine.service.answers import retry_after
 from syncengine.service.exchange import Reply, cause_of
 from syncengine.service.list_pages import (

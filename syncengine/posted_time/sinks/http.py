@@ -20,12 +20,25 @@ import orjson
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Notes, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import (
+    MAX_LINE,
+    TOO_LONG,
+    Answer,
+    Differs,
+    Failed,
+    Notes,
+    Refused,
+    RenderedGroup,
+    Took,
+    Words,
+    document,
+    line,
+    reference,
+    undeliverable,
+)
 from syncengine.posted_time.sinks.find import Find, find_entry, unknown
-from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
-from syncengine.posted_time.url_paths import upwards
+from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, upwards
 from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
 from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import http_client
@@ -130,7 +143,7 @@ class HttpSink:
             name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
             for name, text in self._headers.items()
         }
-        body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
+        body = None if self._body is None else document(self._body.value(variables), f"the body of {self.name}")
         if len(quote(variables["group"].groupId or "")) > MAX_GROUP_ID:
             raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
         return HttpRequest(path, headers, body)

@@ -27,10 +27,19 @@ from syncengine.database.open import is_replaced
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Notes, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import (
+    Answer,
+    Differs,
+    Failed,
+    Notes,
+    Refused,
+    RenderedGroup,
+    Took,
+    Words,
+    reference,
+)
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.posted_time.wire import reference
 from syncengine.state.inbox_model import DeliveryKey
 
 NO_ROW = "the statement changed no row (no-row)"
@@ -77,7 +86,7 @@ class SqlSink:
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
         dialect = self._engine.dialect.name
-        return {name: bound(value, dialect) for name, value in self._params(variables).items()}
+        return {name: bound(value, dialect) for name, value in self._params.value(variables).items()}
 
     def shown(self, content: Mapping[str, Any]) -> Any:
         return {"sql": self._statement.clause.text, "params": plain(dict(content))}
@@ -108,8 +117,7 @@ class SqlSink:
             return Failed(kind, sentence(self.name, kind), detail=cause(error))
 
     async def probe(self) -> SinkTrouble | None:
-        kind = await self._database.probe()
-        return SinkTrouble(self.name, kind, sentence(self.name, kind), self._database.cause) if kind else None
+        return await self._database.probe(self.name)
 
     async def close(self) -> None:
         """Do nothing: the engine is closed by `Databases`, which opened it."""

@@ -55,7 +55,7 @@ from syncengine.render.schemas.state import (
     StateFormat,
     StateVersionsFormat,
 )
-from syncengine.rules.schema import Policies
+from syncengine.rules.read import Policies
 from syncengine.service.operations import OPERATIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
