@@ -186,3 +186,13 @@ class Usage(SyncengineError):
 
 class Interrupted(SyncengineError):
     exit_code, code = ExitCode.INTERRUPTED, "interrupted"
+
+
+class TroubleKind(StrEnum):
+    """The reason why a sink, a lookup or a database cannot be used."""
+
+    UNREACHABLE = "unreachable"
+    AUTHENTICATION = "authentication"
+    PERMISSIONS = "permissions"
+    SUBSCRIPTION = "subscription"
+    UNKNOWN = "unknown"

@@ -49,7 +49,7 @@ from syncengine.resource import Body, Key, Kind, Recorded
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import HistoryEntry, last_writer
-from syncengine.state.refusals import REMOVAL
+from syncengine.state.records import REMOVAL
 from syncengine.state.store import Facts, State, open_state
 
 

@@ -27,10 +27,8 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.state.journal import CallFailure, Settlement
-from syncengine.state.landing import DEFAULT_SECONDS, Attempt
-from syncengine.state.published import PublishedCalls
-from syncengine.state.refusals import REMOVAL, content_of
+from syncengine.state.calls import DEFAULT_SECONDS, Attempt, CallFailure, PublishedCalls, Settlement
+from syncengine.state.records import REMOVAL, content_of
 from syncengine.state.store import State
 
 WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "retire"}

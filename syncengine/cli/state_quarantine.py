@@ -15,7 +15,7 @@ from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
 from syncengine.resource import Key
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.refusals import QuarantineRecord
+from syncengine.state.records import QuarantineRecord
 from syncengine.state.store import State, open_state
 
 NOT_REFUSED, NOT_QUARANTINED = "not-refused", "not-quarantined"

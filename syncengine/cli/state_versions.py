@@ -12,7 +12,7 @@ from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
-from syncengine.state.snapshots.snapshot import Version
+from syncengine.state.snapshots.git_store import Version
 from syncengine.state.store import open_state, refuse_vanished
 
 

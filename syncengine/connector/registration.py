@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from syncengine import __version__
-from syncengine.database.trouble import TroubleKind
-from syncengine.errors import AuthFailed, SyncengineError
+from syncengine.errors import AuthFailed, SyncengineError, TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import exc
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 
 USER = None
 """The meaning of an error of the posted values, which is not the fault of the sink."""

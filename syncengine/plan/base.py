@@ -41,12 +41,10 @@ from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.rules.read import rule_set
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
-from syncengine.state.info import Facts, StateReader, recollection
 from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord
-from syncengine.state.refusals import QuarantineRecord, Refusal
+from syncengine.state.records import Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
 from syncengine.state.store import State
-from syncengine.state.undone import UndoneChange
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
@@ -317,7 +315,10 @@ def _against_state(
     inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
+    from syncengine.state.store import open_state  # with SQLAlchemy, which commands without a state do not need
+
+    memory = memory_of(project)
+    with open_state(project.state, write=False, now=runtime.now, create=request.new_state, memory=memory) as state:
         other = _other(sides, name, state, answers, request, runtime)
         draft = plan_in(state, inputs.manifests, project, request, runtime, other)
         warnings = state_warnings(project, state, draft.basis.commit)

@@ -22,7 +22,7 @@ from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
-from syncengine.state.refusals import NO_REFUSALS, QuarantineRecord, Refusal
+from syncengine.state.records import NO_REFUSALS, QuarantineRecord, Refusal
 
 
 class Excess(Struct, frozen=True):

@@ -43,8 +43,7 @@ from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.info import Facts, StateReader, recollection
-from syncengine.state.refusals import Refusal
+from syncengine.state.records import Facts, Refusal, StateReader
 
 CACHE_FOLDER = own_folder.NAME
 OTHER_SIDE = "other-side"
@@ -120,7 +119,10 @@ def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifest
 
 def _made(inputs: Inputs, request: PlanRequest, runtime: Runtime) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
+    from syncengine.state.store import open_state  # with SQLAlchemy, which commands without a state do not need
+
+    memory = memory_of(project)
+    with open_state(project.state, write=False, now=runtime.now, create=request.new_state, memory=memory) as state:
         draft = plan_in(state, inputs.manifests, project, request, runtime)
         warnings = state_warnings(project, state, draft.basis.commit)
         listed = warnings_of_approvals(draft, state, project, request)

@@ -14,7 +14,7 @@ from syncengine.plan.model import Quarantine
 from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref, without_login
 from syncengine.project.model import Project
-from syncengine.state.info import Facts, StateReader
+from syncengine.state.records import Facts, StateReader
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
 ANCESTRY = "unknown-ancestry"

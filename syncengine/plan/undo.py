@@ -31,9 +31,9 @@ from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, Run
-from syncengine.state.run_changes import ChangedRow, fields_as
+from syncengine.state.records import UndoneChange, UndoneRecord, made_of
 from syncengine.state.store import State, open_state
-from syncengine.state.undone import UndoneChange, UndoneRecord, made_of
+from syncengine.state.undo import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
 """The kinds of notes in the plan of an undo."""

@@ -13,7 +13,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Options, Plan
 from syncengine.resource import Body, Key, Recorded, Resource, Status
-from syncengine.state.undone import GONE, UndoneChange, UndoneRecord
+from syncengine.state.records import GONE, UndoneChange, UndoneRecord
 
 SHOWN = 5
 REMOVALS = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})

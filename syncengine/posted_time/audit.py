@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from syncengine.database.errors import FAILURES, meaning, sentence
 from syncengine.database.open import open_engine
-from syncengine.database.trouble import TroubleKind
-from syncengine.errors import Problems
+from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database
 from syncengine.posted_time.durations import suffixes, tag_of

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
-from syncengine.database.trouble import TroubleKind
 from syncengine.document.diagnostics import in_order
 from syncengine.document.model import Model, names_of
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written, file_path
-from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.narrative import TEMPLATE, Narrative

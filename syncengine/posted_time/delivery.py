@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from syncengine.database.errors import sentence
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest

@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncengine.database.trouble import TroubleKind
 from syncengine.document.instants import instant
-from syncengine.errors import Problems, SyncengineError, as_bug
+from syncengine.errors import Problems, SyncengineError, TroubleKind, as_bug
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route

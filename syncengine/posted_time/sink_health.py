@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble
 

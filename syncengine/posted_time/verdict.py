@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.state.inbox_model import PostedTimeStatus
 
 __all__ = ["PostedTimeStatus", "SinkTrouble", "Verdict"]

@@ -34,7 +34,7 @@ from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.style import Look
 from syncengine.resource import Key
-from syncengine.state.refusals import Refusal
+from syncengine.state.records import Refusal
 
 CURE = "write it with `syncengine plan --report json=FILE`"
 SAFE = re.compile(r"[0-9A-Za-z._-]*")

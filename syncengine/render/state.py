@@ -12,13 +12,12 @@ from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Recorded, Source, Status, Value
-from syncengine.state.erase import Erased
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
 from syncengine.state.lock import LockInfo
-from syncengine.state.prune import Pruned
-from syncengine.state.refusals import QuarantineRecord
-from syncengine.state.snapshots.snapshot import Version
+from syncengine.state.records import QuarantineRecord
+from syncengine.state.removal import Erased, Pruned
+from syncengine.state.snapshots.git_store import Version
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"

@@ -9,7 +9,7 @@ import re
 from contextlib import closing
 from pathlib import Path
 
-from syncengine.database.sqlite import connect
+from syncengine.database.open import connect
 
 
 def addresses_like(path: str, prefix: str, most: int) -> list[str]:

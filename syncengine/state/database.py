@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,9 +23,13 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
+import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA, which `create` makes
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
+from syncengine.document.text import as_word
+from syncengine.errors import SyncengineError
 from syncengine.project import folder as own_folder
+from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.references import BESIDE, sqlite_file
 from syncengine.state import tables
@@ -41,11 +46,11 @@ from syncengine.state.errors import (
     StateReplaced,
     as_state_errors,
 )
-from syncengine.state.info import VERSION
-from syncengine.state.location import refuse_no_state
+from syncengine.state.tables import VERSION
 
 if TYPE_CHECKING:
     from syncengine.state.snapshots.working_copy import WorkingCopy
+
 
 BUSY_SECONDS = 20.0
 """The seconds that SQLite waits for another writer, far fewer than a lease lasts."""
@@ -395,3 +400,37 @@ def _lacks_schema(connection: sa.Connection) -> bool:
         " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
     )
     return bool(connection.exec_driver_sql(found).scalar_one())
+
+
+def refuse_no_state(path: Path) -> None:
+    """Raise `SyncengineError` for a path that cannot be a state: a dangling link, a pipe, an empty or tracked file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise _unfit(path, "is a link to a file that does not exist") from None
+        return
+    except OSError:
+        return  # opening the file reports the reason
+    if stat.S_ISDIR(status.st_mode):
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise _unfit(path, "is not a regular file")
+    if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
+        raise _unfit(path, "is empty, which no state is: restore it, or remove it and begin a new one with --new-state")
+    _refuse_committed(path)
+
+
+def _refuse_committed(path: Path) -> None:
+    """Refuse a state tracked by Git: the author of a change could use it to claim that nothing has to be done."""
+    real = path.resolve()
+    if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+        cure = f"run `git rm --cached -- {as_word(real.name)}` in its folder, and add it to .gitignore"
+        why = f"is tracked by Git and is not used: {cure}"
+        if refusal := git.refusal(real.parent):
+            why = f"may be tracked by Git and is not used: Git cannot read the checkout ({refusal}; {git.CURE})"
+        raise SyncengineError(f"state {path} {why}", code="state-in-git")
+
+
+def _unfit(path: Path, why: str) -> SyncengineError:
+    return SyncengineError(f"state {path} {why}", code="state-unreadable")

@@ -24,7 +24,7 @@ from syncengine.project.git_ref import is_git_ref, without_login
 from syncengine.project.model import Project
 
 if TYPE_CHECKING:
-    from syncengine.state.info import Facts
+    from syncengine.state.records import Facts
 
 REWOUND = "state-rewound"
 NEW_STATE = "new-state"

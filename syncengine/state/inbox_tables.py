@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from syncengine.state.columns import METADATA, SERIAL
+from syncengine.state.tables import METADATA, SERIAL
 
 GROUPS = sa.Table(
     "inbox_groups",

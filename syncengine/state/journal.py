@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -20,12 +20,12 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
+from syncengine.state.calls import Attempt, CallFailure, Outstanding, Settlement
 from syncengine.state.codec import COLUMNS, Values, to_values
-from syncengine.state.folder_memory import BRANCHED, MARKED
 from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, appearance, difference
-from syncengine.state.landing import Attempt
+from syncengine.state.lock import Clock
 from syncengine.state.queries import by_kind, change_keyed, fetch, in_flight, pieces
-from syncengine.state.tables import CALLS, CHANGES, MARKS, PATHS, ROWS, write_many
+from syncengine.state.tables import CALLS, CHANGES, ROWS, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 """The outcomes of calls. `INTENDED`: the run is over, and nobody will know how the call ended."""
@@ -56,28 +56,6 @@ Rows = dict[Key, Recorded]
 Change = tuple[Key, Source | None, RowDifference]
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """The effects of a call that a 2xx acknowledged, all or some of them, and the ids that the service assigned."""
-
-    call: str
-    effects: tuple[Effect, ...]
-    server_ids: Mapping[Key, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CallFailure:
-    """The keys of a call that were refused, or whose outcome will never be known.
-
-    `refused` maps the keys that the service itself refused to the refused content (`refusals.content_of`).
-    """
-
-    call: str
-    keys: tuple[Key, ...]
-    message: str
-    refused: Mapping[Key, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,34 +155,6 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
 def note(connection: sa.Connection, stamp: Stamp, outcome: str, keys: Iterable[Key]) -> None:
     """Tell in the history of each key what was done to it, without content."""
     _write_without_call(connection, stamp, outcome, [(key, None, NOTHING) for key in keys])
-
-
-def mark(connection: sa.Connection, stamp: Stamp, verb: str, change: str) -> None:
-    """Append a mark of a change, by which it is noticed that a state was set back."""
-    connection.execute(sa.insert(MARKS).values(at=stamp.at, verb=verb, change=change))
-
-
-def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
-    """Return the marks that matter to a folder that saw the one with this number last, oldest first.
-
-    They are all branches, the mark with this number, the last one, and the oldest that was kept.
-    """
-    last = sa.select(sa.func.max(MARKS.c.id)).scalar_subquery()
-    oldest = sa.select(sa.func.min(MARKS.c.id)).where(MARKS.c.verb == MARKED).scalar_subquery()
-    matters = sa.or_(MARKS.c.verb == BRANCHED, MARKS.c.id.in_((number, last, oldest)))
-    query = sa.select(MARKS.c.id, MARKS.c.verb, MARKS.c.change).where(matters).order_by(MARKS.c.id)
-    return [tuple(row) for row in connection.execute(query)]
-
-
-def answered(connection: sa.Connection, operation: str, path: str) -> None:
-    """Record that the operation has answered at this path."""
-    if (operation, path) not in paths(connection):
-        connection.execute(sa.insert(PATHS).values(operation=operation, path=path))
-
-
-def paths(connection: sa.Connection) -> set[tuple[str, str]]:
-    """Return pairs of an operation and a path at which it has answered."""
-    return {(operation, path) for operation, path in connection.execute(sa.select(PATHS.c.operation, PATHS.c.path))}
 
 
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
@@ -366,3 +316,63 @@ def _end(
     for message, of_calls in whole.items():
         for some in pieces(of_calls):
             connection.execute(sa.update(CALLS).where(CALLS.c.id.in_(some)).values(**values, message=message))
+
+
+_DECODER = msgspec.msgpack.Decoder(Attempt)
+
+MAY_LAND = CALLS.c.content.is_not(None)
+
+
+def end_attempts(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
+    """Drop the content of calls whose every attempt has a known end."""
+    for piece in pieces(calls):
+        connection.execute(sa.update(CALLS).where(CALLS.c.run == run, CALLS.c.call.in_(piece)).values(content=None))
+
+
+def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:
+    """Keep calls without a known outcome. `ages` maps each to the seconds since its last attempt was given up."""
+    now = clock.read(connection) if ages else 0.0
+    for call, age in ages.items():
+        of_call = sa.and_(CALLS.c.run == run, CALLS.c.call == call, MAY_LAND)
+        connection.execute(sa.update(CALLS).where(of_call).values(clock=clock.name, since=now - age))
+
+
+def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
+    """Date the calls of earlier runs. Calls under way have had no sender for `quiet` seconds.
+
+    A date by another machine's clock is replaced by the current time on this machine's clock.
+    """
+    now = clock.read(connection)
+    late = sa.update(CALLS).where(MAY_LAND)
+    connection.execute(late.where(CALLS.c.since.is_(None)).values(clock=clock.name, since=now - quiet))
+    connection.execute(late.where(CALLS.c.clock != clock.name).values(clock=clock.name, since=now))
+
+
+def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
+    """Drop the content of calls that can no longer land because their senders stopped `window` seconds ago."""
+    is_over = sa.and_(MAY_LAND, CALLS.c.clock == clock.name, CALLS.c.since < clock.read(connection) - window)
+    connection.execute(sa.update(CALLS).where(is_over).values(content=None, clock=None, since=None))
+
+
+def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
+    """Return calls that may still be executed, with the seconds left of `window`. Undated calls have all of it left."""
+    now = clock.read(connection)
+    columns = (CALLS.c.run, CALLS.c.call, CALLS.c.content, CALLS.c.clock, CALLS.c.since)
+    found = []
+    for row in connection.execute(sa.select(*columns).where(MAY_LAND).order_by(CALLS.c.run, CALLS.c.call)):
+        is_dated = row.since is not None and row.clock == clock.name
+        remaining = window - (now - row.since) if is_dated else window
+        if remaining > 0:
+            found.append(Outstanding(row.run, row.call, _DECODER.decode(row.content), remaining))
+    return found
+
+
+def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
+    """Return the keys that a late call may still change, each with the seconds after which none can."""
+    requested = set(keys)
+    seconds: dict[Key, float] = {}
+    for late in outstanding(connection, clock, window):
+        for effect in late.attempt.effects:
+            if effect.key in requested:
+                seconds[effect.key] = max(seconds.get(effect.key, 0.0), late.remaining)
+    return seconds

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state.codec import KINDS
 from syncengine.state.queries import change_keyed, select_keyed
-from syncengine.state.refusals import LONGEST_WORDS, QuarantineRecord, Refusal
+from syncengine.state.records import LONGEST_WORDS, QuarantineRecord, Refusal
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
 
 REFUSAL_COLUMNS = ("kind", "name", "times", "since", "at", "message", "content", "run", "pending", "settled")

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_json, from_values
-from syncengine.state.info import Facts
-from syncengine.state.tables import CALLS, CHANGES, FACTS, MOVING, ROWS, RUNS
+from syncengine.state.records import Facts
+from syncengine.state.tables import CALLS, CHANGES, FACTS, MOVING, PATHS, ROWS, RUNS
 
 PIECE = 5000
 """The number of names in one IN: SQLite takes 32,766 parameters in a statement, PostgreSQL 65,535."""
@@ -160,3 +160,14 @@ def members(connection: sa.Connection, categories: Iterable[str]) -> list[Record
     rows = (from_values(row) for query in queries for row in connection.execute(query))
     tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]
+
+
+def answered(connection: sa.Connection, operation: str, path: str) -> None:
+    """Record that the operation has answered at this path."""
+    if (operation, path) not in paths(connection):
+        connection.execute(sa.insert(PATHS).values(operation=operation, path=path))
+
+
+def paths(connection: sa.Connection) -> set[tuple[str, str]]:
+    """Return pairs of an operation and a path at which it has answered."""
+    return {(operation, path) for operation, path in connection.execute(sa.select(PATHS.c.operation, PATHS.c.path))}

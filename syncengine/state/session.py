@@ -15,15 +15,14 @@ import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
 from syncengine.state import journal
-from syncengine.state.clock import Clock
+from syncengine.state.calls import PublishedCalls
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import StateReplaced, as_state_errors
 from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
 from syncengine.state.history import Run
 from syncengine.state.journal import Stamp
-from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
-from syncengine.state.published import PublishedCalls
-from syncengine.state.tables import FACTS
+from syncengine.state.lock import Clock, Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
+from syncengine.state.tables import FACTS, MARKS
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,10 +104,10 @@ class StateSession:
             return self.lease
         with self.database.transaction() as connection:
             lineage, self._generation = connection.execute(_LAST_WRITTEN).one()
-            marks = journal.marks(connection, number_of(self._memory)) if self._memory else ()
+            present = marks(connection, number_of(self._memory)) if self._memory else ()
         self._tried = self._generation
         if self._memory is not None:  # not before the lock is ours: a run that ends now would still add its mark
-            self._memory.take(lineage, marks, is_meant=self._branches)
+            self._memory.take(lineage, present, is_meant=self._branches)
         self.lease.before_release = self._mark_end
         return self.lease
 
@@ -176,7 +175,7 @@ class StateSession:
             is_first = not self._is_marked and not is_in_git
             if is_first:
                 verb = BRANCHED if self._branches else MARKED
-                journal.mark(connection, self._stamp(), verb, self._new_generation())
+                _mark(connection, self._stamp(), verb, self._new_generation())
             yield connection
         self._generation = self._tried
         if is_first:
@@ -193,7 +192,7 @@ class StateSession:
         self._is_marked = False
         try:
             with proven(self.database, self.lease) as connection:  # of the same generation: no row changes
-                journal.mark(connection, self._stamp(), MARKED, self._new_generation())
+                _mark(connection, self._stamp(), MARKED, self._new_generation())
         except StateReplaced:
             raise
         except LockLost:
@@ -205,8 +204,8 @@ class StateSession:
         if self._memory is not None:
             with self.database.transaction() as connection:
                 lineage, _ = connection.execute(_LAST_WRITTEN).one()
-                marks = journal.marks(connection, 0)
-            self._memory.take(lineage, marks, is_meant=True)
+                present = marks(connection, 0)
+            self._memory.take(lineage, present, is_meant=True)
 
     def _publish_intents(self) -> None:
         """Publish the intents that no publication covers yet, before the next call is sent."""
@@ -221,7 +220,7 @@ class StateSession:
         self._published = PublishedCalls()
         if snapshots is None or not snapshots.dirty:
             return
-        from syncengine.state.snapshots.bounds import trim
+        from syncengine.state.removal import trim
 
         with proven(self.database, self.lease) as connection:
             trim(connection, self._now())
@@ -272,6 +271,23 @@ class StateSession:
 
 
 _LAST_WRITTEN = sa.select(FACTS.c.lineage, FACTS.c.generation)
+
+
+def _mark(connection: sa.Connection, stamp: Stamp, verb: str, change: str) -> None:
+    """Append a mark of a change, by which it is noticed that a state was set back."""
+    connection.execute(sa.insert(MARKS).values(at=stamp.at, verb=verb, change=change))
+
+
+def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
+    """Return the marks that matter to a folder that saw the one with this number last, oldest first.
+
+    They are all branches, the mark with this number, the last one, and the oldest that was kept.
+    """
+    last = sa.select(sa.func.max(MARKS.c.id)).scalar_subquery()
+    oldest = sa.select(sa.func.min(MARKS.c.id)).where(MARKS.c.verb == MARKED).scalar_subquery()
+    matters = sa.or_(MARKS.c.verb == BRANCHED, MARKS.c.id.in_((number, last, oldest)))
+    query = sa.select(MARKS.c.id, MARKS.c.verb, MARKS.c.change).where(matters).order_by(MARKS.c.id)
+    return [tuple(row) for row in connection.execute(query)]
 
 
 def write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:

@@ -16,28 +16,25 @@ from syncengine.errors import SyncengineError
 from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state import approvals as approval_rows
-from syncengine.state import attempts, journal, queries, run_changes, undone_table
 from syncengine.state import history as history_rows
+from syncengine.state import journal, queries
 from syncengine.state import quarantine as quarantine_rows
+from syncengine.state import undo as undo_rows
+from syncengine.state.calls import DEFAULT_SECONDS, Attempt, CallFailure, Outstanding, PublishedCalls, Settlement
 from syncengine.state.database import empty, open_database
 from syncengine.state.errors import as_state_errors
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.history import Run
-from syncengine.state.info import Facts
-from syncengine.state.journal import CallFailure, Settlement
-from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
 from syncengine.state.losses import Approved
-from syncengine.state.published import PublishedCalls
-from syncengine.state.refusals import QuarantineRecord
+from syncengine.state.records import Facts, QuarantineRecord, UndoneChange, UndoneRecord
 from syncengine.state.session import LEASE_SECONDS, StateSession, new_lineage, reading, streaming, write_commit
+from syncengine.state.session import marks as session_marks
 from syncengine.state.tables import FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
-from syncengine.state.undone import UndoneChange, UndoneRecord
 
 if TYPE_CHECKING:
-    from syncengine.state.erase import Erased, Obstacle
-    from syncengine.state.prune import Pruned
-    from syncengine.state.snapshots.snapshot import Snapshot
+    from syncengine.state.removal import Erased, Obstacle, Pruned
+    from syncengine.state.snapshots.git_store import Snapshot
 
 __all__ = [
     "LEASE_SECONDS",
@@ -77,8 +74,8 @@ def open_state(
     Raise `SyncengineError` when the place holds something other than a state, or a state of another version.
     """
     if is_git_ref(url):
-        from syncengine.state.snapshots.open import open_to_read, open_to_write
         from syncengine.state.snapshots.place import GitPlace
+        from syncengine.state.snapshots.working_copy import open_to_read, open_to_write
 
         place = GitPlace(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
@@ -119,8 +116,8 @@ class State(StateSession):
     contents = streaming(queries.contents)
     get = reading(queries.visible)
     members = reading(queries.members)
-    marks = reading(journal.marks)
-    answering_paths = reading(journal.paths)
+    marks = reading(session_marks)
+    answering_paths = reading(queries.paths)
     open_sessions = reading(history_rows.open_sessions)
     plan_ended = reading(history_rows.plan_ended)
     plan_began = reading(history_rows.plan_began)
@@ -131,21 +128,21 @@ class State(StateSession):
     removals = reading(history_rows.removals)
     settled_at = reading(history_rows.settled_at)
     forgotten = reading(history_rows.forgotten)
-    writing_run = reading(run_changes.writing_run)
-    has_changed = reading(run_changes.has_changed)
-    was_pruned = reading(run_changes.was_pruned)
-    was_erased = reading(run_changes.was_erased)
-    family_of = reading(run_changes.family_of)
-    changes_of = reading(run_changes.changes_of)
+    writing_run = reading(undo_rows.writing_run)
+    has_changed = reading(undo_rows.has_changed)
+    was_pruned = reading(undo_rows.was_pruned)
+    was_erased = reading(undo_rows.was_erased)
+    family_of = reading(undo_rows.family_of)
+    changes_of = reading(undo_rows.changes_of)
     approvals = reading(approval_rows.records)
     refusals = reading(quarantine_rows.refusals)
     quarantine = reading(quarantine_rows.quarantine)
-    undone = reading(undone_table.changes)
+    undone = reading(undo_rows.undone)
 
     def under_way(self, window: float) -> float:
         """Return for how many more seconds some call may be executed. Reads only."""
         with self.database.transaction() as connection:
-            return max((late.remaining for late in attempts.outstanding(connection, self._clock, window)), default=0.0)
+            return max((late.remaining for late in journal.outstanding(connection, self._clock, window)), default=0.0)
 
     # A run, from its begin to its end.
 
@@ -169,7 +166,7 @@ class State(StateSession):
             if approved is not None:
                 approval_rows.begin(connection, run.id, run.plan, approved, self._now())
             if undone is not None:
-                undone_table.write(connection, undone.lifted, undone.changes)
+                undo_rows.write_undone(connection, undone.lifted, undone.changes)
             if sources:
                 existing = queries.facts(connection).sources  # the larger number stays: the run may end half-way
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
@@ -197,7 +194,7 @@ class State(StateSession):
     def _end_calls(self, connection: sa.Connection, quiet: float) -> None:
         """End what a run leaves behind: nobody has sent its calls for `quiet` seconds, and nobody will."""
         journal.abandon(connection)
-        attempts.take_over(connection, self._clock, quiet)
+        journal.take_over(connection, self._clock, quiet)
         quarantine_rows.tidy(connection)
         approval_rows.settle(connection, self._now())
 
@@ -253,19 +250,19 @@ class State(StateSession):
         """Drop `ended` calls. Keep `lingering` calls, each with the seconds since its sender gave it up."""
         run = self._current().id
         with self._writing() as connection:
-            attempts.end(connection, run, ended)
-            attempts.linger(connection, self._clock, run, lingering)
+            journal.end_attempts(connection, run, ended)
+            journal.linger(connection, self._clock, run, lingering)
 
     def outstanding(self, window: float) -> list[Outstanding]:
         """Return the calls that the service may still execute within `window` seconds after their sender stopped."""
         with self._writing() as connection:
-            attempts.expire(connection, self._clock, window)
-            return attempts.outstanding(connection, self._clock, window)
+            journal.expire(connection, self._clock, window)
+            return journal.outstanding(connection, self._clock, window)
 
     def path_answered(self, operation: str, path: str) -> None:
         """Record that the operation has answered at this path."""
         with self._writing() as connection:
-            journal.answered(connection, operation, path)
+            queries.answered(connection, operation, path)
 
     def session_opened(self, session: str) -> None:
         """Record a sync session before its first call: one that nobody knows could never be closed."""
@@ -292,7 +289,7 @@ class State(StateSession):
             journal.put(connection, self._stamp(), rows)
             quarantine_rows.forget(connection, keys)
             # A call that may still be executed for a row carries other content than the new row.
-            journal.doubt(connection, attempts.in_question(connection, self._clock, math.inf, keys))
+            journal.doubt(connection, journal.in_question(connection, self._clock, math.inf, keys))
             approval_rows.withdraw(connection, keys, self._now())
 
     def doubt(self, keys: Iterable[Key]) -> None:
@@ -324,7 +321,7 @@ class State(StateSession):
         """
         keys = list(keys)
         with self._writing() as connection:
-            if late := attempts.in_question(connection, self._clock, window, keys):
+            if late := journal.in_question(connection, self._clock, window, keys):
                 key, seconds = next(iter(late.items()))
                 message = f"{key}: an earlier call may still be executed; retry in {math.ceil(seconds)} s"
                 raise SyncengineError(message, code="landing")
@@ -348,7 +345,7 @@ class State(StateSession):
     def add_undone(self, changes: Sequence[UndoneChange]) -> None:
         """Add undone changes that `state import` has read."""
         with self._writing() as connection:
-            undone_table.write(connection, (), changes)
+            undo_rows.write_undone(connection, (), changes)
 
     def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
         """Quarantine resources, replacing earlier records of theirs."""
@@ -394,27 +391,27 @@ class State(StateSession):
 
     def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
         """Remove history before `before`, except entries that rows, the gate or approvals need. A trial only counts."""
-        from syncengine.state import prune
+        from syncengine.state import removal
 
-        before = min(before, self._now() - prune.GATE_SECONDS)
+        before = min(before, self._now() - removal.GATE_SECONDS)
         if is_trial:
             with self.database.transaction() as connection:
-                return prune.prune(connection, before, is_trial=True)
+                return removal.prune(connection, before, is_trial=True)
         with self._writing() as connection:
             self._keep_this_version_alone()
-            return prune.prune(connection, before, is_trial=False)
+            return removal.prune(connection, before, is_trial=False)
 
     def obstacles(self, keys: Collection[Key], window: float) -> list[Obstacle]:
         """Return the reasons why `keys` cannot be erased now. A call may land for up to `window` seconds."""
-        from syncengine.state import erase
+        from syncengine.state import removal
 
         with self._writing() as connection:
-            attempts.expire(connection, self._clock, window)
-            return list(erase.obstacles(connection, self._clock, keys, window))
+            journal.expire(connection, self._clock, window)
+            return list(removal.obstacles(connection, self._clock, keys, window))
 
     def erase(self, keys: Collection[Key]) -> Erased:
         """Remove resources, including their names and contents in the history. Call `compact` afterwards."""
-        from syncengine.state.erase import erase
+        from syncengine.state.removal import erase
 
         with self._writing() as connection:
             self._keep_this_version_alone()

@@ -11,12 +11,17 @@ from functools import cache
 
 import sqlalchemy as sa
 
-import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA, which `create` makes
 from syncengine.state.codec import to_json
-from syncengine.state.columns import METADATA, NAME, SERIAL
-from syncengine.state.info import VERSION
 
-__all__ = ["METADATA", "NAME"]
+VERSION = 11
+"""The version of the tables. A state of another version is refused: there are no migrations before 1.0."""
+
+METADATA = sa.MetaData()
+
+NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""The type of text that sorts by code point, as SQLite does by default."""
+
+SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 FACTS = sa.Table(
     "state_facts",
@@ -87,7 +92,7 @@ CALLS = sa.Table(
     sa.Column("operation", sa.Text),
     sa.Column("at", sa.Double, nullable=False, index=True, comment="When it was recorded, before it was sent"),
     sa.Column("ended", sa.Double),
-    sa.Column("outcome", sa.Text, comment="NULL: in flight. Otherwise one of history.OUTCOMES"),
+    sa.Column("outcome", sa.Text, comment="NULL: in flight. Otherwise one of those in journal"),
     sa.Column("message", sa.Text, comment="Why it failed"),
     sa.Column("content", sa.LargeBinary, comment="The encoded landing.Attempt, until the call can no longer land"),
     sa.Column("clock", sa.Text, comment="The clock that `since` is read from; NULL: the run may still send the call"),
@@ -180,7 +185,7 @@ REFUSALS = sa.Table(
     sa.Column("since", sa.Double, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("message", sa.Text, nullable=False, comment="The service's own message"),
-    sa.Column("content", sa.Text, nullable=False, comment="Digest of the refused content, as refusals.content_of"),
+    sa.Column("content", sa.Text, nullable=False, comment="Digest of the refused content, as records.content_of"),
     sa.Column("run", sa.Text, comment="The last run that was refused"),
     sa.Column("pending", sa.Text, comment="A later run whose call has no known outcome; NULL: there is none"),
     sa.Column("settled", sa.Text, comment="A later run that applied the resource, which ends the refusal"),
@@ -205,7 +210,7 @@ UNDONE = sa.Table(
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
     sa.Column("run", sa.Text, primary_key=True, comment="The run that was undone"),
-    sa.Column("made", sa.Text, nullable=False, comment="Digests of the parts added and removed, as undone.made_of"),
+    sa.Column("made", sa.Text, nullable=False, comment="Digests of the parts added and removed, as records.made_of"),
     sa.Column("undone_by", sa.Text, nullable=False, comment="The run that undid the change"),
     comment="The changes of undone runs. Manifests that ask for such a change again are not applied.",
 )

@@ -12,9 +12,7 @@ from syncengine.document.json_paths import misfit
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
-from syncengine.state.info import Facts
-from syncengine.state.refusals import QuarantineRecord, Refusal
-from syncengine.state.undone import UndoneChange
+from syncengine.state.records import Facts, QuarantineRecord, Refusal, UndoneChange
 
 FORMAT = "syncengine.state-export/v1"
 

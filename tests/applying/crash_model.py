@@ -48,7 +48,7 @@ from syncengine.sandbox.store import Store
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
-from syncengine.state.refusals import QuarantineRecord
+from syncengine.state.records import QuarantineRecord
 from syncengine.state.store import State
 from tests.support.world import World, copy, world
 

@@ -21,7 +21,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.model import Plan
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
-from syncengine.state.undone import UndoneChange
+from syncengine.state.records import UndoneChange
 from tests.support.profiles import tried
 from tests.support.world import Tag, World
 

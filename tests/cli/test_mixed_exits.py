@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.state import undone_table
+from syncengine.state.records import UndoneChange, made_of
 from syncengine.state.store import open_state
-from syncengine.state.undone import UndoneChange, made_of
+from syncengine.state.undo import write_undone
 
 from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
@@ -60,7 +60,7 @@ class Scene:
             open_state(self.project.loaded().state, write=True) as state,
             state.database.transaction() as connection,  # whoever holds the lock
         ):
-            undone_table.write(connection, (), [change])
+            write_undone(connection, (), [change])
 
     def more_than_reviewed(self) -> None:
         self.words += ["--reviewed", "reviewed.json"]

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from syncengine.connector.registration import ERROR_TYPES, HealthReporter, failure_of
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.client import Client
 from syncengine.state.database import StateDatabase, open_database

@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from syncengine.errors import SyncengineError
+from syncengine.state.snapshots.git_store import Content, Snapshot, Version
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.snapshot import Content, Snapshot, Superseded, Version
+from syncengine.state.snapshots.repository import Superseded
 
 REF = "refs/syncengine/test"
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from syncengine.plan.model import Plan
 from syncengine.state.holder import Holder
-from syncengine.state.snapshots.open import open_to_write
 from syncengine.state.snapshots.place import GitPlace
+from syncengine.state.snapshots.working_copy import open_to_write
 from syncengine.state.store import State, new_lineage, open_state
 from tests.applying.crash_model import Clockwork, Ending, House, Time
 from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk

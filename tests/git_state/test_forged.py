@@ -9,7 +9,7 @@ import orjson
 import pytest
 import sqlalchemy as sa
 
-from syncengine.state.snapshots import bounds
+from syncengine.state.removal import trim
 from syncengine.state.store import open_state
 from syncengine.state.tables import CALLS, ROWS, RUNS
 from tests.cli.program import Project, tag
@@ -107,7 +107,7 @@ def test_the_history_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, in
         project.wants(tags=[tag("ACME-1", description=str(number)), tag("ACME-2")])
         assert project.run("apply", "-y").code == 0
     with open_state(project.loaded().state, write=True) as state, state.database.transaction() as connection:
-        bounds.trim(connection, 1e12, **bound)
+        trim(connection, 1e12, **bound)
         lines = connection.execute(sa.select(CALLS.c.run).distinct()).scalars().all()
         assert connection.execute(sa.select(sa.func.count()).select_from(RUNS)).scalar_one() == 5
         assert set(connection.execute(sa.select(ROWS.c.name)).scalars()) == {"ACME-1", "ACME-2"}

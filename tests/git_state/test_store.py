@@ -14,10 +14,9 @@ import orjson
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.state.info import VERSION
-from syncengine.state.snapshots.git_store import GitStore
-from syncengine.state.snapshots.repository import BareRepository, Remote
-from syncengine.state.snapshots.snapshot import FORMAT, Content, Snapshot, Superseded, VersionInfo, lock_rows
+from syncengine.state.snapshots.git_store import FORMAT, Content, GitStore, Snapshot, VersionInfo, lock_rows
+from syncengine.state.snapshots.repository import BareRepository, Remote, Superseded
+from syncengine.state.tables import VERSION
 
 from .places import REF, bare, git
 

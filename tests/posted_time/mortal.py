@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.database.trouble import TroubleKind
-from syncengine.errors import SyncengineError
+from syncengine.errors import SyncengineError, TroubleKind
 from syncengine.posted_time.backoff import Pace
 from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Unusable
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.appended_file import AppendedFile
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.line_forms import JsonLines

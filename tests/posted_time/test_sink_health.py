@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, SinkHealth
 from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.database.trouble import TroubleKind
-from syncengine.errors import Problems
+from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.build_route import SINK_KINDS, build, check
 from syncengine.project.delivery_schema import SINKS
 from syncengine.project.load import load_project

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from syncengine import __version__
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.serve.probes import Server, probes
 from syncengine.serve.readiness import DOWN_SECONDS, NOT_RECONCILED, Readiness

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded, Status
-from syncengine.state.info import recollection
 from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
 from syncengine.state.store import Attempt, State, open_state
 
@@ -132,7 +131,7 @@ def test_a_state_at_rest_tells_the_same(url: str) -> None:
         retire(state, "c2", "A")
         state.end_run("interrupted", {})
         expected = state.approvals()
-    with recollection(url, lambda: 0.0) as reader:
+    with open_state(url, write=False, now=lambda: 0.0) as reader:
         assert reader.approvals() == expected
-    with recollection(url if "://" in url else f"{url}.none", lambda: 0.0) as reader:
+    with open_state(url if "://" in url else f"{url}.none", write=False, now=lambda: 0.0) as reader:
         assert reader.approvals() == (expected if "://" in url else [])

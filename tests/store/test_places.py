@@ -16,7 +16,6 @@ from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
 from syncengine.state.holder import Holder
-from syncengine.state.info import recollection
 from syncengine.state.store import open_state
 
 from .estate import applied, applying, tag, whole
@@ -32,7 +31,7 @@ def refusal(path: Path, *, write: bool) -> SyncengineError:
     """Why no state is opened there, however it is opened."""
     with pytest.raises(SyncengineError) as plain:
         open_state(str(path), write=write).close()
-    with pytest.raises(SyncengineError) as glanced, recollection(str(path), _clock):
+    with pytest.raises(SyncengineError) as glanced, open_state(str(path), write=False, now=_clock):
         pass
     assert glanced.value.code == plain.value.code
     return plain.value
@@ -79,7 +78,7 @@ def test_a_state_with_damaged_bytes_is_refused_in_a_sentence(path: Path) -> None
         victim = path.with_name(f"v{number}.db")
         victim.write_bytes(spoilt)
         try:
-            with recollection(str(victim), _clock) as glance:
+            with open_state(str(victim), write=False, now=_clock) as glance:
                 glance.facts(), list(glance.rows()), glance.get([Key(Kind.TAG, "T-1")])
             with open_state(str(victim), write=False) as state:
                 state.facts(), list(state.rows()), state.runs(9), state.history(Key(Kind.TAG, "T-1"))

@@ -13,14 +13,13 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import undone_table
 from syncengine.state.holder import Holder
 from syncengine.state.losses import Approved, Loss
-from syncengine.state.refusals import QuarantineRecord
-from syncengine.state.snapshots.bounds import trim
+from syncengine.state.records import QuarantineRecord, UndoneChange, made_of
+from syncengine.state.removal import trim
 from syncengine.state.store import Attempt, CallFailure, Run, State, open_state
 from syncengine.state.tables import METADATA, RUNS, STATE
-from syncengine.state.undone import UndoneChange, made_of
+from syncengine.state.undo import write_undone
 from tests import postgresql
 
 from .estate import applied, run, tag, whole
@@ -187,7 +186,7 @@ def test_what_is_erased_is_in_no_file_of_a_server() -> None:
             state.add_undone([undone])
             applied(state, "c10", Effect(key=C, status=Status.DELETED))
             with state.database.transaction() as connection:
-                undone_table.write(connection, [undone], [])
+                write_undone(connection, [undone], [])
             state.end_run("complete", {})
         assert {*tables_with(C.name, server)} >= {"state_rows", "state_refusals", "state_quarantine", "state_undone"}
         with applying(server.url(), run(3)) as state:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
-from syncengine.state.info import recollection
 from syncengine.state.store import Attempt, Settlement, open_state
 from tests.support.profiles import tried
 
@@ -56,7 +55,7 @@ def test_any_rows_are_read_as_they_were_written(
         written = state.get(keys)
         for number, key in enumerate(keys[:flying]):
             state.intend({f"c{number}": Attempt("addKeywords", (Effect(key=key),))})
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         in_order = [found.get([key])[key] for key in sorted(keys)]
         assert (list(found.rows()), [row for kind in sorted(Kind) for row in found.rows(kind)]) == (in_order, in_order)
         assert found.get([*keys, Key(Kind.TAG, "not there")]) == {row.key: row for row in in_order}
@@ -70,7 +69,7 @@ def test_facts_are_those_of_the_last_run(path: Path) -> None:
         state.set_facts(base_url="https://timely.example", team="Acme", owns_activity_types=True)
         applied(state, "c1", whole(tag("A")))
         state.end_run("complete", {})
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         facts = found.facts()
     assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://timely.example", "Acme", True)
 
@@ -79,13 +78,13 @@ def test_more_names_than_one_question_takes_are_all_answered(path: Path) -> None
     keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
     with applying(str(path)) as state:
         state.put([Recorded(key) for key in keys])
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         assert set(found.get(keys)) == set(keys)
 
 
 def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
     def doubtful() -> set[str]:
-        with recollection(str(path), now) as found:
+        with open_state(str(path), write=False, now=now) as found:
             return {row.key.name for row in found.rows() if row.doubtful}
 
     effects = (whole(tag("A")), whole(category("A")))
@@ -101,7 +100,7 @@ def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
 
 
 def test_no_state_reads_as_an_empty_one_and_is_not_made(path: Path) -> None:
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         assert (found.exists, list(found.rows()), found.get([tag("A")])) == (False, [], {})
         assert found.facts().generation is None
     assert not path.exists()
@@ -112,14 +111,14 @@ def test_a_state_of_another_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE state_facts SET version = 99")
         connection.commit()
-    with pytest.raises(SyncengineError), recollection(str(path), now):
+    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
         pass
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\1" * 4000])
 def test_what_is_no_state_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(SyncengineError), recollection(str(path), now):
+    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
         pass
 
 
@@ -127,7 +126,7 @@ def test_a_database_of_something_else_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE customers (name TEXT)")
         connection.commit()
-    with pytest.raises(SyncengineError), recollection(str(path), now):
+    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
         pass
 
 
@@ -135,7 +134,7 @@ def test_a_state_that_may_only_be_read_is_read(path: Path) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     path.chmod(0o400)
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         assert [row.key for row in found.rows()] == [tag("A")]
 
 
@@ -145,7 +144,7 @@ def test_any_name_of_a_file_is_found(tmp_path: Path, name: str) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     for url in (str(path), f"sqlite:///{path}") if name == "ü.db" else (str(path),):
-        with recollection(url, now) as found:
+        with open_state(url, write=False, now=now) as found:
             assert [row.key for row in found.rows()] == [tag("A")]
 
 
@@ -199,5 +198,5 @@ def test_removals_are_those_of_plans(url: str) -> None:
 
 
 def test_what_is_not_there_lost_nothing(path: Path) -> None:
-    with recollection(str(path), now) as found:
+    with open_state(str(path), write=False, now=now) as found:
         assert found.removals(0) == []

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from syncengine.database.sqlite import connect
+from syncengine.database.open import connect
 from syncengine.document.text import foreign
 from syncengine.errors import SOURCE_UNREACHABLE, Problems
 from syncengine.manifest.context import near_name
@@ -177,7 +177,7 @@ def _cancel(engine: Any, connection: Any) -> None:
 def _trouble(name: str, error: Exception) -> SourceTrouble:
     """Return why the database cannot be used, in our own words, or why the query failed, in the server's words."""
     from syncengine.database.errors import cause, meaning
-    from syncengine.database.trouble import TroubleKind
+    from syncengine.errors import TroubleKind
 
     kind = meaning(error)
     if kind in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):

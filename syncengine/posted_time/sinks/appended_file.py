@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeVar
 
 import orjson
 
-from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words, reference
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble

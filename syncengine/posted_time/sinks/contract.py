@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.group import NOT_TEXT, clean
 from syncengine.posted_time.templates import Text, Undeliverable, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble

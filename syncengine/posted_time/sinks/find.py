@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import httpx
 import orjson
 
-from syncengine.database.trouble import TroubleKind
 from syncengine.document.json_paths import Steps
+from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
 from syncengine.project.delivery_schema import Paging

@@ -17,9 +17,8 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
-from syncengine.errors import Problems
+from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.sinks.contract import (
     MAX_LINE,
     TOO_LONG,

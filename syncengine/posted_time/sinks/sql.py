@@ -24,7 +24,7 @@ from syncengine.database.errors import (
     sentence,
 )
 from syncengine.database.open import is_replaced
-from syncengine.database.trouble import TroubleKind
+from syncengine.errors import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import (

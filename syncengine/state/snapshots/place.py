@@ -19,9 +19,8 @@ from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.errors import diagnose, is_of_disk
 from syncengine.state.folder_memory import NEW_STATE
-from syncengine.state.snapshots.git_store import REMEMBERED, GitStore
-from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
-from syncengine.state.snapshots.snapshot import Snapshot, Superseded, lock_rows
+from syncengine.state.snapshots.git_store import REMEMBERED, GitStore, Snapshot, lock_rows
+from syncengine.state.snapshots.repository import BareRepository, Remote, Superseded, no_git
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5

@@ -20,7 +20,6 @@ from syncengine.errors import SyncengineError
 from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
-from syncengine.state.snapshots.snapshot import Superseded
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
@@ -59,6 +58,10 @@ _LOGIN = re.compile(
     re.IGNORECASE,
 )
 _NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not found|not found|does not exist", re.I)
+
+
+class Superseded(Exception):
+    """The error when the snapshot is no longer the one that was read, or another write seems to be under way."""
 
 
 class OtherFormat(SyncengineError):

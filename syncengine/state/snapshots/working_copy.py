@@ -6,32 +6,31 @@ the file's own lock, and never inside a transaction that writes.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
+from syncengine.database.open import sqlite_engine
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.resource import Key
 from syncengine.state import tables
 from syncengine.state.codec import KINDS, from_json
-from syncengine.state.database import StateDatabase
-from syncengine.state.errors import FAILURES, is_of_disk
+from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
+from syncengine.state.errors import FAILURES, as_state_errors, is_of_disk
 from syncengine.state.history import REFUSED
-from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
-from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.snapshot import (
+from syncengine.state.snapshots.git_store import (
     FORMAT,
     KEPT,
     Content,
     Snapshot,
-    Superseded,
     VersionInfo,
     files_of,
     fill,
@@ -41,7 +40,9 @@ from syncengine.state.snapshots.snapshot import (
     set_lock,
     state_lock,
 )
-from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK
+from syncengine.state.snapshots.place import GitPlace
+from syncengine.state.snapshots.repository import Superseded, private_folder
+from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK, VERSION
 
 MOST_ROWS = 20_000
 TRIES = 20
@@ -332,3 +333,46 @@ def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
     ancestors = set(store.ancestors(copy.head)) if copy.head else set()
     names = (*store.ancestors(version), *reversed(version.version_ids))
     return tuple(name for name in dict.fromkeys(names) if name[:16] not in ancestors)
+
+
+def open_to_read(place: GitPlace) -> StateDatabase | None:
+    """Open the current state, with its lock. Return `None` when there is no state and the place permits that."""
+    with as_state_errors(place.name), ExitStack() as stack:
+        head = place.look()
+        if head is None:
+            return None
+        database = _new_database(place, stack)
+        files = place.store.files(head)
+        try:
+            with database.engine.begin() as connection:
+                fill(connection, head, files)
+        except FAILURES as error:
+            raise place.unread(error) from error
+        database.resources = stack.pop_all()
+        return database
+
+
+def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
+    """Open a private copy of the state, whose changes reach the repository when they are published."""
+    with as_state_errors(place.name), ExitStack() as stack:
+        stack.callback(place.store.tidy)
+        database = _new_database(place, stack)
+        pragma(database.engine, "journal_mode = WAL")
+        database.snapshots = WorkingCopy(place, database.engine, now)
+        database.snapshots.begin(place.look(), new_lineage)
+        database.resources = stack.pop_all()
+        return database
+
+
+def _new_database(place: GitPlace, stack: ExitStack) -> StateDatabase:
+    """Return an empty database in a folder of this process alone, which `stack` deletes."""
+    file = stack.enter_context(private_folder(place.folder)) / "state.db"
+    file.touch(0o600)
+    engine = sqlite_engine(file, "rw", busy_seconds=BUSY_SECONDS, prepare=_unsafe, begin=begin_transaction)
+    stack.callback(engine.dispose)
+    return StateDatabase(place.name, engine)
+
+
+def _unsafe(connection: sqlite3.Connection, _record: object) -> None:
+    # Nothing here must outlive a power cut: the file is made from the repository, and changes are pushed there.
+    connection.execute("PRAGMA synchronous = OFF")

@@ -1,6 +1,8 @@
-"""Remove the names and contents of resources from a state, in the caller's transaction (docs/state.md).
+"""Remove history before a point in time, or the names and contents of resources, in the caller's transaction.
 
-The entries of the history stay without content, under the name `(erased)`.
+Everything that rows, calls, the gate and approvals need is kept: the changes of rows in doubt, calls that may still
+land, the paths that have answered, and the last limits. A run that used up a saved plan leaves an empty row, so that
+the plan stays used up. What is erased stays as an entry without content, under the name `(erased)` (docs/state.md).
 """
 
 from __future__ import annotations
@@ -14,14 +16,81 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Status
-from syncengine.state import attempts, undone_table
-from syncengine.state.clock import Clock
 from syncengine.state.codec import from_json, to_json
-from syncengine.state.history import OF_CALLS
-from syncengine.state.journal import ERASED
+from syncengine.state.folder_memory import MARKED
+from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
+from syncengine.state.journal import ERASED, outstanding
 from syncengine.state.journal_detail import Detail, difference, read
-from syncengine.state.queries import change_keyed, fetch, select_keyed, visible_rows
-from syncengine.state.tables import APPROVALS, CALLS, CHANGES, QUARANTINE, REFUSALS, ROWS, RUNS
+from syncengine.state.lock import Clock
+from syncengine.state.queries import LAST_LIMITS, address_of, change_keyed, doubtful, fetch, select_keyed, visible_rows
+from syncengine.state.tables import APPROVALS, CALLS, CHANGES, FACTS, MARKS, QUARANTINE, REFUSALS, ROWS, RUNS, SESSIONS
+from syncengine.state.undo import undone
+
+GATE_SECONDS = 86_400.0
+"""The seconds for which the gate counts removals (docs/planning.md 5)."""
+
+IS_OVER = sa.and_(CALLS.c.outcome.is_not(None), CALLS.c.content.is_(None))
+"""The condition of calls that are not in flight and can no longer land."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The numbers of removed runs and history entries, and of rows in doubt, whose entries stay.
+
+    `before` is the time (seconds since the epoch) before which history was removed, at least a day ago.
+    """
+
+    before: float
+    runs: int
+    entries: int
+    in_doubt: int
+
+
+def prune(connection: sa.Connection, before: float, *, is_trial: bool) -> Pruned:
+    """Remove history before `before` (seconds since the epoch). A trial only counts it."""
+    in_doubt = sa.select(address_of(ROWS)).where(doubtful())
+    stays = sa.or_(CALLS.c.at >= before, address_of(CHANGES).in_(in_doubt))
+    entries, last = connection.execute(
+        sa.select(sa.func.count(), sa.func.max(CALLS.c.at)).select_from(OF_CALLS).where(sa.not_(stays))
+    ).one()
+    calls = sa.outerjoin(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id)
+    staying = sa.select(CALLS.c.run).select_from(calls).where(stays, CALLS.c.run.is_not(None))
+    landing = sa.select(CALLS.c.run).where(sa.not_(IS_OVER), CALLS.c.run.is_not(None))
+    is_old = sa.and_(RUNS.c.started < before, RUNS.c.ended.is_not(None), RUNS.c.command != PRUNED_RUN)
+    limits = sa.select(LAST_LIMITS.subquery().c.id)
+    is_dropped = sa.and_(is_old, RUNS.c.id.not_in(staying), RUNS.c.id.not_in(landing), RUNS.c.id.not_in(limits))
+    runs = connection.execute(sa.select(sa.func.count()).select_from(RUNS).where(is_dropped)).scalar_one()
+    count = connection.execute(sa.select(sa.func.count()).select_from(in_doubt.subquery())).scalar_one()
+    if not is_trial:
+        drop_changes(connection, CALLS.c.at < before, address_of(CHANGES).not_in(in_doubt), last)
+        drop_runs(connection, is_dropped)
+        connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < before))
+        connection.execute(sa.delete(MARKS).where(MARKS.c.verb == MARKED, MARKS.c.at < before))
+    return Pruned(before, runs, entries, count)
+
+
+def drop_changes(
+    connection: sa.Connection, is_old: sa.ColumnElement[bool], is_dropped: sa.ColumnElement[bool], last: float | None
+) -> None:
+    """Drop changes of old calls, and old calls without changes. `last` is the time of the last of these changes."""
+    old = sa.select(CALLS.c.id).where(is_old)
+    connection.execute(sa.delete(CHANGES).where(CHANGES.c.call.in_(old), is_dropped))
+    is_empty = sa.and_(is_old, IS_OVER, CALLS.c.id.not_in(sa.select(CHANGES.c.call)))
+    connection.execute(sa.delete(CALLS).where(is_empty))
+    if last is not None:  # what is missing up to here is no damage, and what a run did may be incomplete
+        is_later = sa.or_(FACTS.c.pruned.is_(None), FACTS.c.pruned < last)
+        connection.execute(sa.update(FACTS).where(is_later).values(pruned=last))
+
+
+def drop_runs(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> None:
+    """Drop runs. One that used up a saved plan leaves an empty row, so that the plan stays used up."""
+    used_a_plan = sa.and_(RUNS.c.plan.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
+    kept = ("id", "started", "ended", "plan", "outcome")
+    empty: dict[str, object] = {column.name: None for column in RUNS.c if column.name not in kept}
+    empty |= {"command": PRUNED_RUN, "host": "", "who": ""}
+    connection.execute(sa.delete(RUNS).where(condition, sa.not_(used_a_plan)))
+    connection.execute(sa.update(RUNS).where(condition).values(empty))
+
 
 encoded = msgspec.msgpack.Encoder().encode
 SHORT = 4
@@ -44,10 +113,10 @@ def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], wi
             yield Obstacle(key, "it is still declared (remove it from the manifests and apply, or run `state forget`)")
         elif row.doubtful and row.status is not Status.RELEASED:
             yield Obstacle(key, "the outcome of a call for it is unknown (apply first, or run `state forget`)")
-    for change in undone_table.changes(connection):
+    for change in undone(connection):
         if change.key in keys:
             yield Obstacle(change.key, f"its change by run {change.run} was undone (merge the revert and apply first)")
-    late = [encoded(each.attempt) for each in attempts.outstanding(connection, clock, window)]
+    late = [encoded(each.attempt) for each in outstanding(connection, clock, window)]
     for key in keys:
         if any(key.name.encode() in content for content in late):
             yield Obstacle(key, "an earlier call may still be executed (apply first, then repeat the command)")
@@ -168,3 +237,29 @@ def _erase_sentences(connection: sa.Connection, erasure: _Erasure, column: sa.Co
     for sentence in connection.execute(sa.select(column).where(column.is_not(None)).distinct()).scalars().all():
         if (without := erasure.without_names(sentence, erasure.texts)) != sentence:
             connection.execute(sa.update(column.table).where(column == sentence).values({column: without}))
+
+
+RUNS_WITH_CHANGES, RUNS_KEPT = 100, 1000
+MOST_CHANGES = 40_000
+"""The number of changes kept, about 10 MB: those of two applies of the largest state that Git may have."""
+LOSSES_SECONDS = 2 * 86_400.0
+"""The seconds for which losses are always kept, since the gate counts those of a day (docs/planning.md 5)."""
+
+
+def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_CHANGES, changes: int = MOST_CHANGES) -> None:
+    """Drop the oldest changes, runs and closed sessions."""
+    last_runs = sa.select(RUNS.c.id).order_by(RUNS.c.started.desc()).limit(runs)
+    first = connection.execute(sa.select(sa.func.min(CALLS.c.id)).where(CALLS.c.run.in_(last_runs))).scalar()
+    newest = sa.select(CHANGES.c.call).order_by(CHANGES.c.call.desc(), CHANGES.c.position.desc())
+    by_size = connection.execute(newest.offset(changes).limit(1)).scalar()
+    border = max(first or 0, 0 if by_size is None else by_size + 1)
+    is_old = sa.and_(CALLS.c.id < border, IS_OVER)
+    recent = sa.select(CALLS.c.id).where(CALLS.c.at >= now - LOSSES_SECONDS)
+    is_dropped = sa.not_(sa.and_(CHANGES.c.takes, CHANGES.c.call.in_(recent)))
+    last = connection.execute(
+        sa.select(sa.func.max(CALLS.c.at)).select_from(OF_CALLS).where(is_old, is_dropped)
+    ).scalar()
+    drop_changes(connection, is_old, is_dropped, last)
+    old = sa.select(RUNS.c.id).where(RUNS.c.command != PRUNED_RUN, RUNS.c.ended.is_not(None))
+    drop_runs(connection, RUNS.c.id.in_(old.order_by(RUNS.c.started.desc()).offset(RUNS_KEPT)))
+    connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))

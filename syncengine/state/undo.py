@@ -1,4 +1,4 @@
-"""Reconstruct the changes of a run from the history: each row before the run, and after it.
+"""Reconstruct the changes of a run from the history: each row before the run, and after it; and keep what stays undone.
 
 Each current row is followed backwards through its changes to those of the run (docs/repair.md). It does not matter
 whether a call settled: the row contains all that its call adds, and the change has the former content.
@@ -21,8 +21,9 @@ from syncengine.state.codec import KINDS
 from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run, runs
 from syncengine.state.journal import ERASED, FORGOTTEN
 from syncengine.state.journal_detail import Detail, read
-from syncengine.state.queries import address_of, fetch, visible_rows
-from syncengine.state.tables import CALLS, CHANGES, FACTS, RUNS
+from syncengine.state.queries import address_of, change_keyed, fetch, visible_rows
+from syncengine.state.records import UndoneChange
+from syncengine.state.tables import CALLS, CHANGES, FACTS, RUNS, UNDONE, write_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +251,18 @@ def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
         status=detail.status[1] if detail.status else row.status,
         protect=detail.protect[1] if detail.protect else row.protect,
     )
+
+
+def undone(connection: sa.Connection) -> list[UndoneChange]:
+    """Return the undone changes, ordered by kind and name. Raise `LookupError` for a damaged one."""
+    rows = connection.execute(sa.select(UNDONE).order_by(UNDONE.c.kind, UNDONE.c.name, UNDONE.c.run))
+    return [UndoneChange(Key(KINDS[row.kind], row.name), row.made, row.run, row.undone_by) for row in rows]
+
+
+def write_undone(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:
+    """Drop `lifted` changes and write `added` ones. An added change replaces that of the same run and address."""
+    for run in {change.run for change in lifted}:
+        keys = [change.key for change in lifted if change.run == run]
+        change_keyed(connection, sa.delete(UNDONE).where(UNDONE.c.run == run), UNDONE, keys)
+    rows = [(change.key.kind.value, change.key.name, *change[1:]) for change in added]
+    write_many(connection, UNDONE, ("kind", "name", "made", "run", "undone_by"), rows, upsert=True)
