@@ -1,4 +1,4 @@
-"""argv → engine → render → exit code. One module for each command, imported when the command is called."""
+"""argv → engine → render → exit code. Commands are in `SECTIONS`; a module is imported when its command is called."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 
 import click
 
-from syncengine.cli.command_table import program
-from syncengine.cli.options import GONE
+from syncengine import __version__
+from syncengine.cli.help import FirstPage
+from syncengine.cli.options import GONE, group_with_globals
 from syncengine.cli.rejected_words import read_words
 from syncengine.cli.streams import (
     OutputFailed,
@@ -32,6 +33,59 @@ from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.project.signals import is_interrupt, not_ignored
 from syncengine.render.escape import harmless, visible
+
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Main": {
+        "init": ("init.init", "Create a project that can plan and apply against the sandbox."),
+        "validate": ("manifests.validate", "Load and check everything, offline."),
+        "plan": ("plan.plan", "Show what would change."),
+        "apply": ("apply.apply", "Execute a saved plan, or plan and apply."),
+    },
+    "Review": {
+        "show": ("show.show", "Show a saved plan again."),
+        "test": ("manifests.test", "Run the tests of rules and manifests, offline."),
+        "publish": ("pull_requests.publish", "Post a plan or report as a comment on a pull request."),
+        "reviewed": ("pull_requests.reviewed", "Fetch the reviewed plans of merged pull requests."),
+    },
+    "Posted time and connector": {
+        "serve": ("serve.serve", "Run the connector: reconcile, deliver posted time, report health."),
+        "time": ("time.time", "Inspect and deliver posted time by hand."),
+        "connector": ("connector.connector", "Register this connector, or check its key."),
+        "health": ("connector.health", "Report or clear a health failure by hand."),
+    },
+    "State": {
+        "state": ("state.state", "Inspect, lock and repair the state."),
+        "adopt": ("state_writing.adopt", "Record resources that exist on the service; nothing is sent."),
+        "drift": ("drift.drift", "Compare the tags in posted time with the applied ones."),
+    },
+    "Tools": {
+        "render": ("manifests.render", "Print the manifests with templates and defaults applied."),
+        "fmt": ("manifests.fmt", "Format manifests."),
+        "schema": ("init.schema", "Print or write the JSON Schemas of all formats."),
+        "sandbox": ("serve.sandbox", "Run the embedded service in the foreground."),
+    },
+}
+
+
+class Program(FirstPage):
+    """The program: the group of all commands in `SECTIONS`."""
+
+    sections = SECTIONS
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="syncengine plan\n# show what would change",
+)
+@click.version_option(__version__, prog_name="syncengine", message="%(prog)s %(version)s")
+@group_with_globals
+def program() -> None:
+    """Keep a time-recording service in step with YAML files in Git.
+
+    Manifests declare tags, categories and activity types; `plan` shows what would change,
+    `apply` makes the changes.
+    """
 
 
 def main(arguments: list[str] | None = None) -> None:

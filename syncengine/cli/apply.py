@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +14,9 @@ from msgspec import structs
 from syncengine.apply.guards import DENIED, refuse_missing
 from syncengine.apply.report import RunStatus
 from syncengine.cli import completion
-from syncengine.cli.data_output import output_format
-from syncengine.cli.empty_values import refuse_empty
-from syncengine.cli.moment import Seconds
+from syncengine.cli.option_types import Seconds, refuse_empty
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, as_argument
+from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import (
     OutputFiles,
     ReportingCommand,
@@ -30,16 +27,15 @@ from syncengine.cli.output_files import (
 )
 from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.cli.progress import AT_ONCE, Progress
-from syncengine.cli.sandbox import address_file
+from syncengine.cli.service_call import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
-from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
+from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
 from syncengine.plan.approvals import CODES
 from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Review, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
-from syncengine.project import folder
 from syncengine.project.model import Project
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.report import report_of
@@ -276,23 +272,3 @@ def _review(options: Globals, reviewed: Sequence[str]) -> Review | None:
     named = {name: options.folder / name for name in dict.fromkeys(reviewed)}
     refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
     return Review(tuple(read_reviewed(path, name) for name, path in named.items())) if named else None
-
-
-@contextmanager
-def serving(project: Project) -> Iterator[str]:
-    """Yield the base URL of the service. The embedded sandbox is started for the block, unless it is running."""
-    if not project.is_sandbox:
-        yield project.base_url()
-        return
-    from syncengine.sandbox.app import running_sandbox
-
-    folder.make(project.sandbox_data.parent)
-    with ExitStack() as stack:
-        try:
-            url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url
-        except LockHeld:
-            address = address_file(project.sandbox_data)
-            if not address.exists():
-                raise
-            url = address.read_text(encoding="utf-8")
-        yield url

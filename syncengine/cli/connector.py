@@ -1,4 +1,4 @@
-"""connector: register the connector, or check its key with a call."""
+"""connector, health: register the connector, check its key, report or clear a failure by hand."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, group_with_globals
+from syncengine.cli.output import printing_command, show
 from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
 
 if TYPE_CHECKING:
     from syncengine.connector.registration import Registered
+
 
 CONNECTOR_FORMAT = "syncengine.connector/v1"
 
@@ -75,3 +76,53 @@ def _text(registered: Registered) -> str:
     }
     lines = [f"  {visible(str(name))}: {visible(str(value))}" for name, value in facts.items() if value is not None]
     return "\n".join(["Registered.", *lines, ""])
+
+
+HEALTH_FORMAT = "syncengine.health/v1"
+TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
+PUBLISHED = (
+    "TARGET_UNREACHABLE",
+    "TARGET_AUTH_FAILURE",
+    "TARGET_PERMISSIONS_FAILURE",
+    "TARGET_SUBSCRIPTION_FAILURE",
+)
+"""The names that the service's interface has for `TYPES` (docs/interface.md 2.7). UNKNOWN is the same in both."""
+
+
+@click.group(cls=HelpfulGroup, epilog="syncengine health clear\n# clear the reported failure")
+@group_with_globals
+def health() -> None:
+    """Report or clear a health failure by hand."""
+
+
+@health.command(
+    "report",
+    epilog="syncengine health report unreachable --message 'Back at noon.'\n"
+    "# show a message to everyone who posts time",
+)
+@click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
+@click.option("--message", metavar="TEXT", help="Shown to users instead of the default message of the type.")
+@printing_command
+def report_health(options: Globals, format: str, kind: str, message: str | None) -> int:
+    """Report a failure of the connected system. Everyone who posts time sees it until it is cleared.
+
+    TYPE is unknown, unreachable, authentication, permissions or subscription, or its name in the interface of the
+    service, such as TARGET_UNREACHABLE.
+    """
+    from syncengine.connector.registration import ErrorType, HealthFailure, by_hand
+
+    type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
+    failure = HealthFailure(type, message)
+    calling(options, lambda client, project: by_hand(client, failure, project.state))
+    document = {"format": HEALTH_FORMAT, "reported": {"errorType": failure.type.value, "userErrorMessage": message}}
+    return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
+
+
+@health.command("clear", epilog="syncengine health clear\n# clear the reported failure")
+@printing_command
+def clear_health(options: Globals, format: str) -> int:
+    """Clear the reported failure."""
+    from syncengine.connector.registration import by_hand
+
+    calling(options, lambda client, project: by_hand(client, None, project.state))
+    return show(options, format, {"format": HEALTH_FORMAT, "reported": None}, "Cleared.\n")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
-from syncengine.cli.moment import Age, PastTime
+from syncengine.cli.option_types import Age, PastTime
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output
+from syncengine.cli.output import Output, output_format
 from syncengine.cli.plan_options import of_addresses
 from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar
 
 import click
 
-from syncengine.cli.empty_values import has_empty_words, refuse_empty_parameters
+from syncengine.cli.option_types import has_empty_words, refuse_empty_parameters
 
 GLOBAL = "Global options (before or after the name of a command)"
 SEE_GLOBAL = "Global options, such as --sandbox, --env and --verbose: `syncengine --help`."
@@ -118,39 +118,31 @@ class HelpfulGroup(Command, click.Group):
         return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
 
 
-class CommandEntry(NamedTuple):
-    """The module of a command, its summary, and its name in the module where that differs."""
-
-    module: str
-    help: str
-    name: str = ""
-
-
 class TableGroup(HelpfulGroup):
-    """A group whose commands are listed in sections of a table and imported only when called."""
+    """A group whose commands are listed in sections of a table and imported only when called.
 
-    sections: Mapping[str, Mapping[str, CommandEntry]] = {}
+    The table has the place of each command's function (`module.function` of this package), and its summary.
+    """
 
-    @property
-    def table(self) -> dict[str, CommandEntry]:
-        return {name: entry for section in self.sections.values() for name, entry in section.items()}
+    sections: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.table)
+        return [name for section in self.sections.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self.table.get(cmd_name)
-        if entry is None:
-            return None
-        command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+        for section in self.sections.values():
+            if cmd_name in section:
+                module, _, name = section[cmd_name][0].partition(".")
+                command = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+                assert isinstance(command, click.Command)
+                return command
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, self.table))  # one column of summaries in all sections
+        widest = max(map(len, self.list_commands(ctx)))  # one column of summaries in all sections
         for title, section in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:{widest}}", entry.help) for name, entry in section.items()])
+                formatter.write_dl([(f"{name:{widest}}", summary) for name, (_, summary) in section.items()])
 
 
 class FirstPage(TableGroup):

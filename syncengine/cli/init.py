@@ -1,21 +1,21 @@
-"""init: create a project, or add CI jobs to one."""
+"""init, schema: create a project, add CI jobs to one, and write the JSON Schemas of all formats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
-from syncengine.cli.options import Globals
-from syncengine.cli.output import Output
-from syncengine.errors import ExitCode
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output, printing_command
+from syncengine.errors import ExitCode, SyncengineError
 
 if TYPE_CHECKING:
     from syncengine.tools.init.jobs import Installation
+
 
 INIT_FORMAT = "syncengine.init/v1"
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
@@ -118,7 +118,7 @@ def _contents(place: Path, installation: Installation, ci: str | None, branch: s
     if ci is not None and is_project(place):
         return {CI[ci]: files[CI[ci]]}
     idle = {EXAMPLES[host] for host, name in CI.items() if (place / name).exists()}  # its own jobs are better examples
-    return {name: text for name, text in {**files, **_schemas()}.items() if name not in idle}
+    return {name: text for name, text in {**files, **_schemas_to_edit()}.items() if name not in idle}
 
 
 def _installation(install: str | None, ci: str | None, output: Output, command: Callable[[str], str]) -> Installation:
@@ -143,9 +143,58 @@ def _installation(install: str | None, ci: str | None, output: Output, command: 
     )
 
 
-def _schemas() -> dict[str, str]:
+def _schemas_to_edit() -> dict[str, str]:
     from syncengine.render.json import dumped
     from syncengine.render.schemas.published import schemas
 
     by_name = schemas()
     return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
+
+
+@click.command(cls=Command, epilog="syncengine schema -o schemas\n# write all schemas to a folder, for editors")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
+@with_globals
+def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
+    """Write the JSON Schemas of all formats to a folder, or print a single one to stdout.
+
+    NAME is the schema's file name without suffix: manifest, project, plan, report, diagnostics and so on. With -o, or
+    several NAMEs, these schemas are written to the folder.
+    """
+    from syncengine.cli.output_files import OutputFiles
+    from syncengine.project.atomic_write import refuse_links, write_whole
+    from syncengine.render.json import dumped
+
+    output = Output(options, options.folder)
+    chosen = _schemas(names)
+    if len(chosen) == len(names) == 1 and folder is None:
+        output.data(dumped(*chosen.values()))
+        return ExitCode.DONE
+    place = options.folder / (folder or ".")
+    for name in chosen:
+        OutputFiles(options.folder).refuse_unsuitable(str(place / name), "-o")
+    try:
+        refuse_links(place)
+        place.mkdir(parents=True, exist_ok=True)
+        for name, content in chosen.items():
+            write_whole(place / name, [dumped(content).encode()])
+            output.say(f"Wrote {place / name}")
+    except OSError as error:
+        raise SyncengineError(
+            f"the schemas cannot be written to {place}: {error.strerror}", code="unwritable-file"
+        ) from None
+    return ExitCode.DONE
+
+
+def _schemas(names: Sequence[str]) -> dict[str, Any]:
+    """Return the schemas with these names, or all schemas without names, by file name."""
+    from syncengine.document.diagnostics import suggestion
+    from syncengine.render.schemas.published import SUFFIX, schemas
+
+    by_file = schemas()
+    by_name = {name.removesuffix(SUFFIX): name for name in by_file}
+    for name in names:
+        if name.removesuffix(SUFFIX) not in by_name:
+            hint = suggestion(name, by_name) or f": choose from {', '.join(by_name)}"
+            raise click.UsageError(f"there is no schema {name!r}{hint}")
+    return {by_name[short]: by_file[by_name[short]] for short in (n.removesuffix(SUFFIX) for n in names or by_name)}

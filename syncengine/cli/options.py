@@ -236,7 +236,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
         else:
             options.refuse_no_folder()
         if options.debug:
-            from syncengine.cli.debug import tell_as_json, tell_as_text, trace_requests
+            from syncengine.cli.streams import tell_as_json, tell_as_text, trace_requests
 
             trace_requests(tell_as_json if options.log_format == "json" else tell_as_text)
         return command(options=options, **arguments)

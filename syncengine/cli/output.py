@@ -1,4 +1,4 @@
-"""Write data to stdout and messages to stderr."""
+"""Write data to stdout, in the format of `--format`, and messages to stderr."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
+import click
 from msgspec.structs import replace
 
-from syncengine.cli.options import Globals
+from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.streams import OutputFailed, put, tell
 from syncengine.document.text import as_word
-from syncengine.errors import Diagnostic, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, SyncengineError
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
 from syncengine.render.registry import DIAGNOSTIC_FORMATS
@@ -154,3 +156,35 @@ def is_coloured(environ: Mapping[str, str], *, terminal: bool) -> bool:
     if forced := environ.get("FORCE_COLOR"):
         return forced.lower() not in ("0", "false")
     return terminal and environ.get("TERM") != "dumb"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_format(*names: str) -> Callable[[F], F]:
+    """Return the option `--format` with these formats, of which the first is the default."""
+    kind, first = click.Choice(names), names[0]
+    return click.option("--format", "format", type=kind, default=first, show_default=True, help="Format of the output.")
+
+
+def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the global options and `--format` to a command, and print its errors in that format."""
+
+    @output_format("text", "json")
+    @with_globals
+    @wraps(command)
+    def wrapped(options: Globals, format: str, **arguments: Any) -> Any:
+        try:
+            return command(options=options, format=format, **arguments)
+        except SyncengineError as error:
+            return Output(options, options.folder).refusal(error, format)
+
+    return wrapped
+
+
+def show(options: Globals, format: str, document: Any, text: str) -> int:
+    """Write `document` as JSON, or `text`, to stdout, and return exit code 0."""
+    from syncengine.render.json import dumped
+
+    Output(options, options.folder).data(dumped(document) if format == "json" else text)
+    return ExitCode.DONE

@@ -10,9 +10,8 @@ import click
 from msgspec import structs
 
 from syncengine.cli.completion import files
-from syncengine.cli.data_output import output_format
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, as_argument
+from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
 from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.document.gc_pause import leave_to_exit, no_collection

@@ -1,4 +1,4 @@
-"""serve: run the connector until it is stopped."""
+"""serve, sandbox: run the connector, or the embedded service, until it is stopped."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import os
 import signal
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.cli.service_call import address_file
 from syncengine.cli.streams import Lines
 from syncengine.document.gc_pause import rare_collection
 from syncengine.errors import ExitCode, SyncengineError
+from syncengine.project import folder
+from syncengine.project.atomic_write import write_whole
+from syncengine.render.escape import file_name
 
 
 @click.command(cls=Command, epilog="syncengine serve --log-format text\n# run until stopped, with a log for people")
@@ -33,8 +39,8 @@ def serve(options: Globals, listen: str | None) -> int:
     """
     # By default SIGHUP would end the process until the loop listens to it; the project file is read after this anyway.
     signal.signal(signal.SIGHUP, lambda number, frame: None)
-    from syncengine.cli.apply import serving
-    from syncengine.cli.debug import trace_requests
+    from syncengine.cli.service_call import serving
+    from syncengine.cli.streams import trace_requests
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log, QueuedStream, quiet_libraries
     from syncengine.serve.process import Process
@@ -59,4 +65,40 @@ def serve(options: Globals, listen: str | None) -> int:
         except SyncengineError as error:
             log.refusal("ended", error)
             return error.exit_code
+    return ExitCode.DONE
+
+
+@click.command(cls=Command, epilog="syncengine sandbox --port 0\n# run on a free port, with a console page")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 takes a free one.",
+)
+@click.option("--data", metavar="FILE", help="The file for its data (default: .syncengine/sandbox/service.db).")
+@click.option("--api-key", default="sandbox", show_default=True, help="The API key to accept.")
+@with_globals
+def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
+    """Run the embedded service in the foreground, until it is interrupted.
+
+    Its interface is at /connect/api, and a console page at /.
+    """
+    from syncengine.sandbox.app import RunningSandbox, serve
+
+    output = Output(options, options.folder)
+    file = options.folder / (data or Path(".syncengine", "sandbox", "service.db"))
+    folder.make(file.parent)
+
+    address = address_file(file)
+
+    def ready(running: RunningSandbox) -> None:
+        leaving.callback(address.unlink, missing_ok=True)
+        write_whole(address, [running.url.encode()])
+        output.data(f"Sandbox at {running.url} (data in {file_name(str(file))})\n")
+        output.say(f"Console page at {running.console_url}. Stop it with Ctrl-C.")
+
+    with ExitStack() as leaving:
+        serve(host, port, file, api_key, ready=ready)
     return ExitCode.DONE

@@ -1,18 +1,21 @@
-"""Call the service for a command, and fetch the settings that the service has for this connector."""
+"""Call the service, or the embedded sandbox, for a command."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.errors import AuthFailed, SyncengineError, WrongTeam
+from syncengine.errors import AuthFailed, LockHeld, SyncengineError, WrongTeam
+from syncengine.project import folder
+from syncengine.project.model import Project
 
 if TYPE_CHECKING:
-    from syncengine.project.model import Project
     from syncengine.service.client import Client
 
 T = TypeVar("T")
@@ -20,7 +23,6 @@ T = TypeVar("T")
 
 def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
     """Run `talk` with a client of the project's service, and return its result."""
-    from syncengine.cli.apply import serving
     from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of
 
@@ -67,3 +69,28 @@ def service_settings(options: Globals) -> Mapping[str, Any] | None:
     except SyncengineError as error:
         say(f"{NOT_REGISTERED}: {error.message}")
         return None
+
+
+@contextmanager
+def serving(project: Project) -> Iterator[str]:
+    """Yield the base URL of the service. The embedded sandbox is started for the block, unless it is running."""
+    if not project.is_sandbox:
+        yield project.base_url()
+        return
+    from syncengine.sandbox.app import running_sandbox
+
+    folder.make(project.sandbox_data.parent)
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url
+        except LockHeld:
+            address = address_file(project.sandbox_data)
+            if not address.exists():
+                raise
+            url = address.read_text(encoding="utf-8")
+        yield url
+
+
+def address_file(data: Path) -> Path:
+    """Return the file with the URL of a foreground sandbox, which `--sandbox` reads while `data` is locked."""
+    return data.with_suffix(".url")

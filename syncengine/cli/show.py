@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.completion import files
-from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output
+from syncengine.cli.output import Output, output_format
 from syncengine.cli.plan_options import of_addresses
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError

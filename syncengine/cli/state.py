@@ -1,52 +1,65 @@
-"""state: inspect, lock and repair the cached prior state."""
+"""The group of all `state` commands, and those that only read: list, show, history, versions and export."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import click
-from msgspec import to_builtins
 
-from syncengine.cli.completion import addresses, files
-from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import HelpfulGroup
-from syncengine.cli.moment import FutureTime, PastTime
+from syncengine.cli.completion import addresses
+from syncengine.cli.help import Command, TableGroup
 from syncengine.cli.options import Globals, group_with_globals, with_globals
-from syncengine.cli.output import Output
+from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.output_files import OutputFiles
-from syncengine.cli.state_writing import named_run, near, writing
-from syncengine.cli.streams import agreed, is_answered, standard_input
-from syncengine.engine import rebind_team
-from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage, WrongTeam
-from syncengine.plan.planner import CACHE_FOLDER
-from syncengine.plan.request import Runtime
+from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
 from syncengine.project.atomic_write import write_whole
-from syncengine.project.content import content_of
-from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.escape import file_name, visible
-from syncengine.render.words import count_of, when
-from syncengine.resource import Key, Status, selector
+from syncengine.resource import Key, selector
 from syncengine.state import transfer
 from syncengine.state.folder_memory import REWOUND, memory_of
-from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state, refuse_vanished
+from syncengine.state.store import State, open_state
+from syncengine.tools.state_edits import near
 
 HISTORY_RUNS = 50
 
+PARTS: Mapping[str, tuple[str, str]] = {
+    "list": ("state.list_rows", "List the recorded resources."),
+    "show": ("state.show_row", "Show everything that is recorded about one resource."),
+    "history": ("state.show_history", "Show the last runs, or all changes of one resource."),
+    "versions": ("state.list_versions", "List the restorable versions of a state in Git, newest first."),
+    "restore": ("state_writing.restore_version", "Restore VERSION of a state in Git as a new version."),
+    "forget": ("state_writing.forget_rows", "Remove rows from the state."),
+    "prune": ("state_writing.prune_history", "Remove the history before T."),
+    "erase": ("state_writing.erase_resources", "Erase resources from the state and all its history."),
+    "quarantine": ("state_writing.quarantine", "Set a rejected resource aside, or list the quarantine."),
+    "export": ("state.export_rows", "Write the whole state as JSON lines."),
+    "import": ("state_writing.import_rows", "Record the rows of a `state export` file (- is stdin)."),
+    "rebuild": ("state_writing.rebuild", "Rebuild a lost state from the manifests of a commit."),
+    "lock": ("state_writing.lock_state", "Lock the state by hand, until `state unlock ID`."),
+    "unlock": ("state_writing.unlock_state", "End the lock with this ID, whoever holds it."),
+    "rebind": ("state_writing.rebind", "Accept a new team name, or a new URL of the service."),
+}
 
-@click.group(cls=HelpfulGroup, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
+
+class StateGroup(TableGroup):
+    """The group of commands in `PARTS`."""
+
+    sections = MappingProxyType({"Commands": PARTS})
+
+
+@click.group(cls=StateGroup, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
 @group_with_globals
 def state() -> None:
     """Inspect, lock and repair the state."""
 
 
 @contextmanager
-def _reading(options: Globals) -> Iterator[State]:
+def reading(options: Globals) -> Iterator[State]:
     """Yield the state as it is. One that was set back is read too, with a warning: it can be looked at and exported."""
     project = options.project()
     memory = memory_of(project)
@@ -61,12 +74,12 @@ def _reading(options: Globals) -> Iterator[State]:
         yield store
 
 
-@state.command("list", epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
+@click.command("list", cls=Command, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     """List the recorded resources. ADDRESS may be a glob."""
-    with _reading(options) as store:
+    with reading(options) as store:
         rows = list(store.rows())
         is_chosen = selector(globs, (row.key for row in rows))
         rows = [row for row in rows if not globs or is_chosen(row.key)]
@@ -78,20 +91,22 @@ def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     return show(options, format, rendering.rows_document(rows), text)
 
 
-@state.command("show", epilog="syncengine state show tag/ACME-0042\n# everything recorded about one tag")
+@click.command("show", cls=Command, epilog="syncengine state show tag/ACME-0042\n# everything recorded about one tag")
 @click.argument("address", shell_complete=addresses)
 @printing_command
 def show_row(options: Globals, format: str, address: str) -> int:
     """Show everything that is recorded about one resource."""
-    key = _key(address)
-    with _reading(options) as store:
+    key = key_of(address)
+    with reading(options) as store:
         row = store.get([key]).get(key)
         if row is None:
             raise SyncengineError(f"{address} is not recorded{near(store, key)}", code="not-recorded")
     return show(options, format, rendering.resource_document(row), rendering.row_text(row))
 
 
-@state.command("history", epilog="syncengine state history tag/ACME-0042\n# the changes of one tag, field by field")
+@click.command(
+    "history", cls=Command, epilog="syncengine state history tag/ACME-0042\n# the changes of one tag, field by field"
+)
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(options: Globals, format: str, address: str | None) -> int:
@@ -99,8 +114,8 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
 
     With ADDRESS, the changes of that resource are shown field by field.
     """
-    key = _key(address) if address else None
-    with _reading(options) as store:
+    key = key_of(address) if address else None
+    with reading(options) as store:
         if key is None:
             runs = store.runs(HISTORY_RUNS)
             return show(options, format, rendering.runs_document(runs), rendering.runs_text(runs))
@@ -110,212 +125,18 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
     return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
-@state.command("versions", epilog="syncengine state versions\n# earlier versions of a state in Git")
+@click.command("versions", cls=Command, epilog="syncengine state versions\n# earlier versions of a state in Git")
 @printing_command
 def list_versions(options: Globals, format: str) -> int:
     """List the restorable versions of a state in Git, newest first."""
-    from syncengine.cli.state_versions import versions_of
     from syncengine.render.state import versions_document, versions_text
+    from syncengine.tools.state_edits import versions_of
 
     versions = versions_of(options.project())
     return show(options, format, versions_document(versions), versions_text(versions))
 
 
-@state.command("restore", epilog="syncengine state restore 3f2a9c1\n# return to an earlier version")
-@click.argument("version", metavar="VERSION", required=False)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def restore_version(options: Globals, format: str, version: str | None, auto_approve: bool) -> int:
-    """Restore VERSION of a state in Git as a new version.
-
-    Every row becomes doubtful, so that the next apply sends all resources again. Without VERSION, a state in a file or
-    a database that was set back is accepted as it is.
-    """
-    from syncengine.cli.state_versions import accept, restore
-    from syncengine.render.state import restored_text
-
-    if version is None:
-        if is_git_ref(options.project().state):
-            raise Usage("VERSION is missing: give an id from `syncengine state versions`")
-        _confirm("Accept the state as it is, although it may lack the latest changes?", auto_approve)
-        count = accept(options.project())
-        text = f"Accepted {count_of(count, 'resource')}. All rows are doubtful: the next apply sends them again.\n"
-        return show(options, format, rendering.restored_document(None, count), text)
-    _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
-    restored = restore(options.project(), version)
-    return show(options, format, rendering.restored_document(restored.id, restored.info.rows), restored_text(restored))
-
-
-@state.command("forget", epilog="syncengine state forget tag/ACME-0042\n# stop managing a tag here")
-@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
-    """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
-    keys = [_key(address) for address in addresses]
-    project = options.project()
-    with open_state(project.state, write=False, memory=memory_of(project)) as store:
-        _refuse_unrecorded(store, keys)
-    _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
-    with writing(project, "state forget") as store:
-        _refuse_unrecorded(store, keys)
-        count = store.forget(keys, project.service.landing)
-    return show(options, format, rendering.forgotten_document(keys), rendering.forgotten_text(count))
-
-
-def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
-    recorded = store.get(keys)
-    if missing := [key for key in keys if key not in recorded]:
-        are = "is" if len(missing) == 1 else "are"
-        names = ", ".join(map(str, missing))
-        message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
-        raise SyncengineError(message, code="not-recorded")
-
-
-@state.command(
-    "prune",
-    epilog="syncengine state prune --before 180d --dry-run\n# count the history older than half a year",
-)
-@click.option(
-    "--before",
-    type=PastTime(),
-    required=True,
-    metavar="T",
-    help="Remove what is older than T: 7d or 36h ago, or a UTC date or time.",
-)
-@click.option("--dry-run", is_flag=True, help="Only count the runs and changes to be removed.")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove the history before T.
-
-    Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
-    longer be undone, and earlier versions of a state in Git can no longer be restored.
-    """
-    question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
-    if dry_run:
-        with _reading(options) as store:
-            pruned, is_compact = store.prune(before, is_trial=True), True
-    else:
-        _refuse_no_state(options)
-        _confirm(question, auto_approve)
-        with writing(options.project(), "state prune") as store:
-            with named_run(store, "state prune", os.environ) as counts:
-                pruned = store.prune(before)
-                counts["runs removed"] = pruned.runs
-            is_compact = store.compact()
-    in_git = is_git_ref(options.project().state)
-    document = {
-        "format": rendering.PRUNE_FORMAT,
-        "before": when(pruned.before),
-        "runs": pruned.runs,
-        "entries": pruned.entries,
-        "inDoubt": pruned.in_doubt,
-        "dryRun": dry_run,
-        "compacted": is_compact and not dry_run,
-    }
-    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
-
-
-@state.command("erase", epilog="syncengine state erase 'tag/Jane Doe'\n# erase a name from the state and its history")
-@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
-    """Erase resources from the state and all its history.
-
-    Remove them from the manifests, or forget them, first. The history still shows that something happened, but neither
-    names nor contents. Earlier versions of a state in Git are deleted.
-    """
-    from syncengine.manifest.cache import delete_cache
-
-    keys = [_key(address) for address in addresses]
-    _refuse_no_state(options)
-    them = "it" if len(keys) == 1 else "them"
-    question = f"Erase {count_of(len(keys), 'resource')} for good? Changes to {them} can no longer be undone."
-    _confirm(question, auto_approve)
-    project = options.project()
-    with writing(project, "state erase") as store:
-        _refuse_to_erase(store, keys, project.service.landing)
-        remaining = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
-        with named_run(store, "state erase", os.environ) as counts:
-            erased = store.erase(keys)
-            counts["erased"] = len(keys)
-        is_compact = store.compact()
-    delete_cache(project.root / CACHE_FOLDER)
-    in_git = is_git_ref(project.state)
-    document = {
-        "format": rendering.ERASE_FORMAT,
-        "erased": len(keys),
-        "entries": erased.entries,
-        "runs": erased.runs,
-        "compacted": is_compact,
-    }
-    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
-
-
-def _refuse_no_state(options: Globals) -> None:
-    """Raise `no-state` when there is no state: a command that only removes does not create one."""
-    project = options.project()
-    with open_state(project.state, write=False, memory=memory_of(project)) as store:
-        if not store.exists:
-            raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
-
-
-def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
-    """Raise an error for resources that are unknown to the state, or that it must still keep."""
-    recorded = store.get(keys)
-    unknown = [key for key in keys if key not in recorded and not store.history(key)]
-    if unknown:
-        names = ", ".join(map(str, unknown))
-        are = "is" if len(unknown) == 1 else "are"
-        message = f"{names} {are} neither recorded nor in the history, so nothing was erased{near(store, unknown[0])}"
-        raise SyncengineError(message, code="not-recorded")
-    if obstacles := store.obstacles(keys, window):
-        message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
-        raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
-
-
-@state.command(
-    "quarantine",
-    epilog='syncengine state quarantine tag/2024-117 --reason "ticket 4711" --until 7d\n'
-    "# apply everything but a rejected tag, for a week",
-)
-@click.argument("address", required=False, shell_complete=addresses)
-@click.option("--reason", metavar="TEXT", help="Why the resource is set aside; shown in every plan.")
-@click.option(
-    "--until", type=FutureTime(), metavar="T", help="Until T: 7d or 36h from now, the end of a UTC date, or a UTC time."
-)
-@click.option("--end", is_flag=True, help="End the quarantine: the next apply sends the resource again.")
-@printing_command
-def quarantine(
-    options: Globals, format: str, address: str | None, reason: str | None, until: float | None, end: bool
-) -> int:
-    """Set a rejected resource aside, or list the quarantine.
-
-    All other resources are applied without it. Without ADDRESS, the quarantine is listed.
-    """
-    from syncengine.cli import state_quarantine as commands
-    from syncengine.render import state as shown
-
-    if address is None:
-        if reason is not None or until is not None or end:
-            raise Usage("--reason, --until and --end need an ADDRESS, such as `tag/ACME-0042`")
-        verdict = commands.current_quarantine(options.project())
-        return show(options, format, shown.quarantine_document(verdict), shown.quarantine_text(verdict))
-    key = _key(address)
-    if end:
-        if reason is not None or until is not None:
-            raise Usage("--end cannot be combined with --reason or --until")
-        commands.end(options.project(), key)
-        return show(options, format, shown.ended_document(key), f"{address} is no longer in quarantine.\n")
-    if reason is None:
-        raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
-    record = commands.set_aside(options.project(), key, reason, until)
-    return show(options, format, shown.set_aside_document(record), shown.set_aside_text(record, options.place()))
-
-
-@state.command("export", epilog="syncengine state export -o state.jsonl\n# a copy that only you can read")
+@click.command("export", cls=Command, epilog="syncengine state export -o state.jsonl\n# a copy that only you can read")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you (default and -: stdout).")
 @with_globals
 def export_rows(options: Globals, out: str | None) -> int:
@@ -329,7 +150,7 @@ def export_rows(options: Globals, out: str | None) -> int:
         OutputFiles(options.folder).refuse_unsuitable(out, f"--out {out}")
     output = Output(options, options.folder)
     try:
-        with _reading(options) as store:
+        with reading(options) as store:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
             head = transfer.head_of(facts, store.undone(), store.count())
@@ -363,141 +184,10 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
         raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
 
-@state.command("import", epilog="syncengine state import state.jsonl\n# read an export")
-@click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
-@printing_command
-def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
-    """Record the rows of a `state export` file (- is stdin).
-
-    Rows with the same address are replaced, and all others stay. Every row becomes doubtful, so that the next apply
-    sends all resources again.
-    """
-    data = standard_input() if file == "-" else content_of(options.folder / file)
-    exported = transfer.read(data, file)
-    _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
-    project = options.project()
-    with writing(project, "state import", create=new_state) as store:
-        _refuse_other_team(store, exported.head.team)
-        with named_run(store, "state import", os.environ) as counts:
-            store.put(exported.rows)
-            store.import_quarantine(exported.aside)
-            store.doubt_all()
-            store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
-            store.use_up_approvals(project.approvals)
-            store.add_undone(exported.undone)
-            store.take_commit(exported.head.commit, exported.head.ancestors)
-            counts["applied"] = len(exported.rows)
-    count = count_of(len(exported.rows), "resource")
-    text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
-    return show(options, format, {"format": rendering.IMPORT_FORMAT, "imported": len(exported.rows)}, text)
-
-
-def _refuse_other_team(store: State, team: str | None) -> None:
-    """Raise `WrongTeam` when the export belongs to another team than the state (docs/planning.md 1.6)."""
-    own = store.facts().team
-    if None not in (own, team) and own != team:
-        raise WrongTeam(f"the file belongs to team {team!r}, but the state to team {own!r}")
-
-
-@state.command(
-    "rebuild",
-    epilog="syncengine state rebuild --from-git origin/main\n# rebuild a lost state from the commit applied last",
-)
-@click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
-@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
-    """Rebuild a lost state from the manifests of a commit.
-
-    Every row becomes doubtful, so that the next apply sends all resources again. Blocks with rows of databases and
-    services are left out by name: the next apply records them.
-    """
-    from syncengine.cli import state_rebuild as rebuilding
-    from syncengine.render.json import diagnostic_items
-
-    project = options.project()
-    output = Output(options, project.root)
-    new = rebuilding.read_revision(options, project, revision, chosen)
-    if new.diagnostics:
-        output.diagnostics(new.diagnostics)
-    _confirm(rebuilding.question(new, revision), auto_approve)
-    rebuilding.record(project, new, revision, replaces=chosen["replace"], create=chosen["new_state"])
-    document = {
-        "format": rendering.REBUILD_FORMAT,
-        "commit": new.commit,
-        "rebuilt": len(new.rows),
-        "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
-    }
-    return show(options, format, document, rebuilding.answer(new, revision))
-
-
-@state.command(
-    "lock",
-    epilog="syncengine state lock --reason 'the service is being moved'\n# keep everyone from applying",
-)
-@click.option("--reason", metavar="TEXT", help="Shown to everyone who is kept out by the lock.")
-@printing_command
-def lock_state(options: Globals, format: str, reason: str | None) -> int:
-    """Lock the state by hand, until `state unlock ID`."""
-    project = options.project()
-    with open_state(project.state, write=True, memory=memory_of(project)) as store:
-        info = store.hold(Holder.here("state lock", os.environ), reason)
-    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}{options.place()}\n"
-    return show(options, format, rendering.lock_document(info), text)
-
-
-@state.command("unlock", epilog="syncengine state unlock 3f2a9c\n# end the lock with this id")
-@click.argument("lock_id", metavar="ID")
-@printing_command
-def unlock_state(options: Globals, format: str, lock_id: str) -> int:
-    """End the lock with this ID, whoever holds it. The holder can no longer write or send anything."""
-    project = options.project()
-    refuse_vanished(project.state, memory_of(project))
-    with open_state(project.state, write=False) as looked:
-        lock = looked.current_lock()
-    if lock is None:
-        raise SyncengineError("the state is not locked", code="not-locked")
-    with open_state(project.state, write=True) as store:
-        if not store.force_unlock(lock_id):
-            raise SyncengineError(f"{lock_id} is not the id of the lock, which is held by {lock}", code="other-lock")
-    return show(options, format, rendering.unlocked_document(lock_id), f"Unlocked {lock_id}.\n")
-
-
-@state.command("rebind", epilog="syncengine state rebind\n# accept the team's new name")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@printing_command
-def rebind(options: Globals, format: str, auto_approve: bool) -> int:
-    """Accept a new team name, or a new URL of the service.
-
-    The service is asked for the team of the key, and the state is bound to it.
-    """
-    from syncengine.cli.apply import serving
-
-    project = options.project()
-    Output(options, project.root).diagnostics(project.warnings)
-    _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
-    before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
-    text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
-    return show(options, format, {"format": rendering.REBIND_FORMAT, "team": team, "before": before}, text)
-
-
-def _key(address: str) -> Key:
+def key_of(address: str) -> Key:
     try:
         return Key.parse(address)
     except ValueError:
         raise Usage(
             f"{address!r} is not an address: write tag/NAME, category/EXTERNAL_ID or activity-type/CODE"
         ) from None
-
-
-def _confirm(question: str, auto_approve: bool) -> None:
-    if auto_approve:
-        return
-    if not is_answered():
-        raise Usage("there is no terminal to ask for confirmation: repeat with -y")
-    if not agreed(question):
-        raise SyncengineError("nothing was changed", code="not-confirmed")

@@ -1,56 +1,424 @@
-"""Open and lock the state for a command that writes rows by hand, and record the command as a run."""
+"""The commands that write the state by hand, under its lock: `state forget`, `state import`, `adopt` and others."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Sequence
+from pathlib import Path
 
-from syncengine.document.diagnostics import MANY, suggestion
+import click
+from msgspec import to_builtins
+
+from syncengine.cli.completion import addresses, files
+from syncengine.cli.help import Command
+from syncengine.cli.option_types import FutureTime, PastTime
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output, printing_command, show
+from syncengine.cli.plan_options import announce
+from syncengine.cli.state import key_of, reading
+from syncengine.cli.streams import agreed, is_answered, standard_input
+from syncengine.engine import rebind_team
+from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
+from syncengine.plan.planner import CACHE_FOLDER
 from syncengine.plan.request import Runtime
+from syncengine.project.content import content_of
 from syncengine.project.git_ref import is_git_ref
-from syncengine.project.model import Project
-from syncengine.resource import IMPORT, RESTORE, Key
+from syncengine.render import state as rendering
+from syncengine.render.words import count_of, when
+from syncengine.resource import Key, Recorded, Status
+from syncengine.state import transfer
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state
-
-BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
-"""The prefix of run ids for each command that writes rows which other commands must not trust."""
-
-REPLACING = ("state import", "state restore", "state rebuild")
+from syncengine.state.store import State, open_state, refuse_vanished
+from syncengine.tools.state_edits import named_run, near, writing
 
 
-@contextmanager
-def writing(project: Project, command: str, *, create: bool = False) -> Iterator[State]:
-    """Yield the locked state. `create` allows creating a state in Git.
+@click.command("restore", cls=Command, epilog="syncengine state restore 3f2a9c1\n# return to an earlier version")
+@click.argument("version", metavar="VERSION", required=False)
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def restore_version(options: Globals, format: str, version: str | None, auto_approve: bool) -> int:
+    """Restore VERSION of a state in Git as a new version.
 
-    A command that replaces what is recorded accepts a state that was set back, and all folders accept it from then on.
+    Every row becomes doubtful, so that the next apply sends all resources again. Without VERSION, a state in a file or
+    a database that was set back is accepted as it is.
     """
-    memory, is_meant = memory_of(project), command in REPLACING and not is_git_ref(project.state)
-    with open_state(project.state, write=True, create=create, allows_rewound=is_meant, memory=memory) as store:
-        holder = Holder.here(command, os.environ)
-        service = project.service
-        with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
-            yield store
+    from syncengine.render.state import restored_text
+    from syncengine.tools.state_edits import accept, restore
+
+    if version is None:
+        if is_git_ref(options.project().state):
+            raise Usage("VERSION is missing: give an id from `syncengine state versions`")
+        _confirm("Accept the state as it is, although it may lack the latest changes?", auto_approve)
+        count = accept(options.project())
+        text = f"Accepted {count_of(count, 'resource')}. All rows are doubtful: the next apply sends them again.\n"
+        return show(options, format, rendering.restored_document(None, count), text)
+    _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
+    restored = restore(options.project(), version)
+    return show(options, format, rendering.restored_document(restored.id, restored.info.rows), restored_text(restored))
 
 
-@contextmanager
-def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    """Begin a run in the history, yield its counts, and end it. An exception leaves the run without an end.
+@click.command("forget", cls=Command, epilog="syncengine state forget tag/ACME-0042\n# stop managing a tag here")
+@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
+    """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
+    keys = [key_of(address) for address in addresses]
+    project = options.project()
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
+        _refuse_unrecorded(store, keys)
+    _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
+    with writing(project, "state forget") as store:
+        _refuse_unrecorded(store, keys)
+        count = store.forget(keys, project.service.landing)
+    return show(options, format, rendering.forgotten_document(keys), rendering.forgotten_text(count))
 
-    It applies no commit, so it does not change the last applied one (docs/planning.md 1.7).
+
+def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
+    recorded = store.get(keys)
+    if missing := [key for key in keys if key not in recorded]:
+        are = "is" if len(missing) == 1 else "are"
+        names = ", ".join(map(str, missing))
+        message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
+        raise SyncengineError(message, code="not-recorded")
+
+
+@click.command(
+    "prune",
+    cls=Command,
+    epilog="syncengine state prune --before 180d --dry-run\n# count the history older than half a year",
+)
+@click.option(
+    "--before",
+    type=PastTime(),
+    required=True,
+    metavar="T",
+    help="Remove what is older than T: 7d or 36h ago, or a UTC date or time.",
+)
+@click.option("--dry-run", is_flag=True, help="Only count the runs and changes to be removed.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
+    """Remove the history before T.
+
+    Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
+    longer be undone, and earlier versions of a state in Git can no longer be restored.
     """
-    runtime, holder = Runtime(environ), Holder.here(command, environ)
-    counts: dict[str, int] = {}
-    id = BEGINNINGS.get(command, "") + runtime.new_id()
-    store.begin_run(Run.here(id, runtime.now(), holder, environ))
-    yield counts
-    store.end_run("complete", counts)
+    question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
+    if dry_run:
+        with reading(options) as store:
+            pruned, is_compact = store.prune(before, is_trial=True), True
+    else:
+        _refuse_no_state(options)
+        _confirm(question, auto_approve)
+        with writing(options.project(), "state prune") as store:
+            with named_run(store, "state prune", os.environ) as counts:
+                pruned = store.prune(before)
+                counts["runs removed"] = pruned.runs
+            is_compact = store.compact()
+    in_git = is_git_ref(options.project().state)
+    document = {
+        "format": rendering.PRUNE_FORMAT,
+        "before": when(pruned.before),
+        "runs": pruned.runs,
+        "entries": pruned.entries,
+        "inDoubt": pruned.in_doubt,
+        "dryRun": dry_run,
+        "compacted": is_compact and not dry_run,
+    }
+    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
 
 
-def near(store: State, key: Key) -> str:
-    """Return `; did you mean …?` for an unrecorded address, or `""`. A large state is not searched."""
-    return suggestion(str(key), (str(row.key) for row in islice(store.rows(key.kind), MANY + 1)))
+@click.command(
+    "erase", cls=Command, epilog="syncengine state erase 'tag/Jane Doe'\n# erase a name from the state and its history"
+)
+@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
+    """Erase resources from the state and all its history.
+
+    Remove them from the manifests, or forget them, first. The history still shows that something happened, but neither
+    names nor contents. Earlier versions of a state in Git are deleted.
+    """
+    from syncengine.manifest.cache import delete_cache
+
+    keys = [key_of(address) for address in addresses]
+    _refuse_no_state(options)
+    them = "it" if len(keys) == 1 else "them"
+    question = f"Erase {count_of(len(keys), 'resource')} for good? Changes to {them} can no longer be undone."
+    _confirm(question, auto_approve)
+    project = options.project()
+    with writing(project, "state erase") as store:
+        _refuse_to_erase(store, keys, project.service.landing)
+        remaining = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
+        with named_run(store, "state erase", os.environ) as counts:
+            erased = store.erase(keys)
+            counts["erased"] = len(keys)
+        is_compact = store.compact()
+    delete_cache(project.root / CACHE_FOLDER)
+    in_git = is_git_ref(project.state)
+    document = {
+        "format": rendering.ERASE_FORMAT,
+        "erased": len(keys),
+        "entries": erased.entries,
+        "runs": erased.runs,
+        "compacted": is_compact,
+    }
+    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
+
+
+def _refuse_no_state(options: Globals) -> None:
+    """Raise `no-state` when there is no state: a command that only removes does not create one."""
+    project = options.project()
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
+        if not store.exists:
+            raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
+
+
+def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
+    """Raise an error for resources that are unknown to the state, or that it must still keep."""
+    recorded = store.get(keys)
+    unknown = [key for key in keys if key not in recorded and not store.history(key)]
+    if unknown:
+        names = ", ".join(map(str, unknown))
+        are = "is" if len(unknown) == 1 else "are"
+        message = f"{names} {are} neither recorded nor in the history, so nothing was erased{near(store, unknown[0])}"
+        raise SyncengineError(message, code="not-recorded")
+    if obstacles := store.obstacles(keys, window):
+        message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
+        raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+
+
+@click.command(
+    "quarantine",
+    cls=Command,
+    epilog='syncengine state quarantine tag/2024-117 --reason "ticket 4711" --until 7d\n'
+    "# apply everything but a rejected tag, for a week",
+)
+@click.argument("address", required=False, shell_complete=addresses)
+@click.option("--reason", metavar="TEXT", help="Why the resource is set aside; shown in every plan.")
+@click.option(
+    "--until", type=FutureTime(), metavar="T", help="Until T: 7d or 36h from now, the end of a UTC date, or a UTC time."
+)
+@click.option("--end", is_flag=True, help="End the quarantine: the next apply sends the resource again.")
+@printing_command
+def quarantine(
+    options: Globals, format: str, address: str | None, reason: str | None, until: float | None, end: bool
+) -> int:
+    """Set a rejected resource aside, or list the quarantine.
+
+    All other resources are applied without it. Without ADDRESS, the quarantine is listed.
+    """
+    from syncengine.render import state as shown
+    from syncengine.tools import state_edits as edits
+
+    if address is None:
+        if reason is not None or until is not None or end:
+            raise Usage("--reason, --until and --end need an ADDRESS, such as `tag/ACME-0042`")
+        verdict = edits.current_quarantine(options.project())
+        return show(options, format, shown.quarantine_document(verdict), shown.quarantine_text(verdict))
+    key = key_of(address)
+    if end:
+        if reason is not None or until is not None:
+            raise Usage("--end cannot be combined with --reason or --until")
+        edits.end_quarantine(options.project(), key)
+        return show(options, format, shown.ended_document(key), f"{address} is no longer in quarantine.\n")
+    if reason is None:
+        raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
+    record = edits.set_aside(options.project(), key, reason, until)
+    return show(options, format, shown.set_aside_document(record), shown.set_aside_text(record, options.place()))
+
+
+@click.command("import", cls=Command, epilog="syncengine state import state.jsonl\n# read an export")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
+@printing_command
+def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
+    """Record the rows of a `state export` file (- is stdin).
+
+    Rows with the same address are replaced, and all others stay. Every row becomes doubtful, so that the next apply
+    sends all resources again.
+    """
+    data = standard_input() if file == "-" else content_of(options.folder / file)
+    exported = transfer.read(data, file)
+    _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
+    project = options.project()
+    with writing(project, "state import", create=new_state) as store:
+        _refuse_other_team(store, exported.head.team)
+        with named_run(store, "state import", os.environ) as counts:
+            store.put(exported.rows)
+            store.import_quarantine(exported.aside)
+            store.doubt_all()
+            store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
+            store.use_up_approvals(project.approvals)
+            store.add_undone(exported.undone)
+            store.take_commit(exported.head.commit, exported.head.ancestors)
+            counts["applied"] = len(exported.rows)
+    count = count_of(len(exported.rows), "resource")
+    text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
+    return show(options, format, {"format": rendering.IMPORT_FORMAT, "imported": len(exported.rows)}, text)
+
+
+def _refuse_other_team(store: State, team: str | None) -> None:
+    """Raise `WrongTeam` when the export belongs to another team than the state (docs/planning.md 1.6)."""
+    own = store.facts().team
+    if None not in (own, team) and own != team:
+        raise WrongTeam(f"the file belongs to team {team!r}, but the state to team {own!r}")
+
+
+@click.command(
+    "rebuild",
+    cls=Command,
+    epilog="syncengine state rebuild --from-git origin/main\n# rebuild a lost state from the commit applied last",
+)
+@click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
+@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, replace: bool, new_state: bool) -> int:
+    """Rebuild a lost state from the manifests of a commit.
+
+    Every row becomes doubtful, so that the next apply sends all resources again. Blocks with rows of databases and
+    services are left out by name: the next apply records them.
+    """
+    from syncengine.render.json import diagnostic_items
+
+    project = options.project()
+    output = Output(options, project.root)
+    from syncengine.tools.rebuild import rebuilt, record
+
+    parts = {"replaces": replace, "create": new_state}
+    new = rebuilt(revision, project, options.project_at, **parts)
+    if new.diagnostics:
+        output.diagnostics(new.diagnostics)
+    short = new.commit[:10]
+    what = f"{count_of(len(new.rows), 'resource')} from "
+    what += short if new.commit.startswith(revision) else f"{revision} ({short})"
+    _confirm(f"Record {what}?", auto_approve)
+    record(project, new, revision, **parts)
+    document = {
+        "format": rendering.REBUILD_FORMAT,
+        "commit": new.commit,
+        "rebuilt": len(new.rows),
+        "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
+    }
+    text = f"Recorded {what}.\nAll rows are doubtful: `plan` shows which resources the next apply sends again.\n"
+    return show(options, format, document, text)
+
+
+@click.command(
+    "lock",
+    cls=Command,
+    epilog="syncengine state lock --reason 'the service is being moved'\n# keep everyone from applying",
+)
+@click.option("--reason", metavar="TEXT", help="Shown to everyone who is kept out by the lock.")
+@printing_command
+def lock_state(options: Globals, format: str, reason: str | None) -> int:
+    """Lock the state by hand, until `state unlock ID`."""
+    project = options.project()
+    with open_state(project.state, write=True, memory=memory_of(project)) as store:
+        info = store.hold(Holder.here("state lock", os.environ), reason)
+    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}{options.place()}\n"
+    return show(options, format, rendering.lock_document(info), text)
+
+
+@click.command("unlock", cls=Command, epilog="syncengine state unlock 3f2a9c\n# end the lock with this id")
+@click.argument("lock_id", metavar="ID")
+@printing_command
+def unlock_state(options: Globals, format: str, lock_id: str) -> int:
+    """End the lock with this ID, whoever holds it. The holder can no longer write or send anything."""
+    project = options.project()
+    refuse_vanished(project.state, memory_of(project))
+    with open_state(project.state, write=False) as looked:
+        lock = looked.current_lock()
+    if lock is None:
+        raise SyncengineError("the state is not locked", code="not-locked")
+    with open_state(project.state, write=True) as store:
+        if not store.force_unlock(lock_id):
+            raise SyncengineError(f"{lock_id} is not the id of the lock, which is held by {lock}", code="other-lock")
+    return show(options, format, rendering.unlocked_document(lock_id), f"Unlocked {lock_id}.\n")
+
+
+@click.command("rebind", cls=Command, epilog="syncengine state rebind\n# accept the team's new name")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def rebind(options: Globals, format: str, auto_approve: bool) -> int:
+    """Accept a new team name, or a new URL of the service.
+
+    The service is asked for the team of the key, and the state is bound to it.
+    """
+    from syncengine.cli.service_call import serving
+
+    project = options.project()
+    Output(options, project.root).diagnostics(project.warnings)
+    _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
+    before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
+    text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
+    return show(options, format, {"format": rendering.REBIND_FORMAT, "team": team, "before": before}, text)
+
+
+def _confirm(question: str, auto_approve: bool) -> None:
+    if auto_approve:
+        return
+    if not is_answered():
+        raise Usage("there is no terminal to ask for confirmation: repeat with -y")
+    if not agreed(question):
+        raise SyncengineError("nothing was changed", code="not-confirmed")
+
+
+# --- adopt
+
+ADOPT_FORMAT = "syncengine.adopt/v1"
+
+
+@click.command(cls=Command, epilog="syncengine adopt tags.csv\n# record resources that exist on the service")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("--new-state", is_flag=True, help="Create a missing state, also one in Git.")
+@printing_command
+def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
+    """Record resources that exist on the service; nothing is sent.
+
+    FILE lists them, as CSV, JSON or YAML. JSON and YAML are written like manifests; the header of a CSV file names the
+    fields, including `metadata.NAME`.
+    """
+    from syncengine.tools.adopt import SUFFIXES, adopted, listed
+
+    project = options.project()
+    path = options.folder / file
+    if not file.lower().endswith(SUFFIXES):
+        raise Usage(f"{file}: the file name must end in {' or '.join((', '.join(SUFFIXES[:-1]), SUFFIXES[-1]))}")
+    announce(project, Output(options, project.root))
+    name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
+    rows = listed(data := content_of(path), name)
+    with writing(project, "adopt", create=new_state) as state:
+        if path.is_file() and (now := content_of(path)) != data:  # it changed while this waited for the lock
+            rows = listed(now, name)
+        new = adopted(state, rows, replaces=replace)
+    keys = {row.key for row in new}
+    return _show_result(options, format, new, [row for row in rows if row.key not in keys])
+
+
+def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:
+    from syncengine.render.words import count_of
+
+    addresses = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in existing]}
+    text = f"Adopted {count_of(len(new), 'resource')}; nothing was sent.\n"
+    show(options, format, {"format": ADOPT_FORMAT, **addresses}, text)
+    if format == "json":
+        return ExitCode.DONE
+    output = Output(options, options.folder)
+    if existing:
+        were, them = ("was", "it") if len(existing) == 1 else ("were", "them")
+        output.say(
+            f"{count_of(len(existing), 'resource')} {were} already recorded and left unchanged;"
+            f" use --replace to take {them} from the file."
+        )
+    doubtful = sum(row.doubtful for row in new)
+    if doubtful:
+        output.say(f"{count_of(doubtful, 'category')} without `serverId`: the next apply fetches the id.")
+    return ExitCode.DONE

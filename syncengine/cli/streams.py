@@ -1,4 +1,4 @@
-"""Write to stdout and stderr, and escape text that a CI runner would read as a command."""
+"""Write to stdout and stderr, escape text that a CI runner would read as a command, and trace requests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import errno
 import os
 import re
 import sys
-from typing import Protocol, TextIO
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
 
 from syncengine.errors import SyncengineError, Usage
 from syncengine.project.flags import is_on
-from syncengine.render.escape import harmless
+from syncengine.render.escape import harmless, visible
+
+if TYPE_CHECKING:
+    from syncengine.service.client import Traced
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
@@ -144,3 +149,29 @@ def discard(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+def trace_requests(take: Callable[[Traced], object]) -> None:
+    """Have `take` called with each request of this process. Logs of libraries stay off, since they show headers."""
+    import logging
+
+    from syncengine.service.client import TRACE, Traced
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            assert isinstance(record.msg, Traced)
+            take(record.msg)
+
+    TRACE.handlers[:] = [Handler()]
+    TRACE.setLevel(logging.DEBUG)
+    TRACE.propagate = False
+
+
+def tell_as_text(traced: Traced) -> None:
+    tell(f"{visible(f'debug: {traced}')}\n")
+
+
+def tell_as_json(traced: Traced) -> None:
+    import orjson
+
+    tell(orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode() + "\n")

@@ -1,4 +1,4 @@
-"""The group of all `time` commands, and those of the inbox: inbox, show, preview and retry."""
+"""The group of all `time` commands, and those of the inbox: inbox, show, preview, retry and export."""
 
 from __future__ import annotations
 
@@ -12,43 +12,41 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Command, CommandEntry, TableGroup
-from syncengine.cli.moment import PastTime
-from syncengine.cli.options import Globals, group_with_globals
-from syncengine.cli.output import Output
+from syncengine.cli.help import Command, TableGroup
+from syncengine.cli.option_types import PastTime
+from syncengine.cli.options import Globals, group_with_globals, with_globals
+from syncengine.cli.output import Output, output_format, printing_command, show
 from syncengine.cli.streams import standard_input
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from syncengine.posted_time.content_changes import ContentChange
+    from syncengine.posted_time.export import ExportedDelivery
     from syncengine.project.model import Project
     from syncengine.state.inbox import Inbox
     from syncengine.state.inbox_model import InboxEntry
 
-SERVICE = "syncengine.cli.time_service"
 
-
-PARTS: Mapping[str, CommandEntry] = {
-    "list": CommandEntry(SERVICE, "List all posted time that the service has.", "list_time"),
-    "pull": CommandEntry(
-        "syncengine.cli.time_pull", "Fetch posted time, deliver and acknowledge it, once.", "pull_time"
-    ),
-    "inbox": CommandEntry(__name__, "List the groups that are waiting or have failed.", "show_inbox"),
-    "show": CommandEntry(__name__, "Show the history of a group.", "show_group"),
-    "retry": CommandEntry(__name__, "Deliver groups again to the sinks that lack them.", "retry"),
-    "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with the deliveries.", "audit_time"),
-    "preview": CommandEntry(__name__, "Render the deliveries of a group, and send nothing.", "preview"),
-    "export": CommandEntry("syncengine.cli.time_export", "Print what the sinks took, as a table.", "export_time"),
-    "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
-    "unregister": CommandEntry(SERVICE, "Stop recording posted time.", "unregister_time"),
+PARTS: Mapping[str, tuple[str, str]] = {
+    "list": ("time_service.list_time", "List all posted time that the service has."),
+    "pull": ("time_service.pull_time", "Fetch posted time, deliver and acknowledge it, once."),
+    "inbox": ("time.show_inbox", "List the groups that are waiting or have failed."),
+    "show": ("time.show_group", "Show the history of a group."),
+    "retry": ("time.retry", "Deliver groups again to the sinks that lack them."),
+    "audit": ("time_service.audit_time", "Compare posted time with the deliveries."),
+    "preview": ("time.preview", "Render the deliveries of a group, and send nothing."),
+    "export": ("time.export_time", "Print what the sinks took, as a table."),
+    "register": ("time_service.register_time", "Start recording posted time for this connector."),
+    "unregister": ("time_service.unregister_time", "Stop recording posted time."),
 }
 
 
 class TimeGroup(TableGroup):
     """The group of commands in `PARTS`."""
 
-    sections: Mapping[str, Mapping[str, CommandEntry]] = MappingProxyType({"Commands": PARTS})
+    sections = MappingProxyType({"Commands": PARTS})
 
 
 @click.group(cls=TimeGroup, epilog="syncengine time inbox\n# groups that are waiting or have failed")
@@ -368,3 +366,60 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
     show(options, format, rendering.entries_document(entries), rendering.entries_text(entries))
     return ExitCode.INCOMPLETE if failed else ExitCode.DONE
+
+
+@click.command(
+    "export",
+    cls=Command,
+    epilog="syncengine time export --since 30d\n# the deliveries of a month, for a spreadsheet",
+)
+@click.option(
+    "--since", type=PastTime(), metavar="T", help="Only deliveries since T: 7d or 36h ago, or a UTC date or time."
+)
+@click.option("--sink", metavar="NAME", help="Only deliveries to this sink.")
+@output_format("csv", "json")
+@with_globals
+def export_time(options: Globals, format: str, since: float | None, sink: str | None) -> int:
+    """Print what the sinks took, one row for each delivery, oldest first.
+
+    The inbox is read alone: no sink, and not the service. Durations follow the settings of today.
+    """
+    from syncengine.render.json import dumped
+    from syncengine.render.posted_time import export_csv, export_document
+    from syncengine.render.words import count_of
+
+    output = Output(options, options.folder)
+    try:
+        rows = _rows(options, since or 0.0, sink)
+    except SyncengineError as error:
+        return output.refusal(error, "json" if format == "json" else "text")
+    if reduced := sum(row.is_reduced for row in rows):
+        output.say(
+            f"{count_of(reduced, 'delivery')} without content, of which only receipts remain: set"
+            " `postedTime.keep` to keep the content of groups for longer",
+            level="warning",
+        )
+    output.data(dumped(export_document(rows)) if format == "json" else export_csv(rows))
+    return ExitCode.DONE
+
+
+def _rows(options: Globals, since: float, sink: str | None) -> Sequence[ExportedDelivery]:
+    from syncengine.posted_time.clock import named_zone
+    from syncengine.posted_time.export import ExportSettings, exported
+    from syncengine.project.delivery_schema import USER, DurationSection, PostedTimeSection
+    from syncengine.state.inbox import open_inbox
+
+    project = options.project()
+    section = project.posted_time or PostedTimeSection()
+    settings = ExportSettings(
+        None if section.timezone in (None, USER) else named_zone(section.timezone),
+        section.duration or DurationSection(),
+        {part.name.text for part in section.deliver or () if part.each},
+    )
+    with open_inbox(project.state, write=False) as inbox:
+        rows = exported(inbox.delivered_since(since), settings, since, sink)
+        names = {part.name.text for part in section.deliver or ()}
+        if sink is not None and sink not in names and not rows:
+            choice = f"choose from {', '.join(sorted(names))}" if names else "`postedTime.deliver` has none"
+            raise Usage(f"there is no sink {sink!r}: {choice}")
+    return rows

@@ -1,4 +1,4 @@
-"""Parse a list of existing resources (CSV, JSON or YAML) into rows to record, or report every problem. Pure.
+"""Parse a list of existing resources (CSV, JSON or YAML) into rows, or report every problem, and record the rows.
 
 The header of a CSV file names the fields: `metadata.NAME` is a metadata entry, `kind` may give the kind of each row,
 and list items are separated by `;` or line breaks. Empty cells are ignored.
@@ -6,6 +6,7 @@ and list items are separated by `;` or line breaks. Empty cells are ignored.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.schema import IDENTITIES, LISTS, NOT_TEXT, RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource
+from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource, Status
+from syncengine.state.store import State
 from syncengine.tools.init.columns import names_matters
+from syncengine.tools.state_edits import named_run
 
 SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")
@@ -53,6 +56,16 @@ def listed(data: bytes, file: str) -> list[Recorded]:
     if any(d.severity is Severity.ERROR for d in findings.found):
         raise Problems(in_order(d for d in findings.found if d.severity is Severity.ERROR))
     return list(rows.values())
+
+
+def adopted(state: State, rows: list[Recorded], *, replaces: bool) -> list[Recorded]:
+    """Record the rows, without those that are recorded already unless it `replaces` them. Return what was recorded."""
+    with named_run(state, "adopt", os.environ) as counts:
+        existing = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
+        new = rows if replaces else [row for row in rows if row.key not in existing]
+        state.put(new)
+        counts["applied"] = len(new)
+    return new
 
 
 def _row(resource: Resource, server_id: str | None) -> Recorded:

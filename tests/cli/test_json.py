@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from syncengine.cli.command_table import program
+from syncengine.cli import program
 from syncengine.render.schemas.published import SUFFIX, schemas
 from tests.support.formats import fitting
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from syncengine.cli.command_table import program
-from syncengine.cli.moment import FutureTime, PastTime
+from syncengine.cli import program
+from syncengine.cli.option_types import FutureTime, PastTime
 
 from .program import Project
 from .test_help import own, walked

@@ -19,7 +19,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from syncengine.cli.command_table import program
+from syncengine.cli import program
 from syncengine.project.model import Serve
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project, tag

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from syncengine.cli.command_table import program
+from syncengine.cli import program
 from syncengine.manifest.lints import LINTS
 
 REPOSITORY = Path(__file__).parents[2]

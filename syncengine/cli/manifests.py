@@ -1,0 +1,288 @@
+"""The commands that read manifests offline: validate, render, test and fmt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from syncengine.cli.completion import files
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals, relative_paths, with_globals
+from syncengine.cli.output import Output, output_format, printing_command
+from syncengine.document.gc_pause import no_collection
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.project.atomic_write import write_whole
+from syncengine.project.content import refuse_missing
+from syncengine.render.escape import file_name, visible
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
+from syncengine.render.rule_tests import TEST_FORMATS
+from syncengine.render.words import count_of
+
+if TYPE_CHECKING:
+    from syncengine.plan.planner import Valid
+    from syncengine.project.model import Project
+
+
+@click.command(cls=Command, epilog="syncengine validate --format github\n# findings as annotations of a pull request")
+@click.argument("paths", nargs=-1, shell_complete=files)
+@output_format(*VALIDATE_FORMATS)
+@with_globals
+@no_collection()
+def validate(options: Globals, paths: Sequence[str], format: str) -> int:
+    """Load and check everything, offline.
+
+    All manifests are loaded; PATHS limit the report. If there are no errors in PATHS, errors elsewhere are reported.
+    """
+    output = Output(options, options.folder)
+    only: list[str] = []
+    try:
+        project = options.project()
+        output = Output(options, project.root)
+        only = list(relative_paths(paths, options.folder, project.root))
+        valid, others = _validated(project), [*_warnings_of_sinks(project), *_selecting_nothing(project, only)]
+    except SyncengineError as error:
+        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
+        return error.exit_code
+    diagnostics = _narrowed((*project.warnings, *valid.diagnostics, *others), only)
+    output.data(DIAGNOSTIC_FORMATS[format](diagnostics, output.look()), format)
+    if format == "text":
+        output.data(f"Valid: {count_of(valid.resources, 'resource')} in {count_of(valid.files, 'file')}.\n")
+    return ExitCode.DONE
+
+
+def _validated(project: Project) -> Valid:
+    """Return the valid manifests. Raise `Problems` with all errors in manifests, rules and templates of posted time."""
+    from syncengine.plan.planner import validated
+
+    problems_of_templates: list[Diagnostic] = list(_problems_of_rules(project))
+    if project.posted_time is not None:
+        from syncengine.posted_time.build_route import check
+
+        try:
+            check(project)
+        except Problems as problems:
+            problems_of_templates.extend(problems.found)
+    try:
+        valid = validated(project)
+    except Problems as problems:
+        raise Problems([*problems_of_templates, *problems.found]) from None
+    if problems_of_templates:
+        raise Problems(problems_of_templates)
+    return valid
+
+
+def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
+    from syncengine.rules.read import rule_set
+
+    try:
+        rule_set(project)
+    except Problems as problems:
+        return problems.found
+    return ()
+
+
+def _warnings_of_sinks(project: Project) -> Sequence[Diagnostic]:
+    """Return the warnings about sinks. Raise `Problems` if the project takes them for errors."""
+    from syncengine.posted_time.build_route import warnings_of_sinks
+
+    found = warnings_of_sinks(project)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise Problems(found)
+    return found
+
+
+def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
+    """Return the diagnostics in `paths`, and all errors if there is no error in `paths`."""
+    inside = [d for d in diagnostics if not paths or _is_in(d.file, paths)]
+    if any(d.severity is Severity.ERROR for d in inside):
+        return inside
+    return [d for d in diagnostics if d.severity is Severity.ERROR or d in inside]
+
+
+def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
+    """Return a warning for each path without manifests, so that an unread file is never called valid."""
+    from syncengine.manifest.files import find
+    from syncengine.plan.checks import NOTHING_SELECTED
+    from syncengine.project.load import levelled
+
+    read = (*project.manifests, *project.policy_paths)
+    names = [file.name for file in find(read, project.root).files] if only else []
+    warnings = [
+        Diagnostic(
+            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path
+        )
+        for path in only
+        if path != project.config_name and not any(_is_in(name, [path]) for name in names)
+    ]
+    diagnostics = levelled(warnings, project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in diagnostics):
+        raise Problems(diagnostics)
+    return diagnostics
+
+
+def _is_in(file: str | None, paths: Sequence[str]) -> bool:
+    return file is not None and any(Path(file).is_relative_to(path) for path in paths)
+
+
+@click.command(
+    cls=Command,
+    epilog="syncengine render manifests/matters.yaml\n# one manifest with templates and defaults applied",
+)
+@click.argument("paths", nargs=-1, shell_complete=files)
+@output_format("yaml", "json")
+@with_globals
+@no_collection()
+def render(options: Globals, paths: Sequence[str], format: str) -> int:
+    """Print the manifests with templates and defaults applied, as one manifest. PATHS limit the output."""
+    from syncengine.manifest.desired import load
+    from syncengine.plan.request import Scope
+    from syncengine.render.manifest import manifest_json, manifest_yaml
+
+    output = Output(options, options.folder)
+    try:
+        project = options.project()
+        output = Output(options, project.root)
+        scope = Scope(paths=relative_paths(paths, options.folder, project.root))
+        desired = load(project)
+    except SyncengineError as error:
+        return output.refusal(error, "json" if format == "json" else "text")
+    resources = [r for r in desired.resources.values() if scope.selects((r.key, r.source))]
+    removals = [r for r in desired.removed.values() if scope.selects((r.key, r.source))]
+    output.data((manifest_json if format == "json" else manifest_yaml)(resources, removals))
+    return ExitCode.DONE
+
+
+@click.command(cls=Command, epilog="syncengine test policies --format junit\n# test results for the page of a CI job")
+@click.argument("paths", nargs=-1, shell_complete=files)
+@output_format(*TEST_FORMATS)
+@with_globals
+def test(options: Globals, paths: Sequence[str], format: str) -> int:
+    """Run the tests of rules, manifests and templates, offline; exit 1 when one fails.
+
+    Tests are listed under `tests:` in rule files. With PATHS (files or folders of rules), only the tests there are run,
+    against the rules in PATHS and those of the project.
+    """
+    from syncengine.rules.read import rule_set
+    from syncengine.tools.rule_tests import run_tests
+
+    output = Output(options, options.folder)
+    try:
+        project = options.project()
+        output = Output(options, project.root)
+        chosen = relative_paths(paths, options.folder, project.root)
+        rules = rule_set(project, [project.root / path for path in chosen])
+        tests = [test for test in rules.tests if not chosen or _is_in(test.file, chosen)]
+        results = tuple(run_tests(project, rules, tests))
+    except SyncengineError as error:
+        return output.refusal(error, "json" if format == "json" else "text")
+    output.data(TEST_FORMATS[format](results, output.look()))
+    return ExitCode.DONE if all(result.passes for result in results) else ExitCode.ERROR
+
+
+FMT_FORMAT = "syncengine.fmt/v1"
+LAID_OUT = (".yaml", ".yml")
+LEFT_ALONE = (".json", ".j2")
+"""Suffixes of files that are not formatted: JSON has its own tools, and templates are text."""
+
+
+class Laid(NamedTuple):
+    """A file whose layout is not canonical: its path, its name, and its text before and after."""
+
+    path: Path
+    name: str
+    before: str
+    after: str
+
+
+@click.command(cls=Command, epilog="syncengine fmt --check\n# exit 1 if a file differs, for a hook")
+@click.argument("paths", nargs=-1, shell_complete=files)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@click.option("--diff", is_flag=True, help="Write nothing; show the changes as a diff.")
+@printing_command
+def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: bool) -> int:
+    """Format manifests: order of keys, and indentation. Comments are kept.
+
+    Only YAML manifests are formatted: not JSON, text templates (.yaml.j2), syncengine.yaml, or files with sections that
+    no manifest has. A list or mapping in brackets keeps its order if there are comments inside.
+    """
+    output = Output(options, options.folder)
+    laid, diagnostics = _laid(options, paths)
+    is_invalid = any(d.severity is Severity.ERROR for d in diagnostics)
+    unwritten = {} if check or diff else {each.name: why for each in laid if (why := _write(each))}
+    laid = [each for each in laid if each.name not in unwritten]
+    diagnostics += unwritten.values()
+    if format == "json":
+        output.data(_document(laid, diagnostics, diff))
+    else:
+        act = "Would format" if check else "Formatted"
+        output.data("".join(_difference(each, visible) if diff else f"{act} {file_name(each.name)}\n" for each in laid))
+        if diagnostics:
+            output.diagnostics(diagnostics)
+    if is_invalid:
+        return ExitCode.INVALID
+    return ExitCode.ERROR if unwritten or (check and laid) else ExitCode.DONE
+
+
+def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
+    """Return the files whose layout is not canonical, and the diagnostics of files that cannot be formatted."""
+    from syncengine.document.diagnostics import Collector
+    from syncengine.manifest.files import find
+    from syncengine.tools.fmt import laid_out
+
+    root, chosen, secrets = _chosen(options, paths)
+    sought = find(chosen, root, secrets=secrets)
+    diagnostics = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
+    laid = []
+    for file in sought.files:
+        findings = Collector(file.name, diagnostics)
+        data = file.content(findings) if file.name.lower().endswith(LAID_OUT) else None
+        after = laid_out(data, own := Collector(file.name)) if data is not None else None
+        if data is not None:
+            diagnostics += own.found
+        if data is not None and after is not None and after.encode() != data:
+            laid.append(Laid(file.path, file.name, data.decode("utf-8-sig"), after))
+    return laid, diagnostics
+
+
+def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
+    """Return the folder to which file names are relative, the chosen paths, and the files with secrets.
+
+    With PATHS, errors in the project file are ignored.
+    """
+    if not paths:
+        project = options.project()
+        return project.root, list(project.manifests), project.secret_files()
+    for path in paths:
+        refuse_missing(options.folder / path, path)
+    secrets: set[Path] = set()
+    with suppress(SyncengineError):
+        secrets = options.project().secret_files()
+    return options.folder.absolute(), [options.folder / path for path in paths], secrets
+
+
+def _write(laid: Laid) -> Diagnostic | None:
+    """Replace a file by its formatted text and keep its permissions, or return the error that prevents it."""
+    try:
+        write_whole(laid.path, [laid.after.encode()])
+    except OSError as error:
+        message = f"the file cannot be written: {error.strerror}"
+        return Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=message, file=laid.name)
+    return None
+
+
+def _difference(laid: Laid, shown: Callable[[str], str] = str) -> str:
+    lines = difflib.unified_diff(laid.before.splitlines(), laid.after.splitlines(), laid.name, laid.name, lineterm="")
+    return "".join(f"{shown(line)}\n" for line in lines)
+
+
+def _document(laid: Sequence[Laid], diagnostics: Sequence[Diagnostic], diff: bool) -> str:
+    from syncengine.render.json import diagnostics_document, dumped
+
+    items = diagnostics_document(diagnostics)["diagnostics"]
+    files = [{"file": each.name, **({"diff": _difference(each)} if diff else {})} for each in laid]
+    return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": items})
