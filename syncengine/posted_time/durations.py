@@ -1,4 +1,9 @@
-"""Compute the duration of a group in whole seconds: from its total or rows, weighted and rounded up. Pure."""
+"""Compute the duration of a group in whole seconds, and the share of each of its tags. Pure.
+
+The duration comes from the total or the rows, weighted and rounded up. Tags are identified and sorted by name, so that
+each gets the same seconds and key whatever their order in the group. The key of the first or only tag is the sink's
+name; that of each other tag is the sink's name, a `/` (which no sink's name contains) and a digest of the tag's name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,6 @@ from syncengine.project.delivery_schema import DurationFrom, DurationSection, We
 from syncengine.state.inbox_model import PART
 
 Number = int | float | Decimal
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +71,22 @@ def duration_of(group: Group, settings: DurationSection) -> Duration:
     posted = _posted(group)
     total = worked if posted is None else half_up(posted)
     edited = bool(group.timeRows) and total != worked
-    base = half_up(_base(group, settings))
-    percent = _weighting(group, settings.weighting or Weighting.UNLESS_EDITED, edited)
-    weighted = base if percent is None else half_up(base * decimal(percent) / 100)
+    base = _base(group, settings)
+    weighting = settings.weighting or Weighting.UNLESS_EDITED
+    percent = group.user.experienceWeightingPercent if group.user else None
+    applies = weighting is Weighting.ALWAYS or (weighting is Weighting.UNLESS_EDITED and not edited)
+    applied: int | Decimal | None = None
+    if applies and percent is not None and 0 < percent <= 100:  # any other percentage is a mistake
+        applied = int(percent) if int(percent) == percent else decimal(percent)
+    seconds = half_up(base) if applied is None else half_up(half_up(base) * decimal(applied) / 100)
     if settings.round_up_to:
-        weighted = round_up(max(weighted, 1 if _base(group, settings) > 0 else 0), settings.round_up_to)
-    return _duration(weighted, worked, total, edited, percent)
+        # Of less than half a second 0 are left, which is time all the same.
+        seconds = round_up(max(seconds, 1 if base > 0 else 0), settings.round_up_to)
+    return Duration(seconds, _in_hours(seconds), worked, total, edited, applied)
 
 
-def _duration(seconds: int, worked: int, total: int, edited: bool, percent: int | Decimal | None) -> Duration:
-    return Duration(seconds, hours(seconds, 4).normalize() + 0, worked, total, edited, percent)
+def _in_hours(seconds: int) -> Decimal:
+    return hours(seconds, 4).normalize() + 0  # the sum makes 100 of 1E+2
 
 
 def _worked(group: Group) -> Decimal:
@@ -101,64 +111,7 @@ def _posted(group: Group) -> Number | None:
     return group.posted_seconds
 
 
-def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:
-    """Return the percentage to apply, or `None` when it is missing, out of range or switched off."""
-    percent = group.user.experienceWeightingPercent if group.user else None
-    if percent is None or not 0 < percent <= 100:
-        return None
-    applies = weighting is Weighting.ALWAYS or (weighting is Weighting.UNLESS_EDITED and not edited)
-    whole = int(percent) == percent
-    return (int(percent) if whole else decimal(percent)) if applies else None
-
-
-def decimal(value: Number) -> Decimal:
-    """Return a number as the decimal that is displayed: exactly 0.1 for 0.1."""
-    return value if isinstance(value, Decimal) else Decimal(str(value))
-
-
-def half_up(value: Number) -> int:
-    """Return the nearest whole number. A half is rounded away from zero."""
-    return int(decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
-
-
-def rounded(value: Number, places: int = 0) -> Decimal:
-    """Return the value rounded to `places` decimals. A half is rounded away from zero."""
-    with localcontext() as context:
-        context.prec = 60
-        return decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-
-
-def hours(seconds: Number, places: int = 2) -> Decimal:
-    """Return seconds as decimal hours, rounded to `places` decimals."""
-    with localcontext() as context:
-        context.prec = 60
-        return rounded(decimal(seconds) / 3600, places)
-
-
-def round_up(seconds: Number, unit: Number) -> int:
-    """Round seconds up to a multiple of `unit`, or to the nearest second with a unit of 0.
-
-    Raise `NotPositive` for a duration of zero or less, if there is a unit.
-    """
-    if unit <= 0:
-        return half_up(seconds)
-    if seconds <= 0:
-        raise NotPositive(NOTHING if seconds == 0 else NEGATIVE)
-    step = decimal(unit)
-    times = -(-decimal(seconds) // step) if decimal(seconds) % step == 0 else decimal(seconds) // step + 1
-    return half_up(times * step)
-
-
-def in_words(seconds: Number) -> str:
-    """Return a duration in the form `2h 46m 40s`, in which days remain days, as in `1d 2h`."""
-    rest = half_up(abs(decimal(seconds)))
-    parts = []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return ("-" if seconds < 0 and parts else "") + (" ".join(parts) or "0s")
-
+# --- shares of tags
 
 DIVIDE, WHOLE = "DIVIDE_BETWEEN_TAGS", "WHOLE_DURATION_TO_EACH_TAG"
 """The service's strategies. A group without one is divided, so that nobody is billed twice."""
@@ -180,7 +133,7 @@ class Share:
 
 
 def has_several(group: Group) -> bool:
-    return len(_names(tag.name for tag in group.tags)) > 1
+    return len({tag.name or "" for tag in group.tags}) > 1
 
 
 def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
@@ -198,15 +151,25 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 
 def divided(group: Group, whole: Duration, parts: int) -> list[Duration]:
-    """Return the duration of each part of a group that is divided by a known strategy."""
+    """Return the duration of each part of a group that is divided by a known strategy.
+
+    Each of the first parts gets one second of the remainder.
+    """
     if group.durationSplitStrategy == WHOLE:
         return [whole] * parts
-    return [_of(whole, seconds) for seconds in _divide(whole.seconds, parts)]
+    each, rest = divmod(whole.seconds, parts)
+    seconds = [each + (place < rest) for place in range(parts)]
+    return [replace(whole, seconds=part, hours=_in_hours(part)) for part in seconds]
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
     """Return the suffix of each tag's key by the tag's name, sorted by name. The suffix of the first tag is empty."""
-    return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
+
+    def suffix(name: str) -> str:
+        # 15 bytes are 24 characters of base 32, with which the name of a sink fits into the column of receipts.
+        return PART + base64.b32encode(bytes.fromhex(sha256_of(name))[:15]).decode().lower()
+
+    return {name: suffix(name) if place else "" for place, name in enumerate(sorted({name or "" for name in names}))}
 
 
 def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
@@ -215,19 +178,52 @@ def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
     return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
 
 
-def _names(names: Iterable[str | None]) -> list[str]:
-    return sorted({name or "" for name in names})
+# --- numbers
 
 
-def _suffix(name: str) -> str:
-    return PART + base64.b32encode(bytes.fromhex(sha256_of(name))[:15]).decode().lower()
+def decimal(value: Number) -> Decimal:
+    """Return a number as the decimal that is displayed: exactly 0.1 for 0.1."""
+    return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
-def _divide(seconds: int, parts: int) -> list[int]:
-    """Divide seconds into whole seconds. Each of the first parts gets one second of the remainder."""
-    each, rest = divmod(seconds, parts)
-    return [each + (place < rest) for place in range(parts)]
+def half_up(value: Number) -> int:
+    """Return the nearest whole number. A half is rounded away from zero."""
+    return int(decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
 
 
-def _of(whole: Duration, seconds: int) -> Duration:
-    return replace(whole, seconds=seconds, hours=hours(seconds, 4).normalize() + 0)
+def rounded(value: Number, places: int = 0) -> Decimal:
+    """Return the value rounded to `places` decimals. A half is rounded away from zero."""
+    with localcontext() as context:
+        context.prec = 60  # digits: the 28 of the default would refuse a large number with many places
+        return decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
+def hours(seconds: Number, places: int = 2) -> Decimal:
+    """Return seconds as decimal hours, rounded to `places` decimals."""
+    with localcontext() as context:
+        context.prec = 60
+        return rounded(decimal(seconds) / 3600, places)
+
+
+def round_up(seconds: Number, unit: Number) -> int:
+    """Round seconds up to a multiple of `unit`, or to the nearest second with a unit of 0.
+
+    Raise `NotPositive` for a duration of zero or less, if there is a unit.
+    """
+    if unit <= 0:
+        return half_up(seconds)
+    if seconds <= 0:
+        raise NotPositive(NOTHING if seconds == 0 else NEGATIVE)
+    times, rest = divmod(decimal(seconds), decimal(unit))
+    return half_up((times + bool(rest)) * decimal(unit))
+
+
+def in_words(seconds: Number) -> str:
+    """Return a duration in the form `2h 46m 40s`, in which days remain days, as in `1d 2h`."""
+    rest = half_up(abs(decimal(seconds)))
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if seconds < 0 and parts else "") + (" ".join(parts) or "0s")

@@ -28,6 +28,7 @@ from syncengine.state.connector import Mechanism
 from syncengine.state.inbox_model import FETCH, WEBHOOK
 
 ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}
+NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}
 
 
 class MechanismTaken(SyncengineError):
@@ -101,27 +102,50 @@ class Registrar:
 
     async def fetch(self) -> None:
         """Register a fetch client. An existing one is taken for this project's, since it has no owner."""
-        name = await self._name()
-        if name == WEBHOOK:
+        before = await self._mechanism()
+        if before is not None and before.name == WEBHOOK:
             await self.end(WEBHOOK)
         answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
-        self._say("registered a fetch client" if answer.ok else _already(name == FETCH, answer))
+        if answer.ok:
+            self._say("registered a fetch client")
+        elif before is not None and before.name == FETCH:
+            self._say("nothing changed: this project has already registered a fetch client")
+        else:  # a 409 does not say which of both the team has
+            self._say(
+                f"nothing changed: the team already has a fetch client or a webhook ({answer.summary});"
+                " to see which, run `syncengine time pull`"
+            )
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:
-        """Register the project's callback URL and key as a webhook. Replace an existing one only if they changed."""
+        """Register the project's callback URL and key as a webhook. Replace an existing one only if they changed.
+
+        Raise `MechanismTaken` when a foreign webhook exists.
+        """
         key = callback.key.read()
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
         if kept:
             self._caller_key.current = key
         else:
-            await self._make_room(before)
-        answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
+            if before is not None and before.name == WEBHOOK:
+                await self._ended(WEBHOOK)
+            # The foreign webhook must be found before ours is recorded: after a crash in between, it would look like
+            # ours, and no call would ever come.
+            answer = await self._ended(FETCH)
+            if answer.status == 409:
+                raise _foreign(answer)
+            # Recorded before it is registered, so that it does not look foreign after a crash or a lost answer.
+            digest = await asyncio.to_thread(store.digest, key)
+            await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
+        answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
+        answer = replace(answer, data=None, text=answer.text.replace(key, "***"))  # it may quote the key
+        if not kept and not answer.ok and not answer.exhausted:
+            await self._remember(None)
         if answer.status == 409 and not kept:
-            raise self._foreign(answer)
+            raise _foreign(answer)
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
         self._caller_key.current = key
@@ -144,67 +168,25 @@ class Registrar:
             raise refusal(ENDING[name], self._client, answer)
         if name == WEBHOOK:
             self._caller_key.current = None
-        if await self._name() == name:
+        mechanism = await self._mechanism()
+        if mechanism is not None and mechanism.name == name:
             await self._remember(None)
         if answer.ok:
             self._say(f"unregistered the {NAMES[name]}")
         return answer
-
-    async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
-        """Record the webhook, then register it, so that it does not look foreign after a crash or a lost answer."""
-        digest = await asyncio.to_thread(store.digest, key)
-        await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
-        answer = await self._subscribed(callback, key)
-        if not answer.ok and not answer.exhausted:
-            await self._remember(None)
-        return answer
-
-    async def _subscribed(self, callback: Callback, key: str) -> Answer:
-        """Register the webhook, and return the answer without its body and with the key masked in its text."""
-        answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
-        return replace(answer, data=None, text=answer.text.replace(key, "***"))
-
-    async def _make_room(self, before: Mechanism | None) -> None:
-        """End this project's webhook and any fetch client. Raise `MechanismTaken` when a foreign webhook exists.
-
-        The foreign webhook must be found before ours is recorded: after a crash in between, it would look like ours,
-        and no call would ever come.
-        """
-        if before is not None and before.name == WEBHOOK:
-            await self._ended(WEBHOOK)
-        answer = await self._ended(FETCH)
-        if answer.status == 409:
-            raise self._foreign(answer)
-
-    @staticmethod
-    def _foreign(refused: Answer) -> MechanismTaken:
-        return MechanismTaken(
-            f"the team has a webhook that this project did not register ({refused.summary});"
-            " to remove it nevertheless, run `syncengine time unregister webhook`"
-        )
 
     async def _mechanism(self) -> Mechanism | None:
         """Return the recorded registration at this service, or `None`. One at another service is ignored."""
         mechanism = await asyncio.to_thread(store.registered_mechanism, self._state)
         return mechanism if mechanism is not None and mechanism.base_url == self._base_url else None
 
-    async def _name(self) -> str | None:
-        mechanism = await self._mechanism()
-        return mechanism.name if mechanism else None
-
     async def _remember(self, mechanism: Mechanism | None) -> None:
         if await self._mechanism() != mechanism:
             await asyncio.to_thread(store.remember_mechanism, self._state, mechanism)
 
 
-def _already(is_ours: bool, refused: Answer) -> str:
-    """Return the message for a 409, which does not say whether the team has a fetch client or a webhook."""
-    if is_ours:
-        return "nothing changed: this project has already registered a fetch client"
-    return (
-        f"nothing changed: the team already has a fetch client or a webhook ({refused.summary});"
-        " to see which, run `syncengine time pull`"
+def _foreign(refused: Answer) -> MechanismTaken:
+    return MechanismTaken(
+        f"the team has a webhook that this project did not register ({refused.summary});"
+        " to remove it nevertheless, run `syncengine time unregister webhook`"
     )
-
-
-NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}

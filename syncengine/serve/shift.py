@@ -24,7 +24,7 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from syncengine.posted_time.drift.compare import DriftKind
-from syncengine.posted_time.drift.watch import TagWatch
+from syncengine.posted_time.drift.read import TagWatch
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of

@@ -8,7 +8,7 @@ so small that it could point to a person is shown as `<5`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -144,31 +144,28 @@ class Sighting(NamedTuple):
 MOST_UNKNOWN = 10_000
 """The maximum number of undeclared tags that are remembered by name; groups of further tags are only counted."""
 
-NOTHING = ""
-"""The value that stands for a missing field which the interface always sends (docs/interface.md 2.1)."""
-
 
 def differences(tag: PostedTag, recorded: RecordedTag) -> dict[str, str]:
     """Return the posted values of the tag's fields that differ from the recorded values.
 
     Fields that were never declared, or that the group omits, are not compared, except that an omitted `externalId`
-    counts as empty. Surrounding whitespace and Unicode form are ignored, and an empty path is the root.
+    counts as empty: the interface always sends one that there is (docs/interface.md 2.1). Surrounding whitespace and
+    Unicode form are ignored, and an empty path is the root.
     """
+
+    def plain(name: str, value: str) -> str:
+        text = unicodedata.normalize("NFC", value).strip()
+        return text or "/" if name == "path" else text
+
     values = {}
     for name, value in recorded.fields.items():
         text = getattr(tag, name)
-        if name == "externalId" and text is None:
-            text = NOTHING
+        text = "" if text is None and name == "externalId" else text
         if text is None or (name == "description" and not value):
             continue
-        if _plain(name, text) != _plain(name, value):
+        if plain(name, text) != plain(name, value):
             values[name] = text
     return values
-
-
-def _plain(name: str, value: str) -> str:
-    text = unicodedata.normalize("NFC", value).strip()
-    return text or "/" if name == "path" else text
 
 
 def is_absence(tag: PostedTag, names: Collection[str]) -> bool:
@@ -187,39 +184,33 @@ class _Seen:
     mended: bool = False
 
 
+SettledAt = Callable[[Collection[str]], Mapping[str, float]]
+"""A function that returns when tags settled, in seconds since the epoch. A tag that is missing has no known time."""
+
+
 class DriftComparison:
     """A comparison that takes pages, newest first. `since` and `unused_since` are in milliseconds since the epoch."""
 
-    def __init__(self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None) -> None:
+    def __init__(
+        self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None, settled_at: SettledAt
+    ) -> None:
+        self.groups = 0
+        self.unlisted = 0
         self._tags = tags
         self._since = since
         self._unused_since = unused_since
+        self._settled_at = settled_at
         self._settled: dict[str, float | None] = {}
         self._found: dict[str, _Seen] = {}
         self._right: set[str] = set()
         self._used: set[str | None] = set()
-        self._recorded_names: set[str] = set()
+        self._declared_seen: set[str] = set()
         self._sends_ids = False
         self._strangers = 0
-        self.groups = 0
-        self.unlisted = 0
-
-    def in_question(self, page: Iterable[Sighting]) -> set[str]:
-        """Return the tags whose settling time must be passed to `learn_times` before the page is taken."""
-        tags = (tag for group in page if group.at >= self._since for tag in group.tags)
-        return {
-            tag.name or ""
-            for tag in tags
-            if (recorded := self._tags.get(tag.name or "")) and tag.name not in self._settled
-            if recorded.speaks and (recorded.is_gone or differences(tag, recorded))
-        }
-
-    def learn_times(self, names: Iterable[str], at: Mapping[str, float]) -> None:
-        """Store when tags settled, in seconds since the epoch. For a tag missing from `at`, the time is unknown."""
-        self._settled |= {name: at.get(name) for name in names}
 
     def take(self, page: Sequence[Sighting]) -> None:
         """Compare the tags of a page's groups, and add the results."""
+        self._learn_times(tag for group in page if group.at >= self._since for tag in group.tags)
         for group in page:
             is_recent = group.at >= self._since
             self.groups += is_recent
@@ -229,37 +220,48 @@ class DriftComparison:
                 self._sends_ids |= tag.externalId is not None
                 self._take(tag, group.at)
 
+    def _learn_times(self, tags: Iterable[PostedTag]) -> None:
+        """Ask once a page for the tags of which it matters when they settled, and once for each of them."""
+        names = {
+            tag.name or ""
+            for tag in tags
+            if (recorded := self._tags.get(tag.name or "")) and tag.name not in self._settled
+            if recorded.speaks and (recorded.is_gone or differences(tag, recorded))
+        }
+        if names:
+            times = self._settled_at(names)
+            self._settled |= {name: times.get(name) for name in names}
+
     def _take(self, tag: PostedTag, at: int) -> None:
         name = tag.name or ""
+        values = {name: value for name in FIELDS if (value := getattr(tag, name)) is not None}
         recorded = self._tags.get(name)
+        is_absent = False
         if recorded is None:
-            self._unknown(tag, at)
-            return
-        if recorded.is_declared:
-            self._recorded_names.add(name)
-        if not recorded.speaks:
-            return
-        values = values_of(tag) if recorded.is_gone else differences(tag, recorded)
-        settled_at = self._settled.get(name)
-        if not (values or recorded.is_gone):
-            self._right.add(name)
-        elif settled_at is not None and at > settled_at * 1000:
-            self._note(name, at, values, absent=recorded.is_declared and is_absence(tag, values))
-
-    def _unknown(self, tag: PostedTag, at: int) -> None:
-        name = tag.name or ""
-        if name not in self._found and self._strangers >= MOST_UNKNOWN:
-            self.unlisted += 1
-            return
-        self._strangers += name not in self._found
-        self._note(name, at, values_of(tag))
-
-    def _note(self, name: str, at: int, values: Mapping[str, str], *, absent: bool = False) -> None:
-        summary = self._found.setdefault(name, _Seen(mended=name in self._right))
-        summary.groups += not absent
-        summary.absent += absent
-        summary.last = max(summary.last, at)
-        summary.values = {**values, **summary.values}
+            if name not in self._found and self._strangers >= MOST_UNKNOWN:
+                self.unlisted += 1
+                return
+            self._strangers += name not in self._found
+        else:
+            if recorded.is_declared:
+                self._declared_seen.add(name)
+            if not recorded.speaks:
+                return
+            if not recorded.is_gone:
+                values = differences(tag, recorded)
+                if not values:
+                    self._right.add(name)
+                    return
+                is_absent = is_absence(tag, values)
+            settled_at = self._settled.get(name)
+            if settled_at is None or at <= settled_at * 1000:  # it was posted before the tag got its content
+                return
+        # Pages come newest first: a tag that was right already was right in a newer group, and newer values stay.
+        seen = self._found.setdefault(name, _Seen(mended=name in self._right))
+        seen.groups += not is_absent
+        seen.absent += is_absent
+        seen.last = max(seen.last, at)
+        seen.values = {**values, **seen.values}
 
     @property
     def declared(self) -> int:
@@ -268,50 +270,31 @@ class DriftComparison:
     @property
     def seen_count(self) -> int:
         """The number of declared tags that were seen in posted time."""
-        return len(self._recorded_names)
+        return len(self._declared_seen)
 
     def findings(self, *, is_whole: bool) -> Iterator[DriftFinding]:
         """Yield the findings so far. `is_whole`: no group is missing, so that tags not seen are reported as unused."""
-        for name, summary in self._found.items():
-            recorded = self._tags.get(name)
-            finding = (
-                self._unknown_finding(name, summary) if recorded is None else self._finding(name, recorded, summary)
-            )
-            if finding.groups:
-                yield finding
+        for name, seen in self._found.items():
+            recorded, groups, values = self._tags.get(name), seen.groups, seen.values
+            if recorded is None:
+                yield DriftFinding(DriftKind.UNKNOWN, name, groups, seen.last, seen=values)
+            elif recorded.is_gone:
+                status = {"status": recorded.status.value}
+                yield DriftFinding(DriftKind.RETIRED_IN_USE, name, groups, seen.last, status, values)
+            else:
+                # A service that never sends an externalId does not show that one is missing.
+                if self._sends_ids:
+                    groups += seen.absent
+                else:
+                    values = {each: value for each, value in values.items() if value or each != "externalId"}
+                if groups:
+                    public, before = not recorded.is_private, {each: recorded.fields[each] for each in values}
+                    kind, mended = DriftKind.DIFFERS, seen.mended
+                    yield DriftFinding(kind, name, groups, seen.last, before, values, public, mended=mended)
         if self._unused_since is not None and is_whole:
             for name, recorded in self._tags.items():
                 if recorded.is_declared and recorded.speaks and name not in self._used:
                     yield DriftFinding(DriftKind.UNUSED, name, is_public=not recorded.is_private)
-
-    def _unknown_finding(self, name: str, summary: _Seen) -> DriftFinding:
-        return DriftFinding(DriftKind.UNKNOWN, name, summary.groups, summary.last, seen=summary.values)
-
-    def _finding(self, name: str, recorded: RecordedTag, summary: _Seen) -> DriftFinding:
-        if recorded.is_gone:
-            status = {"status": recorded.status.value}
-            return DriftFinding(DriftKind.RETIRED_IN_USE, name, summary.groups, summary.last, status, summary.values)
-        # A service that never sends an externalId does not show that one is missing.
-        groups, values = summary.groups, summary.values
-        if self._sends_ids:
-            groups += summary.absent
-        else:
-            values = {each: value for each, value in values.items() if value != NOTHING or each != "externalId"}
-        return DriftFinding(
-            DriftKind.DIFFERS,
-            name,
-            groups,
-            summary.last,
-            {each: recorded.fields[each] for each in values},
-            values,
-            is_public=not recorded.is_private,
-            mended=summary.mended,
-        )
-
-
-def values_of(tag: PostedTag) -> dict[str, str]:
-    """Return the fields of a posted tag that are present, by the interface's names."""
-    return {name: value for name in FIELDS if (value := getattr(tag, name)) is not None}
 
 
 def similar_names(names: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
@@ -325,7 +308,6 @@ FEWEST = 5
 """The smallest number of groups that is published; smaller numbers are shown as `<5`."""
 
 Groups = int | str
-Values = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,42 +317,33 @@ class ShownFinding:
     kind: DriftKind
     address: str | None
     groups: Groups
-    recorded: Values | None
-    seen: Values | None
+    recorded: Mapping[str, str | None] | None
+    seen: Mapping[str, str | None] | None
     last: int | None = None
     mended: bool = False
     similar: str | None = None
-
-
-def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
-    """Return the findings for local output, or reduced to their publishable part."""
-    return [(_published if published else _local)(finding) for finding in drift.findings]
 
 
 def shown_count(groups: int, *, published: bool) -> Groups:
     return f"<{FEWEST}" if published and groups < FEWEST else groups
 
 
-def address_of(name: str) -> str:
-    return str(Key(Kind.TAG, name))
+def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
+    """Return the findings for local output, or reduced to their publishable part."""
 
+    def address(name: str) -> str:
+        return str(Key(Kind.TAG, name))
 
-def _local(finding: DriftFinding) -> ShownFinding:
-    return ShownFinding(
-        finding.kind,
-        address_of(finding.name),
-        finding.groups,
-        finding.recorded or None,
-        finding.seen if finding.kind is not DriftKind.UNUSED else None,
-        finding.last,
-        finding.mended,
-        address_of(finding.similar) if finding.similar else None,
-    )
+    def local(each: DriftFinding) -> ShownFinding:
+        seen = each.seen if each.kind is not DriftKind.UNUSED else None
+        similar = address(each.similar) if each.similar else None
+        recorded = each.recorded or None
+        return ShownFinding(each.kind, address(each.name), each.groups, recorded, seen, each.last, each.mended, similar)
 
+    def public(each: DriftFinding) -> ShownFinding:
+        name = address(each.name) if each.is_public else None
+        values = dict.fromkeys(each.recorded) if each.kind is DriftKind.DIFFERS and each.recorded else None
+        groups = shown_count(each.groups, published=True)
+        return ShownFinding(each.kind, name, groups, values, values, mended=each.mended)
 
-def _published(finding: DriftFinding) -> ShownFinding:
-    address = address_of(finding.name) if finding.is_public else None
-    fields: Sequence[str] = list(finding.recorded) if finding.kind is DriftKind.DIFFERS else ()
-    values = dict.fromkeys(fields) or None
-    groups = shown_count(finding.groups, published=True)
-    return ShownFinding(finding.kind, address, groups, values, values, mended=finding.mended)
+    return [(public if published else local)(finding) for finding in drift.findings]

@@ -1,12 +1,12 @@
-"""Find drift between the service's list of posted time and the state. Reads both and changes neither.
+"""Find drift between posted time and the state: in the service's list, or in the groups that are being delivered.
 
-A page is decoded into groups with nothing but their tags and times of submission: everything else in a group (people,
-narratives, rows) is skipped without creating values.
+Reads both and changes neither. A page of the list is decoded into groups with nothing but their tags and times of
+submission: everything else in a group (people, narratives, rows) is skipped without creating values.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,9 +22,11 @@ from syncengine.posted_time.drift.compare import (
     ListReading,
     RecordedTag,
     Sighting,
+    differences,
+    is_absence,
     similar_names,
 )
-from syncengine.posted_time.group import PostedTag
+from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind, Recorded, selector
 from syncengine.service.answers import mended
 from syncengine.service.client import Client
@@ -68,36 +70,34 @@ def sightings(content: bytes) -> list[Sighting | None] | None:
         return []
     try:
         return [_sighting(group) for group in _PAGE.decode(content)]
-    except _TROUBLE:
-        return _one_by_one(mended(content))
-
-
-def _one_by_one(content: bytes) -> list[Sighting | None] | None:
+    except _TROUBLE:  # then its groups one by one, of which few are odd
+        content = mended(content)
     try:
         pieces: list[Raw] | list[bytes] | None = _PIECES.decode(content)
     except _TROUBLE:
         pieces = items_in(content)
-    return None if pieces is None else [_read(piece) for piece in pieces]
-
-
-def _read(piece: Raw | bytes) -> Sighting | None:
-    try:
-        return _sighting(_ITEM.decode(piece))
-    except _TROUBLE:
+    if pieces is None:
         return None
+    found = list[Sighting | None]()
+    for piece in pieces:
+        try:
+            found.append(_sighting(_ITEM.decode(piece)))
+        except _TROUBLE:
+            found.append(None)
+    return found
 
 
 def _sighting(group: _Group) -> Sighting | None:
     at = group.submissionTime
     if not isinstance(at, int | float) or not 0 <= at < LAST_INSTANT:
         return None
-    tags = {tag.name: tag for tag in map(_tag, group.tags or ()) if tag.name}
+    sent = (
+        PostedTag(name=t.name, path=t.path, description=t.description, externalId=t.externalId)
+        for t in group.tags or ()
+    )
+    tags = {tag.name: tag for tag in sent if tag.name}
     key = group.groupId if group.groupId is not None else (int(at), tuple(tags))
     return Sighting(key, int(at), tuple(tags.values()))
-
-
-def _tag(tag: _Tag) -> PostedTag:
-    return PostedTag(name=tag.name, path=tag.path, description=tag.description, externalId=tag.externalId)
 
 
 ORDER = {kind: place for place, kind in enumerate(DriftKind)}
@@ -110,6 +110,14 @@ class DriftState(Protocol):
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
     def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]: ...
     def forgotten(self, keys: Iterable[Key]) -> set[Key]: ...
+
+
+def _key(name: str) -> Key:
+    return Key(Kind.TAG, name)
+
+
+def _settled_at(state: DriftState, names: Collection[str]) -> dict[str, float]:
+    return {key.name: at for key, at in state.settled_at(map(_key, names)).items()} if names else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +142,9 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     leaves_out = selector(window.excludes, map(_key, tags))
     tags = {name: tag for name, tag in tags.items() if not leaves_out(_key(name))}
     unused_since = None if window.unused_since is None else window.unused_since * 1000
-    comparison, reading = DriftComparison(tags, window.since * 1000, unused_since), ListReading()
-    async for page in _pages(client, window, reading, most):
-        names = comparison.in_question(page)
-        times = state.settled_at(map(_key, names)) if names else {}
-        comparison.learn_times(names, {key.name: at for key, at in times.items()})
+    comparison = DriftComparison(tags, window.since * 1000, unused_since, lambda names: _settled_at(state, names))
+    reading = ListReading()
+    async for page in _pages(client, window.begin * 1000, reading, most):
         comparison.take(page)
     reading.groups = comparison.groups
     findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not leaves_out(_key(f.name))]
@@ -153,8 +159,8 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     )
 
 
-async def _pages(client: Client, window: Window, reading: ListReading, most: int) -> AsyncIterator[list[Sighting]]:
-    """Yield the groups of the window page by page, newest first."""
+async def _pages(client: Client, begin: float, reading: ListReading, most: int) -> AsyncIterator[list[Sighting]]:
+    """Yield the groups since `begin` (milliseconds since the epoch) page by page, newest first."""
 
     async def ask(size: int, before: int | None) -> Sequence[Sighting | None]:
         answer = await client.call(LIST_POSTED_TIME, query=list_query(size, before), decode=sightings)
@@ -166,27 +172,22 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
             )
         raise refusal(LIST_POSTED_TIME, client, answer)
 
-    begin = window.begin * 1000
-    events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
-
     def key(group: Sighting | None) -> Hashable:
         return group and group.key
 
     def at(group: Sighting | None) -> int | None:
         return group and group.at
 
+    events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
     async for page in pages(ask, key, at, LISTED_AT_MOST, events, most):
         groups = [group for group in page if group is not None]
         reading.unreadable += len(page) - len(groups)
         yield [group for group in groups if group.at >= begin]
-        if groups and _is_past(groups, begin):
+        times = [group.at for group in groups]
+        # All further pages are older, too: if none of this page is newer, or if some are older and the page is sorted.
+        is_sorted = times == sorted(times, reverse=True)
+        if times and (max(times) < begin or (min(times) < begin and is_sorted)):
             return
-
-
-def _is_past(groups: Sequence[Sighting], begin: float) -> bool:
-    """Return whether all further pages are older than `begin`, judged by this page and whether it is sorted."""
-    times = [group.at for group in groups]
-    return max(times) < begin or (min(times) < begin and times == sorted(times, reverse=True))
 
 
 def _compared(
@@ -205,5 +206,51 @@ def _compared(
             yield replace(each, similar=similar.get(each.name))
 
 
-def _key(name: str) -> Key:
-    return Key(Kind.TAG, name)
+# --- groups that are being delivered
+
+MOST = 10_000
+"""The maximum number of tags that are remembered; further tags are ignored."""
+
+WATCHED = (DriftKind.UNKNOWN, DriftKind.RETIRED_IN_USE, DriftKind.DIFFERS)
+
+
+class TagWatch:
+    """A memory of the newest posted content of each tag, for metrics. Nothing else of a group is kept.
+
+    It is compared with the state whenever the counts are read, so that a tag that was corrected no longer counts. No
+    names are shown, and nothing is sent to the service.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._newest: dict[str, tuple[int, PostedTag]] = {}
+
+    def observe(self, group: Group) -> None:
+        """Remember the tags of an offered group."""
+        at = group.submissionTime
+        for tag in group.tags if at is not None else ():
+            if not (name := tag.name) or at is None or (name not in self._newest and len(self._newest) >= self._most):
+                continue
+            if name not in self._newest or self._newest[name][0] <= at:
+                self._newest[name] = (at, tag)
+
+    def counts(self, state: DriftState) -> dict[DriftKind, int]:
+        """Return the number of drifting tags by kind, compared with the current state."""
+        newest = dict(self._newest)  # deliveries go on meanwhile
+        rows = {key.name: RecordedTag.of(row) for key, row in state.get(map(_key, newest)).items()} if newest else {}
+        sends_ids = any(tag.externalId is not None for _, tag in newest.values())
+        kinds = dict[str, DriftKind]()
+        for name, recorded in rows.items():
+            tag = newest[name][1]
+            values = differences(tag, recorded)
+            if recorded.speaks and recorded.is_gone:
+                kinds[name] = DriftKind.RETIRED_IN_USE
+            elif recorded.speaks and values and (sends_ids or not is_absence(tag, values)):
+                kinds[name] = DriftKind.DIFFERS
+        times = _settled_at(state, kinds)
+        later = [kind for name, kind in kinds.items() if name in times and newest[name][0] > times[name] * 1000]
+        unknown = {_key(name) for name in newest if name not in rows}
+        return {
+            **{kind: later.count(kind) for kind in WATCHED},
+            DriftKind.UNKNOWN: len(unknown - state.forgotten(unknown)) if unknown else 0,
+        }

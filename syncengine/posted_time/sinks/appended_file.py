@@ -1,4 +1,4 @@
-"""Append a group to a file as one line, exactly once. A form says what a line is: see `jsonl` and `csv`.
+"""Append a group to a file as one line, exactly once. A form says what a line is: see `line_forms`.
 
 The place of each line is noted in the inbox before the line is written: after a crash the line is either complete in
 that place, or a torn beginning is cut off. A line is on the disk before it is reported as written.
@@ -37,6 +37,7 @@ _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.E
 PATIENCE, BREATH = 10.0, 0.005
 """How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
 _TAIL = 1 << 20
+"""How many bytes are read at a time to find the last line: most lines are far shorter, and few are longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,8 @@ class LinePlace:
     length: int
     hash: str
 
-    @classmethod
-    def of(cls, memo: str | None) -> LinePlace | None:
-        return cls(**orjson.loads(memo)) if memo else None
-
-    def memo(self) -> str:
-        return orjson.dumps(asdict(self)).decode()
+    def has_line(self, file: int) -> bool:
+        return self.offset >= 0 and sha256_of(os.pread(file, self.length, self.offset)) == self.hash
 
 
 class AnotherForm(OSError):
@@ -91,18 +88,23 @@ class AppendedFile:
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         external_id = reference(self._words.external_id, rendered.variables)
+        content, key = rendered.content, rendered.delivery
+
+        def append(file: int) -> None:
+            place: LinePlace | None = None
+            if memo is None or not self._stands(file, key, memo, notes):
+                place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
+                notes.keep(key, orjson.dumps(asdict(place)).decode())  # before the line: see above
+                write(file, content)
+            os.fsync(file)  # also for a line that stands: whoever wrote it may have died before its own
+            if os.fstat(file).st_nlink == 0 or (place is not None and not _is_kept(file, place)):
+                raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
+
         try:
-            await self._in_turn(lambda file: self._append(file, rendered.content, rendered.delivery, memo, notes))
+            await self._in_turn(append)
         except OSError as error:
             return replace(self._failed(error), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id)
-
-    def _failed(self, error: OSError) -> Failed:
-        kind = TroubleKind.PERMISSIONS if error.errno in _PERMISSIONS else TroubleKind.UNREACHABLE
-        trouble = "does not permit us to write" if kind is TroubleKind.PERMISSIONS else "cannot be written"
-        return Failed(
-            kind, f"{self.name} {trouble}.", detail=error.strerror if isinstance(error, AnotherForm) else None
-        )
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if memo is None:
@@ -130,6 +132,16 @@ class AppendedFile:
     async def close(self) -> None:
         """Do nothing: no file is open between two lines."""
 
+    def _failed(self, error: OSError) -> Failed:
+        kind = TroubleKind.PERMISSIONS if error.errno in _PERMISSIONS else TroubleKind.UNREACHABLE
+        trouble = "does not permit us to write" if kind is TroubleKind.PERMISSIONS else "cannot be written"
+        detail = error.strerror if isinstance(error, AnotherForm) else None
+        return Failed(kind, f"{self.name} {trouble}.", detail=detail)
+
+    def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
+        """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
+        return LinePlace(**orjson.loads(memo)).has_line(file) and not {*notes.with_note(self.name, memo)} - {key}
+
     async def _in_turn(self, work: Callable[[int], Result]) -> Result:
         """Return the result of `work` on the open file, which ends in a whole line and is locked for us.
 
@@ -147,31 +159,10 @@ class AppendedFile:
         async with self._turn:  # here, so that waiting lines take no threads
             return await to_its_end(asyncio.to_thread(opened))
 
-    def _append(self, file: int, content: bytes, key: DeliveryKey, memo: str | None, notes: Notes) -> None:
-        stands = memo is not None and self._stands(file, key, memo, notes)
-        place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
-        if not stands:
-            notes.keep(key, place.memo())
-        _written(file, None if stands else (content, place))
 
-    def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
-        """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
-        return _is_there(file, LinePlace.of(memo)) and not {*notes.with_note(self.name, memo)} - {key}
-
-
-def _written(file: int, line: tuple[bytes, LinePlace] | None) -> None:
-    """Write a line, if there is one to write, and wait until all is on the disk. Raise ESTALE if the file is gone."""
-    if line is not None:
-        write(file, line[0])
-    os.fsync(file)
-    if os.fstat(file).st_nlink == 0 or (line is not None and not _is_kept(file, line[1])):
-        raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
-
-
-def write(file: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
+def _is_kept(file: int, place: LinePlace) -> bool:
+    """Return whether a line that was just written is in its place, or at the end, if the file was cut before it."""
+    return place.has_line(file) or replace(place, offset=os.fstat(file).st_size - place.length).has_line(file)
 
 
 def _locked(path: Path, form: LineForm, patience: float) -> int:
@@ -180,7 +171,15 @@ def _locked(path: Path, form: LineForm, patience: float) -> int:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            _hold(file, patience)
+            until = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise
+                    time.sleep(BREATH)
             # Whoever held it may have replaced it, as a rotation of logs does.
             if path.exists() and os.path.samestat(path.stat(), os.fstat(file)):
                 form.mend(file)
@@ -191,27 +190,11 @@ def _locked(path: Path, form: LineForm, patience: float) -> int:
         os.close(file)
 
 
-def _hold(file: int, patience: float) -> None:
-    until = time.monotonic() + patience
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(BREATH)
-
-
-def _is_there(file: int, line: LinePlace | None) -> bool:
-    if line is None or line.offset < 0:
-        return False
-    found = os.pread(file, line.length, line.offset)
-    return sha256_of(found) == line.hash
-
-
-def _is_kept(file: int, line: LinePlace) -> bool:
-    """Return whether a line that was just written is in its place, or at the end, if the file was cut before it."""
-    return _is_there(file, line) or _is_there(file, replace(line, offset=os.fstat(file).st_size - line.length))
+def write(file: int, content: bytes) -> None:
+    """Write all of the content: one call may write a part."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
 
 
 def mend_end(file: int, end: bytes, whole: Callable[[bytes], bytes]) -> None:

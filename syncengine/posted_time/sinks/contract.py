@@ -1,4 +1,9 @@
-"""The protocol that every sink implements, and the answers that sinks give. Types only."""
+"""The protocol that every sink implements, the answers that sinks give, and the forms that targets take. Pure.
+
+A value that no target can hold is refused with a message to the user. A header's value is sent as UTF-8 (RFC 9110 §5.5
+leaves the meaning of bytes beyond ASCII to sender and receiver). A receiver that reads headers as Latin-1 has to decode
+them again; for a receiver that accepts only ASCII, a project uses `{{ user.name | urlencode }}`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import orjson
 
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.group import NOT_TEXT, clean
-from syncengine.posted_time.templates import Text, Undeliverable, Variables, plain
+from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox_model import DeliveryKey
 
@@ -149,15 +154,12 @@ TOO_LARGE = "a number in it is too large for a database"
 NO_TEXT = "part of it is not valid text"
 _SENTENCE = "This time cannot be delivered: {why}. Please post it again without that, or ask your administrator."
 
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_UNFIT_FOR_PEOPLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-
 
 def objection(text: str) -> str | None:
     """Return the reason why a header cannot hold this text, or `None`."""
     if NOT_TEXT.search(text):
         return NO_TEXT
-    if _CONTROLS.search(text):
+    if re.search(r"[\x00-\x1f\x7f-\x9f]", text):
         return CONTROL
     return TOO_LONG if len(text.encode()) > MAX_LINE else None
 
@@ -197,9 +199,17 @@ def reference(text: Text | None, variables: Variables) -> str | None:
     return value or None
 
 
+def reference_in_answer(text: Text | None, variables: Variables) -> str | None:
+    """Return the reference in an answer, or `None` when its template fails: the group is delivered nevertheless."""
+    try:
+        return reference(text, variables)
+    except RenderTrouble:
+        return None
+
+
 def message(text: str | None) -> str | None:
     """Return a message to a user in a form that the service accepts: without control characters, and not too long."""
     if text is None:
         return None
-    words = _UNFIT_FOR_PEOPLE.sub(" ", clean(text))
+    words = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+", " ", clean(text))  # tabs and line feeds stay
     return words if len(words) <= MAX_MESSAGE else words[: MAX_MESSAGE - 1] + "…"

@@ -17,7 +17,7 @@ import orjson
 
 from syncengine.document.json_paths import Steps
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference
+from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference_in_answer
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
 from syncengine.project.delivery_schema import Paging
 from syncengine.service.answers import retry_after
@@ -145,7 +145,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
         raise _Unread(f"`reference` finds nothing in the answer's entries ({find.reference.place})")
     if len(matches) > 1:
         return Differs(copies=len(matches))
-    return Took(_external_id(find, matches[0])) if matches else None
+    return Took(reference_in_answer(find.external_id, matches[0])) if matches else None
 
 
 def _question(find: Find, base: httpx.URL, variables: Variables) -> tuple[httpx.URL, frozenset[str]]:
@@ -205,11 +205,3 @@ def _reference(text: Text, scope: Variables) -> str | None:
         return None
     is_one = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value).strip() or None if is_one else None
-
-
-def _external_id(find: Find, scope: Variables) -> str | None:
-    """Return the id of an entry, or `None` if its template fails: the receiver has the group nevertheless."""
-    try:
-        return reference(find.external_id, scope)
-    except RenderTrouble:
-        return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -32,7 +33,7 @@ from syncengine.posted_time.sinks.contract import (
     Words,
     document,
     line,
-    reference,
+    reference_in_answer,
     undeliverable,
 )
 from syncengine.posted_time.sinks.find import Find, find_entry, unknown
@@ -221,19 +222,29 @@ class HttpSink:
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret must be one line of ASCII")
         usual = {} if body is None else {"Content-Type": "application/json"}
-        request = self._client.build_request(method, url, headers=_merged(usual, secrets, headers), content=body)
+        # Each name once: a later mapping overrides earlier ones. Content always goes unchunked, with its length.
+        merged = {name.lower(): (name, value) for each in (usual, secrets, headers) for name, value in each.items()}
+        merged.pop("transfer-encoding", None)
+        sent = [(name.encode("ascii"), value.encode()) for name, value in merged.values()]
+        request = self._client.build_request(method, url, headers=sent, content=body)
         return await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST, needs_content=False)
 
     def _answer(self, reply: Reply, variables: Variables) -> Answer:
         """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""
         status = reply.status
-        scope = {**variables, "response": _json(reply), "status": status}
+        try:
+            response = orjson.loads(reply.content or b"")  # no content where the answer was too large to be read
+        except orjson.JSONDecodeError:
+            response = None
+        scope = {**variables, "response": response, "status": status}
         if is_success(status):
-            return Took(_reference(self._words.external_id, scope))
+            return Took(reference_in_answer(self._words.external_id, scope))
         is_4xx = 400 <= status < 500
         is_trouble = status in NOT_THE_USERS or status in self._trouble_on
         if status in self._refuse_on or (is_4xx and not is_trouble):
-            words = _text_of(self._words.refused, scope)
+            words = ""
+            with suppress(RenderTrouble):  # the refusal counts nevertheless
+                words = self._words.refused.render(scope) if self._words.refused else ""
             return Refused(words or f"{self.name} rejected the time ({status}).")
         if status in self._trouble_on:
             kind = TroubleKind.UNREACHABLE
@@ -268,37 +279,3 @@ def is_sendable(value: str) -> bool:
 
 def is_success(status: int) -> bool:
     return 200 <= status < 300
-
-
-def _merged(*headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers to send, each name once. A later mapping overrides earlier ones.
-
-    Content always goes unchunked, with its length.
-    """
-    found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
-    found.pop("transfer-encoding", None)
-    return [(name.encode("ascii"), value.encode()) for name, value in found.values()]
-
-
-def _json(reply: Reply) -> Any:
-    """Return the JSON of an answer, or `None` when there is none or the answer is too large to be read."""
-    try:
-        return orjson.loads(reply.content or b"")
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _reference(text: Text | None, variables: Variables) -> str | None:
-    """Return the reference in an answer, or `None` when its template fails: the group is delivered nevertheless."""
-    try:
-        return reference(text, variables)
-    except RenderTrouble:
-        return None
-
-
-def _text_of(text: Text | None, variables: Variables) -> str | None:
-    """Return the text of a template, or `None` when it is empty or fails: the refusal counts nevertheless."""
-    try:
-        return (text.render(variables) or None) if text else None
-    except RenderTrouble:
-        return None

@@ -45,18 +45,6 @@ from syncengine.state.inbox_model import DeliveryKey
 NO_ROW = "the statement changed no row (no-row)"
 
 
-class _Signed(Exception):
-    """Raised when another process has delivered a group since its receipt was looked for."""
-
-    def __init__(self, error: exc.IntegrityError) -> None:
-        super().__init__()
-        self.error = error
-
-
-class _NoRow(Exception):
-    """Raised when the statement changed no row, so that its transaction is rolled back."""
-
-
 class SqlSink:
     """A sink that delivers each group by one SQL statement with bound parameters."""
 
@@ -93,13 +81,14 @@ class SqlSink:
 
     def check(self) -> None:
         """Have the target check the statement, and create the table of receipts. Raise the database's own errors."""
-        self._database.ask_now(self._checked)
 
-    def _checked(self, _: threading.Event) -> None:
-        with self._engine.connect() as connection:
-            with connection.begin():
-                self._statement.check(connection)
-            self._get_ready(connection)
+        def look(_: threading.Event) -> None:
+            with self._engine.connect() as connection:
+                with connection.begin():
+                    self._statement.check(connection)
+                self._get_ready(connection)
+
+        self._database.ask_now(look)
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         try:
@@ -110,8 +99,14 @@ class SqlSink:
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if not self.keeps_receipts:
             return None
+
+        def look(_: threading.Event) -> bool:
+            with self._engine.connect() as connection:
+                self._get_ready(connection)
+                return receipts.find(connection, (key.group_id, key.sink)) is not None
+
         try:
-            return await self._database.ask(lambda _: self._has_receipt(key.group_id, key.sink))
+            return await self._database.ask(look)
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             return Failed(kind, sentence(self.name, kind), detail=cause(error))
@@ -131,19 +126,27 @@ class SqlSink:
             receipts.create(connection)
             self._is_ready = True
 
-    def _has_receipt(self, group_id: str, key: str) -> bool:
-        with self._engine.connect() as connection:
-            self._get_ready(connection)
-            return receipts.find(connection, (group_id, key)) is not None
-
     def _deliver(self, rendered: RenderedGroup, given_up: threading.Event, *, is_repeated: bool = False) -> Answer:
         """Deliver a group in a thread, in a transaction that ends before the next group of this thread begins."""
-        committing = False
+        signing = committing = False
         try:
             with self._database.writing(), self._engine.connect().execution_options(writes=True) as connection:
                 self._get_ready(connection)
                 transaction = connection.begin()
-                answer = self._earlier_answer(connection, rendered) or self._posted(connection, rendered)
+                receipt = receipts.find(connection, rendered.mark) if self.keeps_receipts else None
+                answer: Answer
+                if receipt is not None:
+                    answer = Took(receipt.external_id) if receipt.digest == rendered.digest else Differs()
+                elif (posted := self._posted(connection, rendered)) is None:
+                    words = f"{self.name} rejected the time: no row there belongs to it."
+                    return self._refused(rendered, words, NO_ROW)
+                else:
+                    answer = posted
+                    if self.keeps_receipts:
+                        receipt = receipts.Receipt(rendered.digest, posted.external_id)
+                        signing = True
+                        receipts.write(connection, rendered.mark, rendered.revision, receipt, self._now())
+                        signing = False
                 if given_up.is_set():
                     raise Silent  # the group was already reported as trouble, and is offered again
                 committing = True  # from here on an error may come after the commit
@@ -151,24 +154,15 @@ class SqlSink:
                 if is_replaced(connection):
                     raise Replaced
                 return answer
-        except _NoRow:
-            return self._refused(rendered, f"{self.name} rejected the time: no row there belongs to it.", NO_ROW)
-        except _Signed as signed:
-            if is_repeated:  # its receipt cannot be found: the table takes another group's id for it
-                return self._failure(signed.error, rendered, is_sure=True)
-            return self._deliver(rendered, given_up, is_repeated=True)
         except FAILURES as error:
+            # Another process has delivered the group since its receipt was looked for: now it is found. If it is not,
+            # the table takes another group's id for this one.
+            if signing and isinstance(error, exc.IntegrityError) and not is_repeated:
+                return self._deliver(rendered, given_up, is_repeated=True)
             return self._failure(error, rendered, is_sure=not committing)
 
-    def _earlier_answer(self, connection: sa.Connection, rendered: RenderedGroup) -> Took | Differs | None:
-        """Return the answer that follows from a group's earlier receipt, or `None` without a receipt."""
-        receipt = receipts.find(connection, rendered.mark) if self.keeps_receipts else None
-        if receipt is None:
-            return None
-        return Took(receipt.external_id) if receipt.digest == rendered.digest else Differs()
-
-    def _posted(self, connection: sa.Connection, rendered: RenderedGroup) -> Took:
-        """Execute the statement for a group and write its receipt. Raise `_NoRow` if it changed and returned no row.
+    def _posted(self, connection: sa.Connection, rendered: RenderedGroup) -> Took | None:
+        """Execute the statement for a group. Return `None` if it changed and returned no row.
 
         A database that does not count the rows counts as having changed some.
         """
@@ -182,16 +176,9 @@ class SqlSink:
         else:
             changed = result.rowcount != 0
         if not changed and not self._allows_no_row and self._statement.counts_rows:
-            raise _NoRow
+            return None
         variables = {**rendered.variables, "returned": dict(row) if row else None}
-        answer = Took(reference(self._words.external_id, variables))
-        if self.keeps_receipts:
-            receipt = receipts.Receipt(rendered.digest, answer.external_id)
-            try:
-                receipts.write(connection, rendered.mark, rendered.revision, receipt, self._now())
-            except exc.IntegrityError as error:
-                raise _Signed(error) from error
-        return answer
+        return Took(reference(self._words.external_id, variables))
 
     def _refused(self, rendered: RenderedGroup, words: str, detail: str) -> Refused:
         """Return a refusal with the project's sentence, or these words."""
