@@ -43,9 +43,19 @@ class RemovalKind(StrEnum):
     SWEEP = "sweep"
 
 
+class RemovalCause(StrEnum):
+    """The cause of a removal, by which plans are compared; its sentence only explains it."""
+
+    UNDECLARED = "undeclared"
+    REMOVED_LINE = "removed-line"
+    RENAMED = "renamed"
+    CATEGORY_DELETED = "category-deleted"
+    UNDO = "undo"
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRemoval:
-    """A recorded resource that a plan removes, and why.
+    """A recorded resource that a plan removes, and why. `reason` explains the `cause` in a sentence.
 
     `taken_by` is the category of a cascade, or the new name of a rename. `may_stay` is true when a cascade may miss the
     resource because it may have left the category; `otherwise` is the way in which it is removed then.
@@ -53,7 +63,8 @@ class PlannedRemoval:
 
     row: Recorded
     way: RemovalKind
-    reason: str | None = None
+    cause: RemovalCause = RemovalCause.UNDECLARED
+    reason: str = "no manifest declares it"
     taken_by: Key | None = None
     may_stay: bool = False
     otherwise: RemovalKind | None = None

@@ -14,6 +14,7 @@ from syncengine.plan.aim import (
     Aim,
     Note,
     PlannedRemoval,
+    RemovalCause,
     RemovalKind,
     is_private,
     may_be_held,
@@ -90,7 +91,8 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
     `opens` are the names of all tags, PRIVATE or of unknown visibility, that a rename makes public, possibly including
     this tag's own, or the name of a tag of unknown visibility that becomes public. `removed` is the recorded content of
-    a resource that leaves, which the service cannot give back. `reason` is an explanation and decides nothing.
+    a resource that leaves, which the service cannot give back. `reason` is an explanation and decides nothing, also of
+    the `cause` of a removal.
     """
 
     key: Key
@@ -108,6 +110,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     opens: tuple[str, ...] | UnsetType = UNSET
     merges: tuple[str, ...] | UnsetType = UNSET
     removed: Body | UnsetType = UNSET
+    cause: RemovalCause | UnsetType = UNSET
 
     @property
     def metadata_blanked(self) -> tuple[str, ...]:
@@ -130,6 +133,17 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
             return ()
         names = dict.fromkeys(filter(None, (self.previously, *(self.merges or ()), *(self.opens or ()))))
         return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
+
+
+def is_same(one: Change | None, other: Change | None) -> bool:
+    """Return whether two changes do the same, whatever their places and what they say about why."""
+    if one is None or other is None:
+        return False
+    return one == other or _deed(one) == _deed(other)
+
+
+def _deed(change: Change) -> Change:
+    return replace(change, source=None, reason=None, cause=UNSET)
 
 
 class Difference(Struct, frozen=True, gc=False):
@@ -518,6 +532,7 @@ def _departure(leaving: PlannedRemoval) -> Difference:
         source=row.source,
         keywords_deleted=row.body.keywords if retires else (),
         reason=leaving.reason,
+        cause=leaving.cause,
         cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
         removed=row.body,
     )

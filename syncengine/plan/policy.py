@@ -5,6 +5,7 @@ This first step of planning makes the decisions. The later steps only work out t
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from syncengine.plan.aim import (
     Aim,
     Note,
     PlannedRemoval,
+    RemovalCause,
     RemovalKind,
     Rules,
     is_private,
@@ -372,7 +374,7 @@ def keep_out(aim: Aim, recorded: Mapping[Key, Recorded]) -> None:
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
     """Plan to delete a category with its members. `is_twin`: another row has the same id."""
-    j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE, "no manifest declares it")
+    j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE)
     j.aim.movers[row.key] = []
     for member in members:
         if member.key in j.desired:
@@ -395,6 +397,7 @@ def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: 
     return PlannedRemoval(
         member,
         RemovalKind.CASCADE,
+        RemovalCause.CATEGORY_DELETED,
         f"deleted with {category.key}{also}",
         taken_by=category.key,
         may_stay=may_stay,
@@ -415,7 +418,7 @@ def _judge_activity_types(j: _Judgement) -> None:
             leaving.append(row)
         elif row.status is not Status.DELETED:
             j.aim.staying.append(row)
-    removals = {row.key: PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it") for row in leaving}
+    removals = {row.key: PlannedRemoval(row, RemovalKind.SWEEP) for row in leaving}
     if any(map(_asks_for_a_sweep, leaving)):
         j.aim.leaving |= removals
     else:
@@ -466,23 +469,27 @@ def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
     """Retire the old name of a renamed tag whatever the policy is, unless a line under `removed:` says otherwise."""
     statement = j.removed.get(row.key)
     way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
-    _let_go(j, row, way, statement, f"renamed to {new.name}", new)
+    removal = PlannedRemoval(row, way, RemovalCause.RENAMED, f"renamed to {new.name}", taken_by=new)
+    _let_go(j, removal, statement)
 
 
 def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
     statement = j.removed.get(row.key)
     way = _way_out(j, row, statement)
     if way is not None:
-        reason = (statement and statement.reason) or "no manifest declares it"
-        _let_go(j, row, way, statement, reason)
+        removal = PlannedRemoval(row, way)
+        if statement is not None:
+            removal = dataclasses.replace(
+                removal, cause=RemovalCause.REMOVED_LINE, reason=statement.reason or removal.reason
+            )
+        _let_go(j, removal, statement)
 
 
 _PAST = {RemovalKind.FORGET: "forgotten", RemovalKind.RETIRE: "retired"}
 
 
-def _let_go(
-    j: _Judgement, row: Recorded, way: RemovalKind, statement: Removed | None, reason: str, new: Key | None = None
-) -> None:
+def _let_go(j: _Judgement, removal: PlannedRemoval, statement: Removed | None) -> None:
+    row, way = removal.row, removal.way
     if row.protect:
         j.keep(row, "it is protected; to remove it, first apply `protect: false`")
     elif j.scope.no_delete:
@@ -490,7 +497,7 @@ def _let_go(
     elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:
-        j.aim.leaving[row.key] = PlannedRemoval(row, way, reason, taken_by=new)
+        j.aim.leaving[row.key] = removal
 
 
 def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> RemovalKind | None:

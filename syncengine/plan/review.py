@@ -1,7 +1,7 @@
 """Check that today's plan does no more than reviewed plans. Pure (docs/reviews.md).
 
 Changes are compared by meaning: action, values before and after, keywords, metadata, cascade, former names, and the
-reason of a removal. Ids, times, lines and order do not count. A change may do less today than the reviewed one only if
+cause of a removal. Ids, times, lines and order do not count. A change may do less today than the reviewed one only if
 the missing part is recorded as done.
 """
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
+from syncengine.plan.aim import RemovalCause
 from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.resource import Body, Key, Kind, Recorded, Status
@@ -244,10 +245,10 @@ def atoms(change: Change) -> Mapping[tuple[str, str], Any]:
 def _frame(change: Change) -> tuple[object, ...]:
     """Return the meaning of a change apart from its atoms and former names.
 
-    The reason counts only for a removal, which is reviewed for it.
+    A removal is reviewed for its cause, and for what people wrote about it on a line under `removed:`.
     """
-    reason = None if change.action in WRITES else change.reason
-    return change.action, change.cascade, change.previously is None, reason
+    written = change.reason if change.cause is RemovalCause.REMOVED_LINE else None
+    return change.action, change.cascade, change.previously is None, change.cause or None, written
 
 
 def meaning(change: Change) -> tuple[object, ...]:
@@ -268,14 +269,14 @@ def _words(change: Change) -> tuple[object, ...]:
 
 def shown(change: Change) -> dict[str, Any]:
     """Return the meaning of a change as plain values, named as in the machine format of plans."""
-    _, cascade, _, reason = _frame(change)
+    _, cascade, _, cause, written = _frame(change)
     previously = None if change.merges else change.previously
     parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}, "opens": {}}
     for (part, name), (before, after) in atoms(change).items():
         parts[part][name] = {"before": before, "after": after}
     words = {"add": [k for k, v in parts["keywords"].items() if v["after"]]}
     words["delete"] = [k for k, v in parts["keywords"].items() if v["before"]]
-    frame = {"cascade": cascade and str(cascade), "previously": previously, "reason": reason}
+    frame = {"cascade": cascade and str(cascade), "previously": previously, "reason": written or cause}
     return {
         "action": change.action.word,
         **{name: value for name, value in frame.items() if value is not None},

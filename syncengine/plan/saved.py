@@ -29,7 +29,7 @@ from syncengine.plan.aim import Aim, Note
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
-from syncengine.plan.diff import Action, Change, Difference
+from syncengine.plan.diff import Action, Change, Difference, is_same
 from syncengine.plan.model import Plan, PlanInputs, Tree
 from syncengine.plan.policy import aim
 from syncengine.plan.request import Scope
@@ -153,7 +153,7 @@ def _refuse_other(plan: Plan, again: Plan, notes: Iterable[Note]) -> None:
     """Refuse a plan whose inputs give something else than it shows."""
     shown, made = ({each.key: each for each in one.changes} for one in (plan, again))
     for key in {**shown, **made}:
-        if not (key in shown and key in made and _is_same(shown[key], made[key])):
+        if not is_same(shown.get(key), made.get(key)):
             raise inconsistent(f"it shows a different change of {key} than it would make")
     if len(plan.changes) != len(again.changes) or plan.summary != again.summary:
         raise inconsistent("its summary does not match the changes and requests that it would make")
@@ -161,10 +161,6 @@ def _refuse_other(plan: Plan, again: Plan, notes: Iterable[Note]) -> None:
         raise inconsistent("its sync session does not match its changes")
     if _following(plan.notes) != _following(notes):
         raise inconsistent("it hides a note about a field that the service does not accept")
-
-
-def _is_same(shown: Change, made: Change) -> bool:
-    return shown == made or replace(shown, source=None, reason=None) == replace(made, source=None, reason=None)
 
 
 def _codes(plan: Plan) -> tuple[str, ...] | None:

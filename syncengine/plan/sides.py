@@ -14,7 +14,7 @@ from syncengine.document.nodes import place
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
-from syncengine.plan.diff import Change
+from syncengine.plan.diff import Change, is_same
 from syncengine.plan.gate import Gate
 from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.model import Base, BasePlan, ChangeOrigin
@@ -31,15 +31,6 @@ POLICY_CHANGED, LIMIT_LOOSENED = "policy-changed", "limit-loosened"
 BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-planned"
 SAID_FIRST = (POLICY_CHANGED, LIMIT_LOOSENED, BASE_INVALID, NO_BASE, MERGED)
 """The codes of diagnostics to show before a plan, in this order."""
-
-
-def is_same(one: Change, other: Change | None) -> bool:
-    """Return whether two sides make the same change, regardless of its place and reason."""
-    return other is not None and _meaning(one) == _meaning(other)
-
-
-def _meaning(change: Change) -> Change:
-    return structs.replace(change, source=None, reason=None)
 
 
 def side_of(other: BasePlan, changes: Iterable[Change]) -> Base:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, LockHeld, Severity, Usage
 from syncengine.manifest.desired import Desired
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held, shown
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, RemovalKind, is_private, may_be_held, shown
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.diff import is_sent
@@ -234,7 +234,7 @@ def _let_go(
     if now.protect:
         undo.leave_out(row, PROTECTED)
     elif row.key.kind is Kind.TAG:
-        undo.aim.leaving[row.key] = PlannedRemoval(now, way, reason)
+        undo.aim.leaving[row.key] = PlannedRemoval(now, way, RemovalCause.UNDO, reason)
     elif now.status is not Status.RELEASED:
         undo.note(row, KEPT, says)
         undo.aim.released.append(now)

@@ -24,7 +24,6 @@ from syncengine.plan.review import ReviewedPlan
 from syncengine.project.content import refuse_missing
 from syncengine.render import formats
 from syncengine.render.formats import Diagnostics, PlanBasis, PlanFormat
-from syncengine.render.json import own_reason
 from syncengine.resource import Body, Key, Source
 from syncengine.state.codec import frozen
 
@@ -48,7 +47,7 @@ def document_in(content: bytes, kind: Any) -> Any:
 
 
 def change_of(item: formats.ChangeItem) -> Change:
-    """Return the change of a document, with its own reason and without the reason for which it waits."""
+    """Return the change of a document."""
     return Change(
         key=Key.parse(item.address),
         action=Action[item.action.upper()],
@@ -59,12 +58,13 @@ def change_of(item: formats.ChangeItem) -> Change:
         metadata_set=item.metadata.set,
         metadata_deleted=item.metadata.delete,
         metadata_before=item.metadata.before,
-        reason=own_reason(item),
+        reason=item.reason,
         cascade=Key.parse(item.cascade) if item.cascade else None,
         previously=item.previously,
         opens=item.opens or UNSET,
         merges=item.merges or UNSET,
         removed=_removed(item.before) if item.before is not None else UNSET,
+        cause=item.cause or UNSET,
     )
 
 

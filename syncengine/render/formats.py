@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
+from syncengine.plan.aim import RemovalCause
 from syncengine.plan.diff import Action, FieldEffect
 from syncengine.plan.model import ChangeOrigin
 from syncengine.resource import Kind
@@ -215,11 +216,12 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
         "The recorded content of a removed resource: its fields, and a tag's keywords and metadata. "
         "The service cannot give it back. Absent for other changes.",
     ] = None
+    cause: Annotated[RemovalCause | None, "The cause of a removal, which `reason` explains; absent otherwise."] = None
     origin: Annotated[
         Side | None,
         "`waiting` if the plan of the base also makes this change; only with `plan --base`.",
     ] = None
-    waits: Annotated[str | None, "Why the change waits; `reason` ends with it. Only with `plan --base`."] = None
+    waits: Annotated[str | None, "Why the change waits; only with `plan --base`."] = None
     refused: Annotated[RefusedItem | None, "Rejections by the service; absent if none since its last apply."] = None
 
 

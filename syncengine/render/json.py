@@ -151,15 +151,7 @@ def _change_refused(plan: Plan, show: Callable[[Change], formats.ChangeItem], ch
 
 def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
     waits = base.waiting.get(str(change.key))
-    reason = "; ".join(filter(None, (change.reason, waits))) or None
-    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason, waits=waits)
-
-
-def own_reason(item: formats.ChangeItem) -> str | None:
-    """Return a change's own reason, without the reason for which it waits."""
-    if item.reason is None or item.waits is None:
-        return item.reason
-    return item.reason.removesuffix(item.waits).removesuffix("; ") or None
+    return structs.replace(_change(change), origin=base.origin(change.key), waits=waits)
 
 
 def _change(change: Change) -> formats.ChangeItem:
@@ -177,6 +169,7 @@ def _change(change: Change) -> formats.ChangeItem:
         change.opens or (),
         change.merges or (),
         _removed(change.key.kind, change.removed) if change.removed else None,
+        change.cause or None,
     )
 
 
