@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as AnyMapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -97,11 +96,9 @@ def _counts(name: str) -> Any:
 
 
 _MANIFEST = part_of("Manifest")
-Section = Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)]
 
 
 def _listed(model: str) -> JsonSchema:
-    """Return the schema of a list of resources."""
     return JsonSchema({"type": "array", "items": part_of(model)})
 
 
@@ -154,13 +151,16 @@ class Expectation(Model, frozen=True):
         Meta(description="The addresses of all changes in any order, or a mapping of the addresses to actions."),
     ] = None
     tags: Annotated[
-        Tags | None, Meta(description="All tags that the manifests declare, with all their fields, in any order.")
+        Tags | None,
+        Meta(description="All tags that the manifests declare, with all their fields, in any order."),
     ] = None
     tag_categories: Annotated[
-        Categories | None, Meta(description="All tag categories that the manifests declare, with all their fields.")
+        Categories | None,
+        Meta(description="All tag categories that the manifests declare, with all their fields."),
     ] = None
     activity_types: Annotated[
-        ActivityTypes | None, Meta(description="All activity types that the manifests declare, with all their fields.")
+        ActivityTypes | None,
+        Meta(description="All activity types that the manifests declare, with all their fields."),
     ] = None
     errors: Annotated[Names | None, Meta(description="The codes of all errors that prevent the plan.")] = None
 
@@ -185,7 +185,8 @@ class RuleTest(Model, frozen=True, kw_only=True):
 
     name: Annotated[Filled, Meta(description="The name of the test.")]
     recorded: Annotated[
-        Section | None, Meta(description="A manifest of what was applied before; nothing by default.")
+        Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)] | None,
+        Meta(description="A manifest of what was applied before; nothing by default."),
     ] = None
     manifests: Annotated[
         Annotated[
@@ -218,7 +219,6 @@ TEST_TABLE = Table.of(RuleTest, "a test", {"given": "recorded", "state": "record
 SECTIONS = {"rules": "a rule", "tests": "a test"}
 CODES = {"missing-manifests": "missing-policies", "not-a-manifest": "not-a-policy"}
 """The codes of errors in a search for manifests, and the corresponding codes in a search for rules."""
-_RULINGS = ", ".join(f"`{ruling}`" for ruling in Ruling)
 
 
 def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
@@ -229,9 +229,29 @@ def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
     contents = [(file.name, file.content(findings := Collector(file.name, problems)), findings) for file in files]
     if problems:
         raise Problems(in_order(problems))
-    texts = tuple((name, data) for name, data, _ in contents if data is not None)
-    inline = tuple((project.config_name, node) for node in project.inline_policies)
-    return rules_in(texts) if not inline else _rules(texts, inline)
+    texts = ((name, data) for name, data, _ in contents if data is not None)
+    return rules_in(texts, ((project.config_name, node) for node in project.inline_policies))
+
+
+def rules_in(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Node]] = ()) -> RuleSet:
+    """Return the rules and tests of files, given as names and contents. Raise `Problems` with all errors.
+
+    `inline` are documents in the project file, with its name.
+    """
+    reading = _Reading()
+    for name, data in files:
+        findings = Collector(name, reading.problems)
+        for root in read(data, findings).roots:
+            reading.document(root, findings)
+    for name, node in inline:
+        reading.document(node, Collector(name, reading.problems))
+    if reading.rules:
+        from syncengine.rules.judge import compiled  # the templates' engine costs more than most plans
+
+        compiled(reading.rules, reading.problems)
+    if reading.problems:
+        raise Problems(in_order(reading.problems))
+    return RuleSet(tuple(reading.rules), tuple(reading.tests))
 
 
 def rules_that_hold(project: Project) -> RuleSet:
@@ -253,26 +273,6 @@ def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[Mani
     return [file for file in search.files if not file.is_template], problems
 
 
-@lru_cache(maxsize=4)
-def rules_in(files: tuple[tuple[str, bytes], ...]) -> RuleSet:
-    """Return the rules and tests of files, given as names and contents. Raise `Problems` with all errors."""
-    return _rules(files, ())
-
-
-def _rules(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Node]]) -> RuleSet:
-    reading = _Reading()
-    for name, data in files:
-        findings = Collector(name, reading.problems)
-        for root in read(data, findings).roots:
-            reading.document(root, findings)
-    for name, node in inline:
-        reading.document(node, Collector(name, reading.problems))
-    reading.check_expressions()
-    if reading.problems:
-        raise Problems(in_order(reading.problems))
-    return RuleSet(tuple(reading.rules), tuple(reading.tests))
-
-
 class _Reading:
     """The rules and tests read so far, and the problems found."""
 
@@ -289,29 +289,24 @@ class _Reading:
                 findings.error("wrong-type", root, message)
             return
         for key, value in zip(root.keys, root.values, strict=True):
-            if key.text not in SECTIONS:
+            if (what := SECTIONS.get(key.text)) is None:
                 message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
                 findings.error("unknown-section", key, message)
-                continue
-            for item in self._items(key.text, value, findings):
-                self._rule(item, findings) if key.text == "rules" else self._test(item, findings)
+            elif not isinstance(value, SequenceNode):
+                refused(value, findings, key.text, "a list", empty="[]")
+            else:
+                add = self._add_rule if key.text == "rules" else self._add_test
+                for item in value.items:
+                    add(item, findings) if isinstance(item, Mapping) else refused(item, findings, what, "a mapping", "")
 
-    def _items(self, name: str, value: Node, findings: Collector) -> list[Mapping]:
-        if not isinstance(value, SequenceNode):
-            refused(value, findings, name, "a list", empty="[]")
-            return []
-        for item in value.items:
-            if not isinstance(item, Mapping):
-                refused(item, findings, SECTIONS[name], "a mapping", empty="")
-        return [item for item in value.items if isinstance(item, Mapping)]
-
-    def _rule(self, node: Mapping, findings: Collector) -> None:
+    def _add_rule(self, node: Mapping, findings: Collector) -> None:
         before = len(findings.found)
         values = RULE_TABLE.read(node, findings)
         is_missing = RULE_TABLE.missing(values, node, findings)
         written = [key for key in node.keys if key.text in set(Ruling)]
         if len(written) != 1 and len(findings.found) == before:
-            findings.error("bad-value", node, f"a rule needs exactly one of {_RULINGS}")
+            rulings = ", ".join(f"`{ruling}`" for ruling in Ruling)
+            findings.error("bad-value", node, f"a rule needs exactly one of {rulings}")
         if is_missing or INVALID in values.values() or len(findings.found) > before:
             return
         rule: RuleItem = constructed(RuleItem, values)
@@ -319,7 +314,8 @@ class _Reading:
         if rule.by is not None and ruling is not Ruling.APPROVE:
             by = next(key for key in node.keys if key.text == "by")
             findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
-        if self._is_first("rule", rule.name.text, node.get("name") or node, findings):
+        if self._is_first("rule", rule.name.text, node, findings):
+            # The models keep no style of a scalar, by which a block's text begins one line later.
             condition, message = node.get(ruling.value), node.get("message")
             assert isinstance(condition, Scalar)
             self.rules.append(
@@ -335,16 +331,7 @@ class _Reading:
                 )
             )
 
-    def _is_first(self, what: str, name: str, at: Node, findings: Collector) -> bool:
-        """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""
-        key = (what if what == "rule" else f"{what} of {findings.file}", name)
-        here = (findings.file, *place(at))
-        if (there := self._places.setdefault(key, here)) == here:
-            return True
-        findings.error(f"duplicate-{what}", at, f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}")
-        return False
-
-    def _test(self, node: Mapping, findings: Collector) -> None:
+    def _add_test(self, node: Mapping, findings: Collector) -> None:
         before = len(findings.found)
         values = TEST_TABLE.read(node, findings)
         is_missing = TEST_TABLE.missing(values, node, findings)
@@ -356,7 +343,7 @@ class _Reading:
         if is_missing or INVALID in values.values() or len(findings.found) > before:
             return
         test: RuleTest = constructed(RuleTest, values)
-        if self._is_first("test", test.name, node.get("name") or node, findings):
+        if self._is_first("test", test.name, node, findings):
             assert recorded is None or isinstance(recorded, Mapping)
             self.tests.append(
                 RuleTestCase(
@@ -371,9 +358,12 @@ class _Reading:
                 )
             )
 
-    def check_expressions(self) -> None:
-        """Compile the rules to find errors in their expressions."""
-        if self.rules:
-            from syncengine.rules.judge import compiled  # the templates' engine costs more than most plans
-
-            compiled(self.rules, self.problems)
+    def _is_first(self, what: str, name: str, node: Mapping, findings: Collector) -> bool:
+        """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""
+        at = node.get("name") or node
+        key = (what if what == "rule" else f"{what} of {findings.file}", name)
+        here = (findings.file, *place(at))
+        if (there := self._places.setdefault(key, here)) == here:
+            return True
+        findings.error(f"duplicate-{what}", at, f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}")
+        return False
