@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.model_reader import display
 from syncengine.document.nodes import Mapping, at
@@ -33,74 +31,54 @@ def check_names(
 
     `node` is the `postedTime` section as parsed.
     """
-    for written, kind in _references(section):
-        _check_source(written, kind, sources, findings)
+
+    def refuse(code: str, written: Written, message: str) -> None:
+        findings.at(code, written.line, written.column, message)
+
+    references = [(lookup.sql.source, "sql") for lookup in section.lookups or ()]
     for sink in section.deliver or ():
-        _check_length(sink, findings)
-    for what, named in (("sink", section.deliver or ()), ("lookup", section.lookups or ())):
-        _check_unique(what, named, findings)
-    if section.mode is Mode.WEBHOOK:
-        _check_webhook(section.webhook or WebhookSection(), node, findings)
-
-
-def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Collector) -> None:
-    at = node.get("webhook") or node.get("mode") or node
-    if webhook.callback_url is None:
-        findings.error("missing-field", at, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
-    if webhook.caller_key is None:
+        references += [(part.source, kind) for kind, part in (("sql", sink.sql), ("http", sink.http)) if part]
+        if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
+            message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
+            refuse("bad-value", sink.name, message)
+    for written, kind in references:
+        source = sources.get(written.text) if written else None
+        if written is not None and source is None:
+            hint = suggestion(written.text, sorted(sources)) or (
+                "" if sources else "; the project file has no `sources:`"
+            )
+            refuse("unknown-source", written, f"there is no source `{display(written.text)}`{hint}")
+        elif written is not None and getattr(source, kind) is None:
+            refuse("unknown-source", written, f"the source `{display(written.text)}` is not of the kind `{kind}`")
+    groups: tuple[tuple[str, tuple[SinkConfig | LookupSection, ...]], ...]
+    groups = (("sink", section.deliver or ()), ("lookup", section.lookups or ()))
+    for what, named in groups:
+        met = set[str]()
+        for each in named:
+            if each.name.text in met:
+                refuse("duplicate-name", each.name, f"there are two {what}s named `{each.name.text}`")
+            met.add(each.name.text)
+    webhook = section.webhook or WebhookSection()
+    where = node.get("webhook") or node.get("mode") or node
+    if section.mode is Mode.WEBHOOK and webhook.callback_url is None:
+        findings.error("missing-field", where, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
+    if section.mode is Mode.WEBHOOK and webhook.caller_key is None:
         why = "without it, anybody could post time"
-        findings.error("missing-field", at, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}")
+        findings.error(
+            "missing-field", where, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}"
+        )
 
 
 def check_addresses(section: PostedTimeSection, serve: ServeSection, node: Mapping, findings: Collector) -> None:
-    """Report a webhook receiver at the address of the probes, where only one of them can listen."""
-    bind = (section.webhook and section.webhook.bind) or BIND
-    listen = serve.listen or LISTEN
-    if section.mode is Mode.WEBHOOK and _is_one_place(bind, listen):
-        where = at(node, "webhook", "bind") or node.get("webhook") or node
-        message = f"`serve` answers probes at {listen[0]}:{listen[1]} (`serve.listen`): choose another port"
-        findings.error("bad-value", where, message)
+    """Report a webhook receiver at the address of the probes, where only one of them can listen.
 
-
-def _is_one_place(one: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Return whether two addresses are one, as far as their text tells. Port 0 is any free port."""
-    (host, port), (other_host, other_port) = one, other
-    hosts = {LOOPBACK.get(host.lower(), host.lower()), LOOPBACK.get(other_host.lower(), other_host.lower())}
-    return port == other_port != 0 and (len(hosts) == 1 or not hosts.isdisjoint(EVERYWHERE))
-
-
-def _references(section: PostedTimeSection) -> Iterator[tuple[Written | None, str]]:
-    for lookup in section.lookups or ():
-        yield lookup.sql.source, "sql"
-    for sink in section.deliver or ():
-        for kind, part in (("sql", sink.sql), ("http", sink.http)):
-            if part is not None:
-                yield part.source, kind
-
-
-def _check_source(written: Written | None, kind: str, sources: dict[str, SourceConfig], findings: Collector) -> None:
-    if written is None:
+    Addresses are compared as far as their text tells.
+    """
+    if section.mode is not Mode.WEBHOOK:
         return
-    source = sources.get(written.text)
-    if source is None:
-        hint = suggestion(written.text, sorted(sources)) or ("" if sources else "; the project file has no `sources:`")
-        message = f"there is no source `{display(written.text)}`{hint}"
-        findings.at("unknown-source", written.line, written.column, message)
-    elif getattr(source, kind) is None:
-        message = f"the source `{display(written.text)}` is not of the kind `{kind}`"
-        findings.at("unknown-source", written.line, written.column, message)
-
-
-def _check_length(sink: SinkConfig, findings: Collector) -> None:
-    if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
-        message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
-        findings.at("bad-value", sink.name.line, sink.name.column, message)
-
-
-def _check_unique(what: str, named: Iterable[SinkConfig | LookupSection], findings: Collector) -> None:
-    met = set[str]()
-    for section in named:
-        if section.name.text in met:
-            message = f"there are two {what}s named `{section.name.text}`"
-            findings.at("duplicate-name", section.name.line, section.name.column, message)
-        met.add(section.name.text)
+    (host, port), (probes, other) = (section.webhook and section.webhook.bind) or BIND, serve.listen or LISTEN
+    hosts = {LOOPBACK.get(name.lower(), name.lower()) for name in (host, probes)}
+    if port == other != 0 and (len(hosts) == 1 or not hosts.isdisjoint(EVERYWHERE)):  # 0 is any free port
+        where = at(node, "webhook", "bind") or node.get("webhook") or node
+        message = f"`serve` answers probes at {probes}:{other} (`serve.listen`): choose another port"
+        findings.error("bad-value", where, message)
