@@ -54,7 +54,7 @@ def test_changes_say_whose_they_are(clone: Clone) -> None:
     assert origins(plan) == {"tag/Brun": "waiting", "tag/Cole": "pull-request"}
     assert plan["base"] == {"ref": "origin/main", "commit": clone.git("rev-parse", "origin/main")}
     assert (plan["summary"]["pullRequest"], plan["summary"]["waiting"]) == (1, 1)
-    reason = plan["changes"][0]["reason"]
+    reason = plan["changes"][0]["waits"]
     assert reason.startswith("merged but not yet applied: the last apply was run ")
     assert f"commit {applied}" in reason
     assert " UTC" in reason
@@ -309,7 +309,7 @@ def test_what_waits_because_it_was_edited_in_the_state_says_so(clone: Clone) -> 
     assert clone.run("state", "forget", "tag/Brun", "-y").code == 0
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
-    assert change["reason"].startswith("edited by hand in the state: `state forget`")
+    assert change["waits"].startswith("edited by hand in the state: `state forget`")
 
 
 def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
@@ -318,7 +318,7 @@ def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
     clone.apply("--target", "tag/Cole")
     (change,) = clone.plan()["changes"]
     assert (change["address"], change["origin"]) == ("tag/Brun", "waiting")
-    assert change["reason"].startswith(
+    assert change["waits"].startswith(
         "not completed by the last apply, or its data has changed since: the last apply was run "
     )
 
@@ -331,7 +331,7 @@ def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
     plan = clone.plan()
     waiting = [change for change in plan["changes"] if change["origin"] == "waiting"]
     assert len(waiting) == 4
-    assert all(change["reason"].split("; ")[-1].startswith("refused before: run ") for change in waiting)
+    assert all(change["waits"].startswith("refused before: run ") for change in waiting)
 
 
 def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
@@ -343,7 +343,7 @@ def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
-    assert change["reason"].startswith("merged but not yet applied: the last apply was run ")
+    assert change["waits"].startswith("merged but not yet applied: the last apply was run ")
 
 
 def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
@@ -355,7 +355,7 @@ def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
     clone.git("checkout", "-q", "pr")
     clone.git("merge", "-q", "main")
     merge_unapplied(clone, more=tags(New="one"))
-    reasons = {change["address"]: change["reason"].split("; ")[-1] for change in clone.plan()["changes"]}
+    reasons = {change["address"]: change["waits"] for change in clone.plan()["changes"]}
     assert reasons["tag/New"].startswith("merged but not yet applied: the last apply was run ")
 
 
@@ -366,7 +366,7 @@ def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: st
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
-    assert change["reason"].startswith("merged but not yet applied: the last apply was run ")
+    assert change["waits"].startswith("merged but not yet applied: the last apply was run ")
 
 
 def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
