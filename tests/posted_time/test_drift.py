@@ -128,12 +128,6 @@ def test_findings_end_with_2_where_that_is_asked_for(team: Team) -> None:
     assert (team.drift().code, team.drift("--detailed-exitcode").code) == (0, 2)
 
 
-def test_a_refused_key_ends_with_7(team: Team) -> None:
-    """As everywhere."""
-    done = team.drift(SYNCENGINE_API_KEY="another")
-    assert (done.code, done.out) == (7, "")
-
-
 def test_a_team_that_is_not_the_states_ends_with_7(team: Team) -> None:
     """Its posted time is not asked for."""
     with listing(obedient([]), team="Another") as lister:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.errors import SyncengineError, Unreachable
+from syncengine.errors import SyncengineError
 from syncengine.posted_time.drift.compare import MOST_UNKNOWN, Drift
 from syncengine.posted_time.drift.read import Window, drift_of
 from syncengine.resource import Body, Key, Kind, Recorded, Status
@@ -170,19 +170,6 @@ def test_a_refusal_is_an_error(status: int, exit_code: int) -> None:
     with pytest.raises(SyncengineError) as refused:
         read(lambda *_: (status, b"{}"))
     assert refused.value.exit_code == exit_code
-
-
-def test_a_service_that_is_down_is_unreachable() -> None:
-    """Nothing answers there."""
-    with listing(obedient([])) as lister:
-        url = lister.url
-
-    async def ask() -> None:
-        async with Client(url, lambda *, fresh=False: "key", conduct=Conduct(first_wait=0.001, attempts=2)) as client:
-            await drift_of(client, NOTHING, Window(0.0))
-
-    with pytest.raises(Unreachable):
-        asyncio.run(ask())
 
 
 ODD: list[Any] = [

@@ -92,12 +92,6 @@ def test_a_row_of_unknown_length_is_unknown_only_where_rows_count() -> None:
     assert objection(posted, settings(from_=DurationFrom.ROWS)) == UNREADABLE
 
 
-@pytest.mark.parametrize("hours", [-1.5, "-1"])
-def test_hours_below_zero_are_refused(hours: object) -> None:
-    """As seconds below zero are."""
-    assert objection(group(totalDurationSecs=None, totalDurationHours=hours, timeRows=[]), settings()) == NEGATIVE
-
-
 @pytest.mark.parametrize(
     ("percent", "seconds", "expected"),
     [
@@ -148,6 +142,7 @@ BELOW_ZERO = {
     "the total": ({"totalDurationSecs": -5}, {}),
     "less than a second": ({"totalDurationSecs": -0.4, "timeRows": []}, {}),
     "so little of it that nothing is left": (weighted(1, totalDurationSecs=-5), {"weighting": Weighting.ALWAYS}),
+    "hours": ({"totalDurationSecs": None, "totalDurationHours": "-1.5", "timeRows": []}, {}),
     "the rows": ({"timeRows": [row(durationSecs=-5)]}, {"from_": DurationFrom.ROWS}),
     "the total, where the rows count": ({"totalDurationSecs": -5}, {"from_": DurationFrom.ROWS}),
 }

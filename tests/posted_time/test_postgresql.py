@@ -258,7 +258,7 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     engine.dispose()
 
 
-# --- groups that share a transaction
+# --- groups that come together
 
 
 def together(opened: Delivery, *groups: dict[str, Any]) -> Awaitable[list[Verdict]]:
@@ -288,57 +288,6 @@ def test_each_group_has_a_transaction_of_its_own(server: postgresql.Server, tmp_
     run(delivery(tmp_path, server.url()), story)
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(9) if n != 3]
     assert len(set(ids(server, column="xid::text"))) == 8
-
-
-ALIKE: dict[str, tuple[str, ...]] = {
-    "now": ("ALTER TABLE time ADD COLUMN at timestamptz DEFAULT now()", "ALTER TABLE time ADD UNIQUE (secs, at)"),
-    "transaction": (
-        "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()",
-        "CREATE UNIQUE INDEX ON time ((xid::text))",
-    ),
-    "deferred": (
-        "ALTER TABLE time ADD COLUMN at timestamptz DEFAULT now()",
-        "ALTER TABLE time ADD UNIQUE (secs, at) DEFERRABLE INITIALLY DEFERRED",
-    ),
-    "temporary table": (
-        "CREATE FUNCTION once() RETURNS trigger LANGUAGE plpgsql AS"
-        " 'BEGIN CREATE TEMP TABLE mine (x int) ON COMMIT DROP; RETURN NEW; END'",
-        "CREATE TRIGGER once BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION once()",
-    ),
-    "raised": (
-        "CREATE FUNCTION once() RETURNS trigger LANGUAGE plpgsql AS"
-        " 'BEGIN IF current_setting(''a.b'', true) <> '''' THEN RAISE EXCEPTION ''twice''; END IF;"
-        " PERFORM set_config(''a.b'', ''x'', true); RETURN NEW; END'",
-        "CREATE TRIGGER once BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION once()",
-    ),
-}
-
-
-@pytest.mark.parametrize("statements", ALIKE.values(), ids=ALIKE.keys())
-def test_a_group_is_not_refused_for_the_company_it_was_in(
-    statements: tuple[str, ...], server: postgresql.Server, tmp_path: Path
-) -> None:
-    """All of a transaction have one `now()`: what fails there is tried alone."""
-    do(server, *statements)
-
-    async def story(opened: Delivery) -> None:
-        assert outcomes(await together(opened, *some(6))) == [SUCCESS] * 6
-        assert not opened.is_cautious
-
-    run(delivery(tmp_path, server.url()), story)
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
-
-
-def test_a_row_that_takes_another_for_its_own_is_written_alone(server: postgresql.Server, tmp_path: Path) -> None:
-    """`ON CONFLICT` says nothing of the row that it left out."""
-    do(server, *ALIKE["now"])
-    deliver = DELIVER.replace("(:id, :secs)", "(:id, :secs) ON CONFLICT (secs, at) DO UPDATE SET id = excluded.id")
-
-    async def story(opened: Delivery) -> None:
-        assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
-
-    run(delivery(tmp_path, server.url(), deliver), story)
-    assert ids(server) == [f"g{n}" for n in range(5)]
 
 
 def test_a_locked_table_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
@@ -379,26 +328,6 @@ def test_a_lookup_that_is_locked_is_waited_for_once(server: postgresql.Server, t
     assert ids(server) == receipts(server) == []
 
 
-def test_a_group_that_waits_for_a_row_holds_up_no_other(server: postgresql.Server, tmp_path: Path) -> None:
-    """In company nobody waits for long: those beside it are delivered while the row is still locked."""
-    do(server, "CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (60), (61)")
-    do(server, "ALTER TABLE time ADD COLUMN matter INTEGER REFERENCES matter (no)")
-    deliver = DELIVER.replace("(id, secs) VALUES (:id, :secs)", "(id, secs, matter) VALUES (:id, :secs, :secs)")
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("SELECT no FROM matter WHERE no = 61 FOR UPDATE")
-            groups = [raw(f"g{n}", totalDurationSecs=60 + (n == 5), timeRows=[]) for n in range(6)]
-            verdicts = asyncio.ensure_future(together(opened, *groups))
-            await asyncio.to_thread(wait_for_rows, server, 5)
-        engine.dispose()
-        assert outcomes(await verdicts) == [SUCCESS] * 6
-
-    run(delivery(tmp_path, server.url(), deliver), story)
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
-
-
 def test_a_connection_that_is_cut_at_commit_leaves_all_of_its_groups_in_doubt(
     server: postgresql.Server, tmp_path: Path
 ) -> None:
@@ -417,36 +346,6 @@ def test_a_connection_that_is_cut_at_commit_leaves_all_of_its_groups_in_doubt(
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
 
 
-def test_an_answer_to_commit_that_is_lost_makes_no_second_row(server: postgresql.Server, tmp_path: Path) -> None:
-    """The rows are there, and their process never heard of it: as after a kill between the target and the inbox."""
-    for _ in range(2):
-
-        async def story(opened: Delivery) -> None:
-            assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
-
-        run(delivery(tmp_path, server.url()), story)
-        for lost in tmp_path.glob(".syncengine/state.db*"):
-            lost.unlink()
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
-
-
-def test_a_transaction_takes_no_further_group_once_it_took_long(server: postgresql.Server, tmp_path: Path) -> None:
-    """What it wrote is locked until it ends: rows that take 30 ms each are at most four in one."""
-    do(
-        server,
-        "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()",
-        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'",
-        "CREATE TRIGGER slow BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION slow()",
-    )
-
-    async def story(opened: Delivery) -> None:
-        assert outcomes(await together(opened, *some(12))) == [SUCCESS] * 12
-
-    run(delivery(tmp_path, server.url()), story)
-    assert len(set(ids(server, column="xid::text"))) >= 3
-    assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(12))
-
-
 AT_COMMIT = "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
 RAISED = """
 CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
@@ -454,7 +353,7 @@ CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
 """
 
 
-def test_a_commit_that_the_server_refuses_is_tried_one_by_one(server: postgresql.Server, tmp_path: Path) -> None:
+def test_a_commit_that_the_server_refuses_is_the_matter_of_its_group(server: postgresql.Server, tmp_path: Path) -> None:
     """Whatever its reason: what one is refused for is not the matter of all."""
     do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
 
@@ -464,22 +363,6 @@ def test_a_commit_that_the_server_refuses_is_tried_one_by_one(server: postgresql
 
     run(delivery(tmp_path, server.url()), story)
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(6) if n != 2]
-
-
-def test_receipts_that_are_locked_for_a_moment_are_waited_for(server: postgresql.Server, tmp_path: Path) -> None:
-    """As while an index is built: longer than a shared transaction waits, and not as long as a lone one does."""
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("LOCK TABLE syncengine_receipts IN SHARE MODE")
-            groups = asyncio.ensure_future(together(opened, *some(6)))
-            await asyncio.sleep(0.5)
-        assert outcomes(await groups) == [SUCCESS] * 6
-        engine.dispose()
-
-    run(delivery(tmp_path, server.url()), story)
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
 
 
 # --- groups side by side
@@ -499,15 +382,13 @@ AFTER_G7 = "DROP TRIGGER of_g7 ON time", "DROP FUNCTION of_g7"
         ("RAISE EXCEPTION ''the period is closed'';", REFUSED),
         ("PERFORM nothing();", TROUBLE),
         ("PERFORM pg_sleep(0.3);", SUCCESS),
-        ("IF (SELECT count(*) > 0 FROM time WHERE xid = pg_current_xact_id()) THEN RETURN NULL; END IF;", SUCCESS),
     ],
-    ids=["refused", "raised", "troubled", "slow", "left out in company"],
+    ids=["refused", "raised", "troubled", "slow"],
 )
 def test_what_happens_to_one_group_is_its_own_matter(
     happens: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
     """Those before and after it are delivered all the same."""
-    do(server, "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()")
     do(server, ROW_OF_G7.format(happens), ON_TIME)
 
     async def story(opened: Delivery) -> None:
@@ -550,15 +431,3 @@ def test_a_connection_that_is_cut_in_the_middle_leaves_nothing(server: postgresq
 
     run(delivery(tmp_path, server.url()), story)
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(20))
-
-
-def test_a_statement_that_returns_rows_gives_each_group_its_own(server: postgresql.Server, tmp_path: Path) -> None:
-    """A reference of the database's, which a shared round trip would not tell."""
-    deliver = DELIVER.replace("(:id, :secs)", "(:id, :secs) RETURNING id || '!' AS no")
-    deliver = deliver.replace("L-{{ group.groupId }}", "{{ returned.no }}")
-
-    async def story(opened: Delivery) -> None:
-        verdicts = await together(opened, *some(20))
-        assert [verdict.external_id for verdict in verdicts] == [f"g{n}!" for n in range(20)]
-
-    run(delivery(tmp_path, server.url(), deliver), story)

@@ -63,15 +63,6 @@ def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
     ]
 
 
-def test_a_group_whose_inbox_was_lost_is_known_by_its_receipt(tmp_path: Path) -> None:
-    """Also another state, or another machine: the truth is in the target."""
-    taking(delivering(tmp_path), raw())
-    for lost in tmp_path.glob(".syncengine/*"):
-        lost.unlink()
-    assert taking(delivering(tmp_path), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")]
-    assert rows(tmp_path) == [("g1", 7, 3600)]
-
-
 def test_without_receipts_it_is_at_least_once(tmp_path: Path) -> None:
     """As the setting says."""
     sink = SQL_SINK.replace("source: ledger", "source: ledger\n    receipts: false")

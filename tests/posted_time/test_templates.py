@@ -205,17 +205,8 @@ def test_data_that_a_template_cannot_take_is_told_with_its_place(text: str) -> N
         value(text, EMPTY)
 
 
-ESCAPES = [
-    "{{ group.__class__ }}",
-    "{{ ''.__class__.__mro__ }}",
-    "{{ rows.__init__.__globals__ }}",
-    "{{ namespace.__init__.__globals__ }}",
-    "{{ range(100000000) | list }}",
-    "{{ '%s' | format(self._TemplateReference__context) }}",
-]
-
-
 ENDLESS = [
+    "{{ range(100000000) | list }}",
     "{{ 'x' * 10**10 }}",
     "{{ 9**999999 }}",
     "{{ 'x'|center(10**10) }}",
@@ -265,6 +256,10 @@ def test_a_filter_with_wrong_arguments_is_an_error_before_any_group_comes(text: 
 
 
 UNSAFE = [
+    "{{ group.__class__ }}",
+    "{{ rows.__init__.__globals__ }}",
+    "{{ namespace.__init__.__globals__ }}",
+    "{{ '%s' | format(self._TemplateReference__context) }}",
     "{{ ''.__class__ }}",
     "{{ group.__init__ }}",
     "{{ ''['__class__'] }}",
@@ -338,18 +333,6 @@ def test_what_is_only_seen_when_it_is_rendered_stays_in_the_sandbox(text: str) -
     """It fails there."""
     with pytest.raises(RenderTrouble):
         value(text)
-
-
-@pytest.mark.parametrize("text", ESCAPES)
-def test_templates_stay_in_their_sandbox(text: str) -> None:
-    """Nothing of Python is reached, and nothing endless is made."""
-    compiling = compiler()
-    compiled = compiling.text(Written(text, 1, 1))
-    if compiled is None:
-        assert compiling.found
-        return
-    with pytest.raises(RenderTrouble):
-        compiled.value(FULL)
 
 
 WRONG = {
