@@ -8,16 +8,15 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FrameType
 
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import FirstPage
-from syncengine.cli.options import GONE, group_with_globals
-from syncengine.cli.rejected_words import read_words
+from syncengine.cli.help import Asked, FirstPage
+from syncengine.cli.options import group_with_globals
 from syncengine.cli.streams import (
     OutputFailed,
     begin_printing,
@@ -26,12 +25,12 @@ from syncengine.cli.streams import (
     has_printed,
     put,
     tell,
+    trouble_of,
     unwritten,
-    usage_of,
 )
 from syncengine.document.gc_pause import keep_all
-from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
-from syncengine.project.signals import is_interrupt, not_ignored
+from syncengine.errors import ExitCode, Interrupted, SyncengineError, Usage
+from syncengine.project.signals import not_ignored
 from syncengine.render.escape import harmless, visible
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -108,90 +107,53 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
-    words = sys.argv[1:] if arguments is None else arguments
     for number in not_ignored((signal.SIGTERM,)):
         signal.signal(number, _as_interrupt)
     _prepare_streams()
-    return _exit_code(arguments, words) or (ExitCode.ERROR if has_lost() else ExitCode.DONE)
+    return _exit_code(arguments) or (ExitCode.ERROR if has_lost() else ExitCode.DONE)
 
 
-def _exit_code(arguments: list[str] | None, words: Sequence[str]) -> int:
+def _exit_code(arguments: list[str] | None) -> int:
+    asked = Asked()
     try:
-        return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False) or 0)
+        return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False, obj=asked) or 0)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except click.ClickException as error:
-        return _in_machine_format(words, _usage(error, words), ExitCode.USAGE)
-    except (KeyboardInterrupt, click.Abort):
-        return _interrupted(words)
-    except SyncengineError as error:
-        _tell_error(words, error)
-        return _in_machine_format(words, error, error.exit_code)
     except BrokenPipeError:
         discard(sys.stdout)
         return ExitCode.ERROR
-    except MemoryError:
-        trouble = SyncengineError("there is not enough memory", code="memory")
-        _tell_error(words, trouble)
-        return _in_machine_format(words, trouble, ExitCode.ERROR)
-    except Exception as error:
-        if is_interrupt(error):
-            return _interrupted(words)
+    except (Exception, KeyboardInterrupt) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):  # of click's own help
-            _tell_error(words, unwritten(error))
+            _tell(asked, unwritten(error))
             discard(sys.stdout)
             return ExitCode.ERROR
-        if isinstance(error, FileNotFoundError) and error.filename is None:  # of getcwd, before the options are read
-            trouble = Usage(GONE)
-            _tell_error(words, trouble)
-            return _in_machine_format(words, trouble, ExitCode.USAGE)
-        if isinstance(error, OSError) and error.filename:
-            trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
-            _tell_error(words, trouble)
-            return _in_machine_format(words, trouble, ExitCode.ERROR)
-        if os.environ.get("SYNCENGINE_TRACEBACK"):
-            raise
-        trouble = SyncengineError(_unexpected(error), code="internal")
-        _tell_error(words, trouble)
-        return _in_machine_format(words, trouble, ExitCode.ERROR)
+        trouble = trouble_of(error, "interrupted")
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            tell(f"{error.format_message()}\n")
+            trouble = Usage("no command was given")
+        elif isinstance(trouble, Interrupted):
+            _tell(asked, trouble, "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
+        else:
+            if trouble.code == "internal":
+                if os.environ.get("SYNCENGINE_TRACEBACK"):
+                    raise
+                cure = "Please report it, with the traceback that SYNCENGINE_TRACEBACK=1 shows."
+                trouble = SyncengineError(f"{trouble.message}. {cure}", code="internal")
+            if isinstance(error, click.UsageError) and error.ctx is not None and asked.log_format != "json":
+                tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
+            _tell(asked, trouble)
+        _print_document(asked, trouble)
+        return trouble.exit_code
 
 
-def _interrupted(words: Sequence[str]) -> int:
-    """Report an interrupt, and return its exit code."""
-    interrupted = SyncengineError("interrupted", code="interrupted")
-    text = "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
-    _tell(words, interrupted.message, text, interrupted.code)
-    return _in_machine_format(words, interrupted, ExitCode.INTERRUPTED)
-
-
-def _usage(error: click.ClickException, words: Sequence[str]) -> SyncengineError:
-    """Print the usage of the command and `error`, and return it as an error of this program."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        tell(f"{error.format_message()}\n")
-        return Usage("no command was given")
-    if isinstance(error, click.UsageError) and error.ctx is not None and not _logs_json(words):
-        tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
-    usage = usage_of(error)
-    _tell_error(words, usage)
-    return usage
-
-
-def _tell_error(words: Sequence[str], error: SyncengineError) -> None:
-    _tell(words, error.message, f"error[{error.code}]: {harmless(visible(error.message))}\n", error.code)
-
-
-def _tell(words: Sequence[str], message: str, text: str, code: str) -> None:
-    """Write `text` to stderr, or `code` and `message` as a JSON line where the command line asks for that."""
-    if _logs_json(words):
+def _tell(asked: Asked, error: SyncengineError, text: str | None = None) -> None:
+    """Write `text`, or else the error, to stderr; as a JSON line where the command line asks for that."""
+    if asked.log_format == "json":
         import orjson
 
-        message = message.encode(errors="backslashreplace").decode()
-        text = orjson.dumps({"level": "error", "code": code, "message": message}).decode() + "\n"
-    tell(text)
-
-
-def _logs_json(words: Sequence[str]) -> bool:
-    return read_words(program, words).last("--log-format") == "json"
+        message = error.message.encode(errors="backslashreplace").decode()
+        text = orjson.dumps({"level": "error", "code": error.code, "message": message}).decode() + "\n"
+    tell(text or f"error[{error.code}]: {harmless(visible(error.message))}\n")
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
@@ -224,29 +186,25 @@ class _Closed(io.TextIOBase):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print an error on stdout when `--format` names a machine format, and return `exit_code` (docs/commands.md).
+def _print_document(asked: Asked, error: SyncengineError) -> None:
+    """Print an error on stdout when `--format` names a machine format (docs/commands.md).
 
     Print nothing when stdout already has a document: the error is on stderr, too.
     """
-    line = read_words(program, words)
-    format = line.last("--format")
-    if format in MACHINE_FORMATS and not has_printed():
-        from syncengine.cli.output import COMMANDS
-        from syncengine.render.json import report_json
-        from syncengine.render.registry import DIAGNOSTIC_FORMATS
-        from syncengine.render.report import report_of
-        from syncengine.render.style import PLAIN
+    if asked.format not in MACHINE_FORMATS or has_printed():
+        return
+    from syncengine.cli.output import COMMANDS
+    from syncengine.render.json import report_json
+    from syncengine.render.registry import DIAGNOSTIC_FORMATS
+    from syncengine.render.report import report_of
+    from syncengine.render.style import PLAIN
 
-        is_report = line.others[:1] == ["apply"] and format == "json"
-        text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[format](error.diagnostics(), PLAIN)
-        with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
-            put(text, commands=format in COMMANDS)
-    return exit_code
-
-
-def _unexpected(error: Exception) -> str:
-    return f"{as_bug(error)}. Please report it, with the traceback that SYNCENGINE_TRACEBACK=1 shows."
+    if asked.command == "apply" and asked.format == "json":
+        text = report_json(report_of(error))
+    else:
+        text = DIAGNOSTIC_FORMATS[asked.format](error.diagnostics(), PLAIN)
+    with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
+        put(text, commands=asked.format in COMMANDS)
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

@@ -14,7 +14,7 @@ from msgspec import structs
 from syncengine.apply.guards import DENIED, refuse_missing
 from syncengine.apply.report import RunStatus
 from syncengine.cli import completion
-from syncengine.cli.option_types import Seconds, refuse_empty
+from syncengine.cli.option_types import Seconds
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import (
@@ -23,12 +23,11 @@ from syncengine.cli.output_files import (
     ReportKind,
     Reports,
     takes_stdout,
-    trouble_of,
 )
 from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.cli.progress import AT_ONCE, Progress
 from syncengine.cli.service_call import address_file, serving
-from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
+from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
@@ -45,10 +44,7 @@ REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, report_of)
 
 
 class ApplyCommand(ReportingCommand):
-    """The `apply` command, which checks some empty values itself, so that its report contains these errors."""
-
     kind = REPORTS
-    refused_later = frozenset({"paths", "reviewed", "targets", "excludes", "approvals"})
 
 
 @click.command(
@@ -100,7 +96,7 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
         try:
             done = applying.apply(wanted)
         except (Exception, KeyboardInterrupt) as error:
-            trouble = trouble_of(error)
+            trouble = trouble_of(error, "interrupted: nothing was sent")
             if not isinstance(error, SyncengineError | click.UsageError) and trouble.exit_code is ExitCode.ERROR:
                 raise  # a defect, which the program reports
             done = Applied(None, report_of(trouble), trouble.exit_code)
@@ -136,8 +132,6 @@ class _Applying:
 
     def apply(self, wanted: PlanOptions) -> Applied:
         """Plan and apply. Raise `SyncengineError` for errors before the project is loaded."""
-        selecting = {"--target": wanted.targets, "--exclude": wanted.excludes, "--approve-deletes": wanted.approvals}
-        refuse_empty({"[PLAN | PATHS]": wanted.paths, "--reviewed": wanted.reviewed, **selecting})
         project = self._project = self._options.project()
         self.output = Output(self._options, project.root, project.blob, selection=wanted.words(is_saved=False))
         try:

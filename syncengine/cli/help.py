@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import ClassVar
 
 import click
+from click.core import ParameterSource
 
-from syncengine.cli.option_types import has_empty_words, refuse_empty_parameters
+from syncengine.cli.option_types import refuse_empty
 
 GLOBAL = "Global options (before or after the name of a command)"
 SEE_GLOBAL = "Global options, such as --sandbox, --env and --verbose: `syncengine --help`."
@@ -29,53 +32,61 @@ ELSEWHERE: Mapping[str, str] = {
 """Commands and options that exist elsewhere under another name, with a hint to them."""
 
 
+@dataclass(slots=True)
+class Asked:
+    """What a command line asks for, as far as it could be read: errors are told in its formats."""
+
+    command: str = ""
+    format: str = ""
+    log_format: str = ""
+
+    def read(self, ctx: click.Context) -> None:
+        """Take over what a context says; those of commands come after that of the program."""
+        if ctx.parent is not None:
+            self.command = self.command or ctx.info_name or ""
+        self.format = ctx.params.get("format") or self.format
+        self.log_format = ctx.params.get("log_format") or self.log_format
+
+
 class Command(click.Command):
     """A command whose help lists its own options and an example. The epilog is a command line, and its purpose."""
 
-    refused_later: Collection[str] = ()
-    """Names of parameters whose empty values the command itself rejects."""
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = tuple(args)  # parsing empties `args`
+        words, asked = tuple(args), ctx.find_object(Asked) or Asked()
         try:
-            rest = super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            elsewhere = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}")
-            hint = elsewhere or self._with_two_dashes(ctx, words) or self._nearest(ctx, error.option_name)
-            raise click.UsageError(f"No such option '{error.option_name}'. {hint}".rstrip(), ctx) from None
-        except click.BadParameter:
-            self._refuse_empty(ctx, words)  # a better message than "not a number"
-            raise
-        self._refuse_empty(ctx, words)
+            rest = super().parse_args(ctx, args)  # empties `args`
+            for parameter in self.get_params(ctx):
+                # Defaults and variables may be empty.
+                if ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+                    refuse_empty(parameter, ctx.params.get(parameter.name or ""))
+        except click.UsageError as error:
+            self.read_rejected(ctx, words)
+            asked.read(ctx)
+            if isinstance(error, click.NoSuchOption):
+                error = click.UsageError(
+                    f"No such option '{error.option_name}'. {self._hint(ctx, error, words)}".rstrip()
+                )
+            error.ctx = ctx
+            raise error from None
+        asked.read(ctx)
         return rest
 
-    def _refuse_empty(self, ctx: click.Context, words: Sequence[str]) -> None:
-        """Raise a usage error for a value that is empty on the command line. Defaults and variables may be empty."""
-        if ctx.resilient_parsing or not has_empty_words(words):
-            return
-        written, *_ = self.make_parser(ctx).parse_args(list(words))
-        early = (parameter for parameter in self.get_params(ctx) if parameter.name not in self.refused_later)
-        try:
-            refuse_empty_parameters(early, written)
-        except click.UsageError as error:
-            raise click.UsageError(error.message, ctx) from None
+    def read_rejected(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Fill `ctx.params` with what can be read of words that were rejected, for reports of the error."""
+        ctx.resilient_parsing = ctx.ignore_unknown_options = ctx.allow_extra_args = True
+        with suppress(click.UsageError):
+            super().parse_args(ctx, list(words))
 
-    def _with_two_dashes(self, ctx: click.Context, words: Iterable[str]) -> str:
-        """Return a hint for the first long option written with one dash, as in Terraform, or an empty string."""
-        options = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        written = (f"-{word.partition('=')[0]}" for word in words)
-        return next((f"Did you mean '{name}'?" for name in written if name in options and len(name) > 3), "")
-
-    def _nearest(self, ctx: click.Context, written: str) -> str:
-        """Return a hint to the long option most like `written`, if any. Dashes do not count: all options have them."""
-        from syncengine.document.diagnostics import nearest
-
-        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and not each.hidden]
-        names = {name.lstrip("-"): name for option in options for name in (*option.opts, *option.secondary_opts)}
-        if written == "--yes" and any("-y" in option.opts for option in options):
-            return "Did you mean '-y'?"
-        near = nearest(written.lstrip("-"), tuple(names)) if written.startswith("--") else None
-        return "" if near is None else f"Did you mean '{names[near]}'?"
+    def _hint(self, ctx: click.Context, error: click.NoSuchOption, words: Sequence[str]) -> str:
+        """Return a hint to the option that may be meant, or an empty string."""
+        if elsewhere := ELSEWHERE.get(f"{ctx.info_name} {error.option_name}"):
+            return elsewhere
+        names = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        # A long option written with one dash, as in Terraform, is read as short ones.
+        dashed = [name for word in words if len(name := f"-{word.partition('=')[0]}") > 3 and name in names]
+        alike = error.possibilities or () if error.option_name != "--yes" else {"-y"} & names
+        near = next(iter([*dashed, *alike]), None)
+        return f"Did you mean '{near}'?" if near else ""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter, "Options", is_global=False)
@@ -101,12 +112,26 @@ class HelpfulGroup(Command, click.Group):
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
+    def read_rejected(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Read the command behind rejected options, too, which says in what format the error is told."""
+        super().read_rejected(ctx, words)
+        _, rest, _ = self.make_parser(ctx).parse_args(list(words))
+        name = next((word for word in rest if not word.startswith("-")), "")
+        if command := self.get_command(ctx, name):
+            self._read_part(ctx, command, rest[rest.index(name) :])
+
+    def _read_part(self, ctx: click.Context, command: click.Command, words: Sequence[str]) -> None:
+        lenient = {"resilient_parsing": True, "ignore_unknown_options": True, "allow_extra_args": True}
+        command.make_context(words[0], list(words[1:]), parent=ctx, **lenient)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            unknown = Command(args[0], params=[click.Option([f"--{name}"]) for name in ("format", "log-format")])
+            self._read_part(ctx, unknown, args)
             raise click.UsageError(self._did_you_mean(ctx, error.message, args[0]), ctx) from None
 
     def _did_you_mean(self, ctx: click.Context, message: str, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -30,30 +29,25 @@ FREE_TEXT = "TEXT"
 """The metavar of values that may be empty, because only people read them."""
 
 
-def has_empty_words(words: Iterable[str]) -> bool:
-    """Return whether a word of a command line is blank or ends with `=`."""
-    return any(not word.strip() or word.rstrip().endswith("=") for word in words)
+def refuse_empty(parameter: click.Parameter, value: object) -> None:
+    """Raise a usage error if a value of the command line, or one of several, is blank."""
+    if parameter.metavar == FREE_TEXT or all(
+        not isinstance(each, str) or each.strip() for each in (value if isinstance(value, list | tuple) else [value])
+    ):
+        return
+    if isinstance(parameter, click.Option):
+        name, shape = max(parameter.opts, key=len), parameter.metavar or "a value"
+    else:
+        name, shape = parameter.human_readable_name, "a value"
+    advice = ADVICE.get(name) or ADVICE.get(f"{name} {shape}") or ADVICE.get(shape) or f"give {shape}"
+    raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {advice}")
 
 
-def refuse_empty(values: Mapping[str, str | Sequence[str] | None], shape: str = "a value") -> None:
-    """Raise a usage error for an empty option or argument in `values`. `shape` is the form of a valid value."""
-    for name, value in values.items():
-        if any(not each.strip() for each in ([value] if isinstance(value, str) else value or ())):
-            advice = ADVICE.get(name) or ADVICE.get(f"{name} {shape}") or ADVICE.get(shape) or f"give {shape}"
-            raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {advice}")
-
-
-def refuse_empty_parameters(parameters: Iterable[click.Parameter], written: Mapping[str, Any]) -> None:
-    """Raise a usage error for a parameter of a command whose value, `written` on the command line, is empty."""
-    for parameter in parameters:
-        if parameter.metavar == FREE_TEXT or isinstance(parameter.type, click.Choice):  # click lists the choices
-            continue
-        value = written.get(parameter.name or "")
-        words = [each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str)]
-        if isinstance(parameter, click.Option):
-            refuse_empty({max(parameter.opts, key=len): words}, parameter.metavar or "a value")
-        else:
-            refuse_empty({parameter.human_readable_name: words})
+def _word(value: object, parameter: click.Parameter | None) -> str:
+    """Return a value as text. Raise a usage error if it is blank, which says more than that it is no time."""
+    if parameter is not None:
+        refuse_empty(parameter, value)
+    return str(value)
 
 
 class Seconds(click.ParamType[float]):
@@ -66,7 +60,7 @@ class Seconds(click.ParamType[float]):
             return value
         from syncengine.document.setting_types import span  # imported late: help pages import these types
 
-        text = str(value)
+        text = _word(value, param)
         seconds = float(text) if text.isdigit() else span(text)
         if seconds is None:
             self.fail(f"{value!r} is not a duration: write 90s, 5m, 12h or 30d", param, ctx)
@@ -77,7 +71,7 @@ class Age(Seconds):
     """A duration before now. Its unit is required, since a bare number would rarely mean seconds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if str(value).isdigit():
+        if _word(value, param).isdigit():
             self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
         from syncengine.document.setting_types import span
 
@@ -97,7 +91,7 @@ class PastTime(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        now, text = time.time(), str(value)
+        now, text = time.time(), _word(value, param)
         ago = self._duration(text, param, ctx)
         start, _ = (now - ago, now) if ago else self._bounds(text, param, ctx)
         if start > now:
@@ -127,7 +121,7 @@ class FutureTime(PastTime):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        now, text = time.time(), str(value)
+        now, text = time.time(), _word(value, param)
         ahead = self._duration(text, param, ctx)
         _, end = (now, now + ahead) if ahead else self._bounds(text, param, ctx)
         if end <= now:

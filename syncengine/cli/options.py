@@ -14,14 +14,13 @@ import click
 
 from syncengine.cli.completion import environments, files, folders
 from syncengine.cli.help import GlobalOption
+from syncengine.cli.streams import GONE
 from syncengine.document.gc_pause import keep_imports
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
     from syncengine.project.git_tree import RevisionFiles
     from syncengine.project.model import Checkout, Project
-
-GONE = "the current folder was deleted: change to another one, or name one with `-C DIR`"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -212,9 +211,14 @@ def group_with_globals(group: Callable[[], None]) -> Callable[..., None]:
     @wraps(group)
     @click.pass_context
     def wrapped(ctx: click.Context, /, **options: object) -> None:
-        ctx.obj = Globals.of(options).over(ctx.find_object(Globals) or Globals())
+        ctx.meta[Globals.__qualname__] = globals_of(ctx, options)
 
     return global_options(wrapped)
+
+
+def globals_of(ctx: click.Context, values: Mapping[str, Any]) -> Globals:
+    """Return the global options among `values`, merged over those before the command's name."""
+    return Globals.of(values).over(ctx.meta.get(Globals.__qualname__, Globals()))
 
 
 CREATES_FOLDER = frozenset({"init"})
@@ -229,8 +233,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(ctx: click.Context, /, **arguments: Any) -> Any:
         keep_imports()
         names = {field.name for field in fields(Globals)}
-        own = Globals.of({name: arguments.pop(name, None) for name in names})
-        options = own.over(ctx.find_object(Globals) or Globals())
+        options = globals_of(ctx, {name: arguments.pop(name, None) for name in names})
         if ctx.info_name in CREATES_FOLDER:
             options.refuse_gone_folder()
         else:

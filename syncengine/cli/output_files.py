@@ -17,13 +17,11 @@ from typing import Any
 import click
 
 from syncengine.cli.help import Command
-from syncengine.cli.options import Globals
+from syncengine.cli.options import globals_of
 from syncengine.cli.output import COMMANDS, Output
-from syncengine.cli.rejected_words import read_words
-from syncengine.cli.streams import safe, usage_of
-from syncengine.errors import Interrupted, SyncengineError, as_bug
+from syncengine.cli.streams import safe, trouble_of
+from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import as_written, is_stream, refuse_links, write_whole
-from syncengine.project.signals import is_interrupt
 from syncengine.render.registry import Renderer
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
@@ -192,7 +190,7 @@ class Reports:
 
     def write_trouble(self, error: BaseException) -> None:
         """Write the reports of a command that ended with an error."""
-        value = self.kind.trouble(trouble_of(error))
+        value = self.kind.trouble(trouble_of(error, "interrupted: nothing was sent"))
         look = replace(self.output.look(), colour=False, lines=None)
         self._write([(format, self.kind.trouble_formats[format](value, look), file) for format, file in self.targets])
 
@@ -225,32 +223,14 @@ class ReportingCommand(Command):
     """What its reports are; set by each command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            found = read_words(self, words)
-            folder = Globals.of({"directory": found.values.get("-C", [])})
-            options = folder.over(ctx.find_object(Globals) or Globals())
-            read = (word for name, values in found.values.items() if name != "--report" for word in values)
-            files = OutputFiles(options.folder, (*read, *found.others))
+            options = globals_of(ctx, ctx.params)
+            others = (value for name, value in ctx.params.items() if name != "reports")
+            read = [word for value in others for word in (value if isinstance(value, tuple) else (value,))]
+            files = OutputFiles(options.folder, [word for word in (*read, *ctx.args) if isinstance(word, str)])
             with suppress(SyncengineError):
-                targets = files.valid_reports(found.values.get("--report", []), self.kind.formats)
+                targets = files.valid_reports(ctx.params.get("reports") or (), self.kind.formats)
                 Reports(self.kind, Output(options, options.folder), targets).write_trouble(error)
             raise
-
-
-def trouble_of(error: BaseException) -> SyncengineError:
-    """Return the error that ended a command in a form that can be shown, without data from unexpected errors."""
-    if is_interrupt(error):
-        error = KeyboardInterrupt()
-    match error:
-        case SyncengineError():
-            return error
-        case click.ClickException():
-            return usage_of(error)
-        case KeyboardInterrupt() | click.Abort():
-            return Interrupted("interrupted: nothing was sent")
-        case OSError() if error.filename:
-            return SyncengineError(f"{error.filename}: {error.strerror}", code="file")
-    return SyncengineError(as_bug(error) if isinstance(error, Exception) else type(error).__name__, code="internal")

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
 
-from syncengine.errors import SyncengineError, Usage
+from syncengine.errors import Interrupted, SyncengineError, Usage, as_bug
 from syncengine.project.flags import is_on
+from syncengine.project.signals import is_interrupt
 from syncengine.render.escape import harmless, visible
 
 if TYPE_CHECKING:
     from syncengine.service.client import Traced
 
+GONE = "the current folder was deleted: change to another one, or name one with `-C DIR`"
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 """Environment variables of runners that read commands in the log of a job."""
@@ -98,9 +100,27 @@ def has_lost() -> bool:
     return _Printing.has_lost
 
 
-def usage_of(error: click.ClickException) -> Usage:
-    """Return a click error as `Usage`, with its message in one line."""
-    return Usage(re.sub(r"\s*\n\s*", " ", error.format_message()))
+def trouble_of(error: BaseException, interrupted: str) -> SyncengineError:
+    """Return the error that ended a command in a form that can be shown, without data from unexpected errors.
+
+    `interrupted` is the message of an interrupt.
+    """
+    if is_interrupt(error):
+        error = KeyboardInterrupt()
+    match error:
+        case SyncengineError():
+            return error
+        case click.ClickException():  # some have several lines
+            return Usage(re.sub(r"\s*\n\s*", " ", error.format_message()))
+        case KeyboardInterrupt() | click.Abort():
+            return Interrupted(interrupted)
+        case MemoryError():
+            return SyncengineError("there is not enough memory", code="memory")
+        case FileNotFoundError(filename=None):  # of getcwd, before the options are read
+            return Usage(GONE)
+        case OSError() if error.filename:
+            return SyncengineError(f"{error.filename}: {error.strerror}", code="file")
+    return SyncengineError(as_bug(error) if isinstance(error, Exception) else type(error).__name__, code="internal")
 
 
 def is_answered() -> bool:

@@ -83,7 +83,6 @@ def test_an_empty_value_is_told_by_its_option(project: Project, words: str, name
 
 EMPTY = [
     ("sandbox --host", "--host"),
-    ("sandbox --port", "--port"),
     ("sandbox --api-key", "--api-key"),
     ("show x --target", "--target"),
     ("show x --action", "--action"),
@@ -95,7 +94,6 @@ EMPTY = [
     ("plan -C", "-C"),
     ("plan --var-file", "--var-file"),
     ("plan --base", "--base"),
-    ("apply --max-errors", "--max-errors"),
     ("schema -o", "-o"),
     ("schema", "[NAME]..."),
     ("publish --to github", "FILE"),
