@@ -19,9 +19,9 @@ from syncengine.errors import ExitCode, SyncengineError
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.project.model import Project
-    from syncengine.publish.artifacts import ReviewedFile
     from syncengine.publish.comment import Publishing
     from syncengine.publish.documents import Outputs
+    from syncengine.publish.hosts import ReviewedFile
 
 
 PUBLISH_FORMAT = "syncengine.publish/v1"
@@ -176,8 +176,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     forks are not read.
     """
     from syncengine.project import git
-    from syncengine.publish.artifacts import Wanted, reviewed_files
-    from syncengine.publish.hosts import HOSTS
+    from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
     from syncengine.render.json import dumped
     from syncengine.render.words import count_of
 

@@ -1,7 +1,7 @@
 """One comment of a pull request for each key, with the text of the newest run, even if several jobs write at once.
 
 The hosts have no conditional write. So every write is preceded and followed by a look at all of our comments with the
-key. One of them survives, by a rule that all jobs share (`_survivor`), and the others are deleted.
+key. One of them survives, by a rule that all jobs share, and the others are deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import NotAllowed, NotThere
 from syncengine.publish.documents import Publication
-from syncengine.publish.hosts import Comment, Host
+from syncengine.publish.hosts import Host
 from syncengine.publish.place import CommentPlace, PullState, RunOrder, as_number
 from syncengine.render.markdown import code
 from syncengine.render.style import Look
@@ -28,6 +28,7 @@ URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
 LOOKS = 12
 """The largest number of looks at the comments. Two are usual; as many jobs as write at once may need one more each."""
+
 SETTLING_SECONDS = 1.0
 """The time that a job of an older run may take from its look to its write, which overwrites ours."""
 
@@ -146,14 +147,17 @@ def _write(host: Host, number: int, marker: Marker, text: str) -> Publishing:
             created, outcome = host.create(number, text), Published.CREATED
             author = created.author if created is not None and created.author else author  # it may have been a guess
             return None
-        keeper = max(ours, key=_survival)
+        # By this rule, which all jobs share, one of several comments survives: the first one of the newest run.
+        keeper = max(ours, key=lambda comment: (run_of(comment.body), -comment.id))
         for comment in ours:
             if comment.id != keeper.id:
                 host.delete(number, comment.id)
         run = run_of(keeper.body)
         if run > marker.run:
             return Publishing(Published.OLDER, keeper.url, f"run {run.number or run.id} is newer")
-        if _same(keeper.body, text) or (outcome is not Published.UNCHANGED and run == marker.run):
+        # Hosts change line ends and outer blanks.
+        is_same = keeper.body.replace("\r\n", "\n").strip() == text.replace("\r\n", "\n").strip()
+        if is_same or (outcome is not Published.UNCHANGED and run == marker.run):
             if outcome is not Published.UPDATED or is_last_look:
                 return Publishing(outcome, keeper.url)
             is_last_look = True  # an older run may have looked before our update, and overwrite it
@@ -173,13 +177,3 @@ def _write(host: Host, number: int, marker: Marker, text: str) -> Publishing:
         if (end := host.api.persist(step)) is not None:
             return end
     raise SyncengineError("another job keeps writing the same comment: repeat when it has ended", code="publish-race")
-
-
-def _survival(comment: Comment) -> tuple[RunOrder, int]:
-    """Return the order by which one of several comments survives: the first comment of the newest run."""
-    return run_of(comment.body), -comment.id
-
-
-def _same(one: str, other: str) -> bool:
-    """Return whether two bodies are equal apart from line ends and outer blanks, which hosts change."""
-    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()

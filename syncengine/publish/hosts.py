@@ -1,9 +1,12 @@
-"""GitHub and GitLab: comments of a pull request and their author, and the pull requests of a commit."""
+"""GitHub and GitLab: comments of a pull request and their author, the pull requests of a commit, and their plans."""
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
@@ -15,6 +18,28 @@ from syncengine.publish.place import CommentPlace, Environ, PullState, as_text, 
 APP = "[bot]"
 ACTIONS_BOT = f"github-actions{APP}"
 """The author of comments written with a job's own token, which may not ask for its own name."""
+
+
+DEPTH = 2
+"""How deep GitLab nests child pipelines."""
+LARGEST = 256 * 1024 * 1024
+"""The maximum number of bytes of an unpacked plan."""
+NEEDS_TO_READ = "`permissions: {actions: read, pull-requests: read}`, or the scope `read_api`"
+"""The rights that a token needs to read plans."""
+
+
+class ReviewedFile(NamedTuple):
+    """The plan of a pull request, from its last job that kept one."""
+
+    number: int
+    content: bytes
+
+
+class Wanted(NamedTuple):
+    """The name of the artifact (on GitLab, of its job), and the file in the artifact."""
+
+    artifact: str
+    file: str
 
 
 class Comment(NamedTuple):
@@ -104,6 +129,10 @@ class Host(ABC):
     def _comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
         """Return the comment in an item of the list, or `None` for a note that the host wrote itself."""
 
+    @abstractmethod
+    def plan_of(self, pull: Pull, wanted: Wanted) -> bytes | None:
+        """Return the plan of the newest job for a pull request's head that kept one, or `None`."""
+
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of a pull request, each once, even if it moves to another page meanwhile."""
         found = (self._comment(number, item) for item in self.api.pages(self._list(number)))
@@ -143,6 +172,13 @@ class Host(ABC):
             return list(self.pulls(commit))
         except NotThere:
             return []
+
+    def file(self, path: str) -> bytes | None:
+        """Return the content of an artifact, or `None` if there is none any more."""
+        try:
+            return self.api.download(path)
+        except NotThere:
+            return None
 
 
 class GitHub(Host):
@@ -209,6 +245,31 @@ class GitHub(Host):
                 as_text(item.get("merged_at")),
             )
 
+    def plan_of(self, pull: Pull, wanted: Wanted) -> bytes | None:
+        """Return the plan of the newest run. Other workflows count only if no run of this one has a plan."""
+        actions = f"/repos/{self.place.project}/actions"
+        own = pull.repository or self.place.project.casefold()
+
+        def is_own(run: Mapping[str, Any]) -> bool:
+            """Return whether a run is of the commit: a fork may have the same one, and run what it likes."""
+            repository = str((run.get("head_repository") or {}).get("full_name", "")).casefold()
+            return repository == own and run.get("head_sha", pull.head) == pull.head
+
+        def order(run: Mapping[str, Any]) -> tuple[bool, int]:
+            path = str(run.get("path") or "").partition("@")[0]
+            return self.place.workflow in (path, run.get("name")), int(run["id"])
+
+        found = self.api.pages(f"{actions}/runs?head_sha={quote(pull.head)}&event=pull_request", "workflow_runs")
+        for run in sorted(filter(is_own, found), key=order, reverse=True):
+            listed = f"{actions}/runs/{int(run['id'])}/artifacts?name={quote(wanted.artifact)}"
+            made = self.api.pages(listed, "artifacts")
+            ids = [int(a["id"]) for a in made if a["name"] == wanted.artifact and not a.get("expired")]
+            for id in sorted(ids, reverse=True):
+                content = unpacked(self.file(f"{actions}/artifacts/{id}/zip"), wanted.file)
+                if content is not None:
+                    return content
+        return None
+
 
 def _repository(item: Mapping[str, Any], side: str) -> str:
     """Return the full name of a side's repository, or `""` if it is unknown or was deleted."""
@@ -262,6 +323,78 @@ class GitLab(Host):
                 frozenset(as_text(item.get(name)) for name in ("merge_commit_sha", "squash_commit_sha", "sha")),
                 as_text(item.get("merged_at")),
             )
+
+    def plan_of(self, pull: Pull, wanted: Wanted) -> bytes | None:
+        """Return the plan of the newest pipeline but for those of a merge train, which no person reviewed."""
+        pipelines = [
+            int(pipeline["id"])
+            for pipeline in self.api.pages(f"{self.project}/merge_requests/{pull.number}/pipelines")
+            if not str(pipeline.get("ref")).endswith("/train")
+        ]
+        plans = (self._of_pipeline(id, wanted) for id in sorted(pipelines, reverse=True))
+        return next((plan for plan in plans if plan is not None), None)
+
+    def _of_pipeline(self, id: int, wanted: Wanted, depth: int = 0) -> bytes | None:
+        """Return the plan of a pipeline's newest job that has one, or of a child pipeline of the same project."""
+        project = self.project
+        jobs = [job for job in self.api.pages(f"{project}/pipelines/{id}/jobs") if job["name"] == wanted.artifact]
+        for job in sorted((int(job["id"]) for job in jobs), reverse=True):
+            content = self.file(f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
+            if content is None:
+                content = unpacked(self.file(f"{project}/jobs/{job}/artifacts"), wanted.file)
+            if content is not None:
+                return content
+        if depth == DEPTH:
+            return None
+        try:
+            bridges = list(self.api.pages(f"{project}/pipelines/{id}/bridges"))
+        except NotThere:  # a host without child pipelines
+            bridges = []
+        children = [child for bridge in bridges if (child := bridge.get("downstream_pipeline"))]
+        ids = [int(child["id"]) for child in children if project.endswith(f"/{child.get('project_id')}")]
+        plans = (self._of_pipeline(child, wanted, depth + 1) for child in sorted(ids, reverse=True))
+        return next((plan for plan in plans if plan is not None), None)
+
+
+def reviewed_files(kind: type[Host], place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
+    """Return the plan of each pull request of `commits`, and skip pull requests without a plan.
+
+    Artifacts of forks are never read, since their authors may have written anything into them.
+    """
+    files: dict[int, ReviewedFile] = {}
+    with kind.at(place, NEEDS_TO_READ) as host:
+        try:
+            for commit in commits:
+                for pull in host.merged_pulls(commit):
+                    content = None if pull.is_foreign or pull.number in files else host.plan_of(pull, wanted)
+                    if content is not None:
+                        files[pull.number] = ReviewedFile(pull.number, content)
+        except (NotAllowed, NotThere) as refusal:
+            message = f"the token may not read artifacts ({refusal}): it needs {NEEDS_TO_READ}"
+            raise SyncengineError(message, code="publish-place") from None
+    return list(files.values())
+
+
+def unpacked(packed: bytes | None, file: str) -> bytes | None:
+    """Return the only file of this name in a zip archive, in whatever folder; `None` if there is none.
+
+    Raise `SyncengineError` for a file larger than any plan.
+    """
+    if packed is None:
+        return None
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            names = archive.namelist()
+            found = [name for name in names if name == file] or [name for name in names if name.endswith(f"/{file}")]
+            if len(found) != 1:
+                return None
+            with archive.open(found[0]) as member:
+                content = member.read(LARGEST + 1)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):  # damaged, encrypted, foreign
+        return None
+    if len(content) > LARGEST:
+        raise SyncengineError(f"{file} in the artifact is larger than any plan", code="publish-host")
+    return content
 
 
 HOSTS: Mapping[str, type[Host]] = {"github": GitHub, "gitlab": GitLab}

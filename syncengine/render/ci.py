@@ -13,7 +13,7 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncengine import __version__
-from syncengine.apply.report import Outcome, Report, Result
+from syncengine.apply.report import Outcome, Report
 from syncengine.document.digest import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.lints import LINTS
@@ -28,7 +28,7 @@ from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE
 from syncengine.render.style import PLAIN, Look, in_repository
 from syncengine.render.values import BRIEF, value_spans
-from syncengine.render.view import to_approve
+from syncengine.render.view import gate_view
 from syncengine.render.words import comma_list, count_of, number
 from syncengine.resource import Value
 
@@ -41,6 +41,9 @@ SARIF_SHOWS = 5_000
 SHOWN_VALUES = 3
 _LONGEST = 300  # a few lines of the box in which a host shows a finding
 
+Shown = Plan | Report | Sequence[Diagnostic]
+"""What hosts show: changes to review, changes that were not applied, or findings."""
+
 
 class HostFinding(NamedTuple):
     """A diagnostic and its level: `error`, `warning` or `notice`."""
@@ -49,7 +52,12 @@ class HostFinding(NamedTuple):
     diagnostic: Diagnostic
 
 
-def findings_of(diagnostics: Iterable[Diagnostic]) -> list[HostFinding]:
+def findings_of(value: Shown, most: int | None = None) -> list[HostFinding]:
+    """Return the findings of a report or of diagnostics, or at most `most` of a plan."""
+    if isinstance(value, Plan):
+        found = plan_findings(value)
+        return found if most is None else at_most(most, found)
+    diagnostics = findings_of_report(value) if isinstance(value, Report) else value
     return [HostFinding(each.severity.value, each) for each in diagnostics]
 
 
@@ -57,16 +65,17 @@ def plan_findings(plan: Plan) -> list[HostFinding]:
     """Return findings for the gate, removals, diagnostics and all other changes, in this order."""
     found: list[HostFinding] = []
     if plan.gate.is_closed:
-        reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
+        reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(gate_view(plan).approvals)
         words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
         found.append(HostFinding("warning", Diagnostic(severity=Severity.WARNING, code="gate", message=words)))
-    groups = defaultdict[object, list[Change]](list)
+    groups = defaultdict[tuple[object, Action, bool], list[Change]](list)
     for change in plan.changes:
         place = (change.source.file, change.source.line) if change.source else change.key
-        groups[place, change.action, _removes(change)].append(change)
+        removes = change.action in GONE or any(losses_of(change))  # a resource or a part of it
+        groups[place, change.action, removes].append(change)
     removals, others = list[HostFinding](), list[HostFinding]()
-    for group in groups.values():
-        source, action = group[0].source, group[0].action
+    for (_, action, removes), group in groups.items():
+        source = group[0].source
         diagnostic = Diagnostic(
             severity=Severity.WARNING,
             code=action.word,
@@ -76,7 +85,7 @@ def plan_findings(plan: Plan) -> list[HostFinding]:
             line=source.line if source and action not in GONE else None,
             address=str(group[0].key),
         )
-        if _removes(group[0]):
+        if removes:
             removals.append(HostFinding("warning", diagnostic))
         else:
             others.append(HostFinding("notice", diagnostic))
@@ -93,11 +102,6 @@ def at_most(count: int, every: Sequence[HostFinding]) -> list[HostFinding]:
     return [*every[: count - 1], HostFinding(rest[0].level, more)]
 
 
-def _removes(change: Change) -> bool:
-    """Return whether the change removes a resource or a part of it."""
-    return change.action in GONE or any(losses_of(change))
-
-
 def _words(group: Sequence[Change]) -> str:
     """Return `update tag/ACME-0042: description "old" → "new"; + keyword "x"`, or the names of several resources."""
     first = group[0]
@@ -112,6 +116,10 @@ def _words(group: Sequence[Change]) -> str:
 
 def _details(change: Change) -> Iterator[str]:
     """Yield the differences of a change, removals first."""
+
+    def values(name: str, before: Value | None, after: Value | None) -> str:
+        return "".join(span.text for span in value_spans(name, before, after, BRIEF))
+
     if change.cascade:
         yield f"deleted with {change.cascade}"
     yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)
@@ -119,14 +127,24 @@ def _details(change: Change) -> Iterator[str]:
     if change.action is not Action.UPDATE:
         return
     for field in change.fields:
-        yield f"{field.name} {_values(field.name, field.before, field.after)}"
+        yield f"{field.name} {values(field.name, field.before, field.after)}"
     yield from (f"+ keyword {quoted(keyword)}" for keyword in change.keywords_added)
     for name, value in change.metadata_set.items():
-        yield f"metadata {quoted(name)} {_values('', change.metadata_before.get(name), value)}"
+        yield f"metadata {quoted(name)} {values('', change.metadata_before.get(name), value)}"
 
 
-def _values(name: str, before: Value | None, after: Value | None) -> str:
-    return "".join(span.text for span in value_spans(name, before, after, BRIEF))
+def _path(diagnostic: Diagnostic, look: Look) -> str:
+    """Return the file of a diagnostic in the repository; without a place the project file, or hosts would drop it."""
+    return in_repository(diagnostic.file or look.project_file, look.prefix)
+
+
+def _fingerprints(found: Iterable[HostFinding]) -> Iterator[str]:
+    """Yield an id for each finding that stays the same in later runs: lines and places in batches are left out."""
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for _, diagnostic in found:
+        identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
+        counts[identity] += 1
+        yield sha256_of(repr((*identity, counts[identity])))
 
 
 # --- GitHub: workflow commands, one a line, in which no message can end its command or start another one --------------
@@ -135,25 +153,21 @@ _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
 
 
-def plan_github(plan: Plan, look: Look = PLAIN) -> str:
-    found = plan_findings(plan)
-    by_level = ([each for each in found if each.level == level] for level in ("error", "warning", "notice"))
-    return _commands([each for group in by_level for each in at_most(GITHUB_SHOWS, group)], look)
+def github(value: Shown, look: Look = PLAIN) -> str:
+    """Return annotations, after a notice with the summary of a report.
 
-
-def report_github(report: Report, look: Look = PLAIN) -> str:
-    """Return a notice with the summary, then an annotation for each change that was not applied."""
-    notice = f"::notice title=syncengine apply::{_data(headline(report))}\n"
-    return notice + _commands(findings_of(findings_of_report(report)), look)
-
-
-def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Return an annotation for each mistake, since GitHub shows ten errors and ten warnings of a step."""
-    return _commands(findings_of(merged(diagnostics)), look)
-
-
-def _commands(found: Iterable[HostFinding], look: Look) -> str:
+    GitHub shows ten of each level, so that there is one for each mistake, and those of a plan are counted by level.
+    """
     lines = []
+    if isinstance(value, Plan):
+        every = plan_findings(value)
+        by_level = ([each for each in every if each.level == level] for level in ("error", "warning", "notice"))
+        found = [each for group in by_level for each in at_most(GITHUB_SHOWS, group)]
+    elif isinstance(value, Report):
+        lines.append(f"::notice title=syncengine apply::{_data(headline(value))}\n")
+        found = findings_of(value)
+    else:
+        found = findings_of(merged(value))
     for level, diagnostic in found:
         properties = {
             "file": _path(diagnostic, look) if diagnostic.file else None,
@@ -180,19 +194,9 @@ def _data(text: str) -> str:
 SEVERITIES = {"error": "major", "warning": "minor", "notice": "info"}
 
 
-def plan_gitlab(plan: Plan, look: Look = PLAIN) -> str:
-    return _issues(at_most(GITLAB_SHOWS, plan_findings(plan)), look)
-
-
-def report_gitlab(report: Report, look: Look = PLAIN) -> str:
-    return diagnostics_gitlab(findings_of_report(report), look)
-
-
-def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return _issues(findings_of(diagnostics), look)
-
-
-def _issues(found: Sequence[HostFinding], look: Look) -> str:
+def gitlab(value: Shown, look: Look = PLAIN) -> str:
+    """Return the issues of a Code Quality report."""
+    found = findings_of(value, GITLAB_SHOWS)
     issues: list[Document] = [
         {
             "engine_name": "syncengine",
@@ -207,38 +211,14 @@ def _issues(found: Sequence[HostFinding], look: Look) -> str:
     return dumped(issues)
 
 
-def _fingerprints(found: Iterable[HostFinding]) -> Iterator[str]:
-    """Yield an id for each finding that stays the same in later runs: lines and places in batches are left out."""
-    counts: Counter[tuple[str | None, ...]] = Counter()
-    for _, diagnostic in found:
-        identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
-        counts[identity] += 1
-        yield sha256_of(repr((*identity, counts[identity])))
-
-
-def _path(diagnostic: Diagnostic, look: Look) -> str:
-    """Return the file of a diagnostic in the repository; without a place the project file, or hosts would drop it."""
-    return in_repository(diagnostic.file or look.project_file, look.prefix)
-
-
 # --- SARIF 2.1.0, which code-scanning pages read ----------------------------------------------------------------------
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def plan_sarif(plan: Plan, look: Look = PLAIN) -> str:
-    return _log(at_most(SARIF_SHOWS, plan_findings(plan)), look)
-
-
-def report_sarif(report: Report, look: Look = PLAIN) -> str:
-    return diagnostics_sarif(findings_of_report(report), look)
-
-
-def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return _log(findings_of(diagnostics), look)
-
-
-def _log(found: Sequence[HostFinding], look: Look) -> str:
+def sarif(value: Shown, look: Look = PLAIN) -> str:
+    """Return the log of one run."""
+    found = findings_of(value, SARIF_SHOWS)
     rules = {code: index for index, code in enumerate(dict.fromkeys(each.diagnostic.code for each in found))}
     # A rule is described by its lint, or else by the words of the code itself.
     described = [{"id": c, "shortDescription": {"text": LINTS.get(c, c.replace("-", " "))}} for c in rules]
@@ -278,24 +258,20 @@ ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED
 
 def report_junit(report: Report, look: Look = PLAIN) -> str:
     """Return a case for each change, whose class is the file, and one for each error of the whole run."""
-    cases = list(map(_change, report.results))
+
+    def add(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
+        words = message(diagnostic)
+        return with_trouble(case, tag, diagnostic.code, words, [f"{where(diagnostic)}{words}"])
+
+    cases = []
+    for each in report.results:
+        file = each.source.file if each.source else each.key.kind.value
+        case = test_case(file, f"{each.action.word} {each.key}")
+        cases.append(add(case, ELEMENTS[each.outcome], finding(each)) if each.outcome in ELEMENTS else case)
     for diagnostic in report.diagnostics:
         if diagnostic.severity is Severity.ERROR:  # warnings would only be passed cases
-            cases.append(_trouble(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic))
+            cases.append(add(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic))
     return suites("syncengine apply", cases)
-
-
-def _change(result: Result) -> Element:
-    file = result.source.file if result.source else result.key.kind.value
-    case = test_case(file, f"{result.action.word} {result.key}")
-    if result.outcome in ELEMENTS:
-        _trouble(case, ELEMENTS[result.outcome], finding(result))
-    return case
-
-
-def _trouble(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
-    line = f"{where(diagnostic)}{message(diagnostic)}"
-    return with_trouble(case, tag, diagnostic.code, message(diagnostic), [line])
 
 
 def suites(name: str, cases: list[Element]) -> str:

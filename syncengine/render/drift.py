@@ -184,7 +184,7 @@ def drift_markdown(drift: Drift, options: str) -> str:
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
     return fitted(
         lambda most: rendered(
-            "drift.md.j2",
+            "drift.markdown.j2",
             headline=headline(drift),
             coverage=as_markdown(_public(coverage(drift, published=True))),
             incompleteness=list(incompleteness(drift, published=True)),

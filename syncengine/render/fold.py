@@ -98,16 +98,13 @@ def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool) -
     groups = _alike(names, values)
     odd = _odd(groups)
     rows = {id(group) for group in groups if folding and len(group.members) >= SAME and group.is_described}
+    smallest_first = sorted(groups, key=lambda group: (len(group.members), group.members[0]))
     return Arrangement(
-        [n for group in _smallest_first(groups) if id(group) in odd - rows for n in group.members],
-        [group for group in _smallest_first(groups) if id(group) in odd & rows],
+        [n for group in smallest_first if id(group) in odd - rows for n in group.members],
+        [group for group in smallest_first if id(group) in odd & rows],
         [group for group in groups if id(group) in rows - odd],
         sorted(n for group in groups if id(group) not in odd | rows for n in group.members),
     )
-
-
-def _smallest_first(groups: Iterable[AlikeGroup]) -> list[AlikeGroup]:
-    return sorted(groups, key=lambda group: (len(group.members), group.members[0]))
 
 
 def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
@@ -131,17 +128,13 @@ def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
             return rare
     if total <= SAME:  # of so few, people see themselves which one is odd
         return set()
+    # The edited values of each group, and what is edited at all.
+    parts = {id(group): (*group.values, tuple(value[:3] for value in group.values)) for group in groups}
     counts = Counter[object]()
     for group in groups:
-        for part in _parts(group):
+        for part in parts[id(group)]:
             counts[part] += len(group.members)
-    return few(group for group in groups if any(is_rare(counts[part]) for part in _parts(group)))
-
-
-def _parts(group: AlikeGroup) -> Iterator[object]:
-    """Yield the edited values of a group, and what is edited at all."""
-    yield from group.values
-    yield tuple(value[:3] for value in group.values)
+    return few(group for group in groups if any(is_rare(counts[part]) for part in parts[id(group)]))
 
 
 class _Column(NamedTuple):
@@ -158,9 +151,7 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     columns: dict[tuple[ValuePart, str, str], _Column] = {}
     for number, own in enumerate(values):
         for part, label, before, after, note in own:
-            column = columns.get((part, label, note))
-            if column is None:
-                column = columns[part, label, note] = _Column([], [], [], [])
+            column = columns.setdefault((part, label, note), _Column([], [], [], []))
             column.numbers.append(number)
             # That a new name is the resource's own says nothing of the name before.
             column.names.append("" if part in (ValuePart.FORMER, ValuePart.OPENED) else names[number])
@@ -171,11 +162,10 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     for (part, label, note), column in columns.items():
         places: dict[Edit | None, int] = {}
         for number, edit in zip(column.numbers, _edits_of(part, column), strict=True):
-            place = places.get(edit)
-            if place is None:
-                place = places[edit] = len(edited)
+            if edit not in places:
+                places[edit] = len(edited)
                 edited.append(EditedValue(part, label, note, edit))
-            keys[number].append(place)
+            keys[number].append(places[edit])
     found = defaultdict[tuple[int, ...], list[int]](list)
     for number, key in enumerate(keys):
         found[tuple(key)].append(number)
@@ -194,7 +184,7 @@ def _edits_of(part: ValuePart, column: _Column) -> list[Edit | None]:
     edits = [shared.get(new) if old is None else None for old, new in zip(before, after, strict=True)]
     rest = [n for n, edit in enumerate(edits) if edit is None]
     for ways in LOSSES if part is ValuePart.LOST else WAYS:
-        if part is ValuePart.LOST and ways is _counts and len(rest) * 2 < len(numbers):
+        if part is ValuePart.LOST and ways is _counted and len(rest) * 2 < len(numbers):
             break  # where most lose the same, another keyword is odd, whatever their number
         candidates = [(n, edit) for n in rest for edit in dict.fromkeys(ways(names[n], before[n], after[n]))]
         often = Counter(edit for _, edit in candidates)
@@ -229,26 +219,22 @@ def _set(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]
     return () if before is None else (Edit("set", None, masked(name, after)),)
 
 
-def _outline(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
-    """Return the texts without their numbers, by which values of their own are compared."""
-    return (Edit("outline", _without_numbers(name, before), _without_numbers(name, after), True),)
-
-
-def _lost(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
-    return (Edit("lost", None, masked(name, after)),)
-
-
-def _lost_outline(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
-    return (Edit("lost", None, _without_numbers(name, after)),)
-
-
-def _counts(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
+def _counted(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
     return (Edit("lost", None, len(after) if isinstance(after, tuple) else 1),)
 
 
 Ways = Callable[[str, "Value | None", "Value | None"], Iterable[Edit]]
-WAYS: tuple[Ways, ...] = (_exact, _set, _outline)
-LOSSES: tuple[Ways, ...] = (_lost, _lost_outline, _counts)
+WAYS: tuple[Ways, ...] = (
+    _exact,
+    _set,
+    # The texts without their numbers, by which values of their own are compared.
+    lambda name, before, after: (Edit("outline", _outline(name, before), _outline(name, after), True),),
+)
+LOSSES: tuple[Ways, ...] = (
+    lambda name, before, after: (Edit("lost", None, masked(name, after)),),
+    lambda name, before, after: (Edit("lost", None, _outline(name, after)),),
+    _counted,
+)
 
 _WORDS = re.compile(r"\w+|\W")
 _DIGITS = re.compile(r"\d+")
@@ -272,7 +258,7 @@ def masked(name: str, value: Value | None) -> Pattern:
     return OwnName(tuple(value.split(name))) if isinstance(value, str) and name in value else value
 
 
-def _without_numbers(name: str, value: Value | None) -> str:
+def _outline(name: str, value: Value | None) -> str:
     texts = value if isinstance(value, tuple) else ("" if value is None else str(value),)
     if len(name) > 1:
         texts = tuple([text.replace(name, "\0") for text in texts])
@@ -356,7 +342,8 @@ def example_of(name: str, group: AlikeGroup, values: Values, *, fresh: bool) -> 
     parts = [
         str(_labelled(value.part, value.label, _exact_spans(value, fresh, WIDE)))
         for value in values
-        if (edit := edits[value.part, value.label, value.note]) and not _is_exact(edit)
+        if (edit := edits[value.part, value.label, value.note])
+        and not (edit.kind == "same" or (edit.kind == "set" and not _names_itself(edit.new)))
     ]
     if len(values) == 1 and parts:
         parts = [parts[0].partition(": ")[2] or parts[0]]
@@ -365,10 +352,6 @@ def example_of(name: str, group: AlikeGroup, values: Values, *, fresh: bool) -> 
 
 def _labelled(part: ValuePart, label: str, spans: Spans) -> ChangeDetail:
     return ChangeDetail(f"metadata {visible(label)}" if part is ValuePart.METADATA else visible(label), spans)
-
-
-def _is_exact(edit: Edit) -> bool:
-    return edit.kind == "same" or (edit.kind == "set" and not _names_itself(edit.new))
 
 
 def _names_itself(pattern: Pattern) -> bool:
@@ -398,15 +381,21 @@ def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> 
         reach = since if since == until else f"{since} to {until}"
         return (Span(f"{old}, ", SpanMark.REMARK), Span(reach, SpanMark.NEW))
     if edit.kind == "items" or (value.part is ValuePart.KEYWORDS and isinstance(new, tuple)):
-        gains, losses = (_items(each) for each in (new, old))
-        came = (Span("added "), Span(gains, SpanMark.NEW)) if gains else ()
-        went = (Span("removed "), Span(losses, SpanMark.OLD)) if losses else ()
-        return (*came, Span("; "), *went) if came and went else came or went
+        gains, losses = (
+            [_pattern("", item) for item in each] if isinstance(each, tuple) else [] for each in (new, old)
+        )
+        return came_and_went(gains, losses, ALL, str)
     if edit.kind == "set":
         if not _names_itself(new) and len({each.before for each in own}) == 1:
             return _exact_spans(first, fresh, ALL)
         became = Span(_pattern(name, new), SpanMark.NEW)
-        return (became,) if all(each.before is None for each in own) else (*_various(name, own), Span(" → "), became)
+        values = dict.fromkeys(each.before for each in own)
+        if not values.keys() - {None}:
+            return (became,)
+        various = Span("various values", SpanMark.REMARK)
+        if len(values) <= FEW_VALUES:
+            various = Span(", ".join(shown(name, value, ALL) for value in values), SpanMark.OLD)
+        return (various, Span(" → "), became)
     if edit.kind == "replaced":
         return (Span(_pattern("", old), SpanMark.OLD), Span(" → "), Span(_pattern("", new), SpanMark.NEW), _IN_TEXT)
     if edit.kind == "case":
@@ -425,18 +414,6 @@ SIGNS = {
     "beheaded": ("- ", " (at the start)"),
 }
 _IN_TEXT = Span(" (in the text)", SpanMark.REMARK)
-
-
-def _various(name: str, own: Sequence[ChangeValue]) -> Spans:
-    """Return the values that became the same value, or `various values` when there are many."""
-    values = dict.fromkeys(each.before for each in own)
-    if len(values) > FEW_VALUES:
-        return (Span("various values", SpanMark.REMARK),)
-    return (Span(", ".join(shown(name, value, ALL) for value in values), SpanMark.OLD),)
-
-
-def _items(pattern: Pattern) -> str:
-    return ", ".join(_pattern("", item) for item in pattern) if isinstance(pattern, tuple) else ""
 
 
 def _pattern(name: str, pattern: object) -> str:

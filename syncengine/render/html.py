@@ -27,11 +27,8 @@ from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.view import (
     SHORT,
     first_sentence,
-    gate_heading,
     headline,
     made_public,
-    more_units,
-    unit_lines,
     view_of,
     ways_to_approve,
 )
@@ -47,7 +44,7 @@ TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
-    view, gate = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND), plan.gate
+    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND)
     return _page(
         view.diagnostics,
         view=view,
@@ -56,14 +53,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         headline=headline(plan),
         foremost=(*view.foremost, *view.doubts),
         counts=_counts(view.own),
-        gate={
-            "heading": gate_heading(gate),
-            "units": list(unit_lines(gate)),
-            "more": more_units(gate),
-            "ways": list(ways_to_approve(gate, look, is_undo=bool(plan.undo))),
-        }
-        if gate.shown
-        else {},
+        ways=list(ways_to_approve(view.gate, look, is_undo=bool(plan.undo))) if view.gate else [],
         waiting_look=replace(look, links=look.links.at(None)),
     )
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, structs, to_builtins
+from msgspec import UNSET, convert, structs, to_builtins
 
-from syncengine.apply.report import Circumstances, Report, Result
-from syncengine.document.comparison import ValueChange
+from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Row
-from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import Gate
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Since, Tree, Undo
+from syncengine.plan.model import Base, ChangeOrigin, Plan, Since, Tree
 from syncengine.plan.saved import Shown
 from syncengine.plan.sides import whose
 from syncengine.plan.units import RULE, Approval, Unit
@@ -25,7 +21,7 @@ from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
-from syncengine.resource import Body, Kind, Source, Value
+from syncengine.resource import Kind, Source
 
 Document = dict[str, Any]
 
@@ -54,44 +50,33 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
 
 
 def plan_document(plan: Plan) -> formats.PlanFormat:
-    return formats.PlanFormat(
-        id=plan.id,
-        created=plan.basis.created,
-        service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
-        summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
-        gate=_gate(plan.gate, plan.base),
-        sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
-        notes=[_note(note) for note in plan.notes],
-        commit=plan.basis.commit,
-        changes=list(map(change_items(plan), plan.changes)),
-        basis=_basis(plan.basis),
-        since=_since(plan.since) if plan.since is not UNSET else None,
-        diagnostics=diagnostic_items(plan.diagnostics),
-        base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
-        undo=_undo(plan.undo) if plan.undo else None,
-    )
-
-
-def _basis(basis: Basis) -> formats.PlanBasis | None:
-    """Return the basis of a plan; `None` when an earlier version made the plan."""
-    if basis.environment is UNSET:
-        return None
+    basis, base, since, gate = plan.basis, plan.base, plan.since, plan.gate
     tree = basis.tree if isinstance(basis.tree, Tree) else None
     uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
-    return formats.PlanBasis(basis.environment or None, basis.lineage or None, tree.id if tree else None, uncommitted)
-
-
-def _by_origin(plan: Plan) -> dict[str, int]:
-    """Return the counts of own and waiting changes; empty for a plan without `--base`."""
-    if plan.base is None:
-        return {}
-    waiting = sum(plan.base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
-    return {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
-
-
-def _gate(gate: Gate, base: Base | None) -> formats.GateState:
-    units, trips = [_unit(unit, base) for unit in gate.shown], whose(gate, base).origins
-    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), trips)
+    named = (basis.environment or None, basis.lineage or None)
+    by_origin: dict[str, int] = {}
+    if base is not None:
+        waiting = sum(base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
+        by_origin = {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
+    units = [_unit(unit, base) for unit in gate.shown]
+    trips = whose(gate, base).origins
+    return formats.PlanFormat(
+        id=plan.id,
+        created=basis.created,
+        service=formats.PlannedService(basis.base_url, basis.team),
+        summary=formats.PlanSummary(**structs.asdict(plan.summary), **by_origin),
+        gate=formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), trips),
+        sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
+        notes=[formats.NoteItem(str(n.key), n.kind, n.message, _place(n.source)) for n in plan.notes],
+        commit=basis.commit,
+        changes=list(map(change_items(plan), plan.changes)),
+        # An earlier version of the program made a plan without an environment.
+        basis=None if basis.environment is UNSET else formats.PlanBasis(*named, tree.id if tree else None, uncommitted),
+        since=_since(since) if since is not UNSET else None,
+        diagnostics=diagnostic_items(plan.diagnostics),
+        base=formats.BaseItem(base.ref, base.commit) if base else None,
+        undo=convert(plan.undo, formats.UndoItem, from_attributes=True) if plan.undo else None,
+    )
 
 
 def _unit(unit: Unit, base: Base | None) -> formats.GateUnit:
@@ -107,54 +92,39 @@ def _approval(approval: Approval | None) -> formats.GateApproval | None:
 
 
 def _since(since: Since) -> formats.SinceItem:
-    return formats.SinceItem(
-        plan=", ".join(since.plans),
-        new=since.new,
-        gone=since.gone,
-        different=[
-            formats.DifferentChange(address, list(map(_value_change, changes)))
-            for address, changes in since.different.items()
-        ],
-        same=since.same,
-        more=[formats.ExcessItem(each.address, each.message) for each in since.excess],
-    )
-
-
-def _value_change(change: ValueChange) -> formats.ValueChangeItem:
-    return formats.ValueChangeItem(change.path, to_builtins(change.before), to_builtins(change.after))
-
-
-def _undo(undo: Undo) -> formats.UndoItem:
-    selection = (undo.targets, undo.excludes)
-    return formats.UndoItem(
-        undo.run, undo.command, undo.started, undo.commit, undo.revert, undo.forced, undo.left_out, *selection
-    )
-
-
-def _note(note: Note) -> formats.NoteItem:
-    return formats.NoteItem(str(note.key), note.kind, note.message, _place(note.source))
+    different = [
+        formats.DifferentChange(
+            address, [formats.ValueChangeItem(c.path, to_builtins(c.before), to_builtins(c.after)) for c in changes]
+        )
+        for address, changes in since.different.items()
+    ]
+    more = [formats.ExcessItem(each.address, each.message) for each in since.excess]
+    return formats.SinceItem(", ".join(since.plans), since.new, since.gone, different, since.same, more)
 
 
 def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
     """Return the function that turns a change of `plan` into its part of the document."""
-    show = _change if plan.base is None else partial(_change_of_two_sides, plan.base)
-    return partial(_change_refused, plan, show) if plan.refused else show
+    base = plan.base
 
+    def item(change: Change) -> formats.ChangeItem:
+        found = _change(change)
+        if base is not None:
+            waits = base.waiting.get(str(change.key))
+            found = structs.replace(found, origin=base.origin(change.key), waits=waits)
+        if (refusal := plan.refusal(change.key)) is not None:
+            refused = formats.RefusedItem(refusal.times, when(refusal.since) or "", refusal.message)
+            found = structs.replace(found, refused=refused)
+        return found
 
-def _change_refused(plan: Plan, show: Callable[[Change], formats.ChangeItem], change: Change) -> formats.ChangeItem:
-    refusal = plan.refusal(change.key)
-    if refusal is None:
-        return show(change)
-    item = formats.RefusedItem(refusal.times, when(refusal.since) or "", refusal.message)
-    return structs.replace(show(change), refused=item)
-
-
-def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
-    waits = base.waiting.get(str(change.key))
-    return structs.replace(_change(change), origin=base.origin(change.key), waits=waits)
+    return item if base is not None or plan.refused else _change  # of most plans, which may have very many
 
 
 def _change(change: Change) -> formats.ChangeItem:
+    before: dict[str, Any] | None = None
+    if body := change.removed:  # named as in a manifest; the keywords of a category are a field
+        before = dict(body.fields)
+        if change.key.kind is Kind.TAG:
+            before |= {"keywords": body.keywords, "metadata": body.metadata}
     return ChangeItem(
         str(change.key),
         change.key.kind,
@@ -168,14 +138,9 @@ def _change(change: Change) -> formats.ChangeItem:
         change.previously or None,
         change.opens or (),
         change.merges or (),
-        _removed(change.key.kind, change.removed) if change.removed else None,
+        before,
         change.cause or None,
     )
-
-
-def _removed(kind: Kind, body: Body) -> Mapping[str, Value | Mapping[str, str]]:
-    """Return the recorded content of a removed resource, named as in a manifest."""
-    return {**body.fields, "keywords": body.keywords, "metadata": body.metadata} if kind is Kind.TAG else body.fields
 
 
 SHOWN = Shown(plan_document, change_items)
@@ -194,29 +159,28 @@ def _row(row: Row | None) -> formats.DataRow | None:
 
 
 def report_document(report: Report) -> formats.ReportFormat:
+    run = report.circumstances
+    results = [
+        formats.ResultItem(
+            str(each.key),
+            each.action.word,
+            each.outcome,
+            _place(each.source),
+            formats.ErrorItem(**asdict(each.error)) if each.error else None,
+        )
+        for each in report.results
+    ]
+    about = {field.name: getattr(run, field.name) for field in fields(run)}
+    about |= {"started": when(run.started), "ended": when(run.ended)}
     return formats.ReportFormat(
         plan=report.plan,
         status=report.status,
         summary=formats.ReportSummary(**asdict(report.totals)),
         session=formats.SessionItem(**asdict(report.session)),
-        results=[_result(result) for result in report.results],
+        results=results,
         diagnostics=diagnostic_items(report.diagnostics),
-        **_circumstances(report.circumstances),
+        **{**about, "approvals": tuple(formats.ApprovalItem(each.by, each.line, each.text) for each in run.approvals)},
     )
-
-
-def _circumstances(run: Circumstances) -> Document:
-    return {
-        **{field.name: getattr(run, field.name) for field in fields(run)},
-        "started": when(run.started),
-        "ended": when(run.ended),
-        "approvals": tuple(formats.ApprovalItem(each.by, each.line, each.text) for each in run.approvals),
-    }
-
-
-def _result(result: Result) -> formats.ResultItem:
-    error = formats.ErrorItem(**asdict(result.error)) if result.error else None
-    return formats.ResultItem(str(result.key), result.action.word, result.outcome, _place(result.source), error)
 
 
 def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:

@@ -26,17 +26,7 @@ from syncengine.render.fold import SAME
 from syncengine.render.report import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.sections import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.view import (
-    ABRIDGED,
-    everything,
-    first_sentence,
-    for_everything,
-    gate_heading,
-    more_units,
-    to_approve,
-    unit_lines,
-    view_of,
-)
+from syncengine.render.view import ABRIDGED, first_sentence, view_of
 from syncengine.render.words import FEW, TO_DO, count_of, number, place, when
 
 LIMIT = 60_000
@@ -71,14 +61,13 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT, size: Size
     elsewhere = replace(look, links=look.links.at(None))
     waiting = [_PrintedSection.of(section, elsewhere) for section in (view.waiting.sections if view.waiting else ())]
     diagnostics = diagnostic_rows(view.diagnostics)
-    gate = view.plan.gate
 
     def page(removals: int, others: int) -> str:
         shown = [each.first(removals if each.section.is_removal else others) for each in sections]
         also = [each.first(others) for each in waiting]
         is_short = any(each.is_short for each in (*shown, *also)) or len(diagnostics) > others
         return rendered(
-            "plan.md.j2",
+            "plan.markdown.j2",
             view=view,
             sections=shown,
             waiting=also,
@@ -89,11 +78,6 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT, size: Size
             abridged=ABRIDGED if is_short or view.is_abridged else "",
             is_short=is_short,
             job=look.job,
-            gate=gate,
-            units=list(unit_lines(gate)),
-            more_units=more_units(gate),
-            approvals=to_approve(gate),
-            approve_everything=for_everything(gate),
         )
 
     whole = limit // SHORTEST_NAME
@@ -132,7 +116,7 @@ def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT, size
     ]
     return fitted(
         lambda most: rendered(
-            "report.md.j2",
+            "report.markdown.j2",
             headline=headline(report),
             counts=[(name, number(getattr(totals, name))) for name in counts],
             about=[
@@ -181,7 +165,7 @@ def errors_markdown(
     rows = [as_markdown(f"- {_diagnostic(each)}") for each in merged(diagnostics)]
     return fitted(
         lambda most: rendered(
-            "errors.md.j2", heading=heading, rows=rows[:most], is_short=len(rows) > most, job=look.job
+            "errors.markdown.j2", heading=heading, rows=rows[:most], is_short=len(rows) > most, job=look.job
         ),
         limit,
         size,
@@ -239,9 +223,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "code": lambda text: as_markdown(code(text)),
         "count_of": count_of,
-        "everything": everything,
         "first_sentence": first_sentence,
-        "gate_heading": gate_heading,
         "html": lambda text: as_markdown(escape(visible(text))),
         "linked": lambda text: as_markdown(prose(text, links=True)),
         "number": number,

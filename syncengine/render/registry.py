@@ -47,17 +47,17 @@ REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
     "text": Renderer("report", "report_text"),
     "json": Renderer("json", "report_json"),
     "junit": Renderer("ci", "report_junit"),
-    "sarif": Renderer("ci", "report_sarif"),
-    "github": Renderer("ci", "report_github"),
-    "gitlab": Renderer("ci", "report_gitlab"),
+    "sarif": Renderer("ci", "sarif"),
+    "github": Renderer("ci", "github"),
+    "gitlab": Renderer("ci", "gitlab"),
     "markdown": Renderer("markdown", "report_markdown"),
 }
 
 PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {
     **PLAN_FORMATS,
-    "github": Renderer("ci", "plan_github"),
-    "gitlab": Renderer("ci", "plan_gitlab"),
-    "sarif": Renderer("ci", "plan_sarif"),
+    "github": Renderer("ci", "github"),
+    "gitlab": Renderer("ci", "gitlab"),
+    "sarif": Renderer("ci", "sarif"),
 }
 """The formats of `plan --report`: all formats of a plan, and annotations of its changes."""
 
@@ -66,9 +66,9 @@ DIAGNOSTIC_FORMATS: Mapping[str, Renderer[Sequence[Diagnostic]]] = {
     "json": Renderer("json", "diagnostics_json"),
     "markdown": Renderer("markdown", "trouble_markdown"),
     "html": Renderer("html", "trouble_html"),
-    "github": Renderer("ci", "diagnostics_github"),
-    "gitlab": Renderer("ci", "diagnostics_gitlab"),
-    "sarif": Renderer("ci", "diagnostics_sarif"),
+    "github": Renderer("ci", "github"),
+    "gitlab": Renderer("ci", "gitlab"),
+    "sarif": Renderer("ci", "sarif"),
 }
 """The formats of diagnostics: all formats of `plan --report`, because errors may prevent a plan."""
 

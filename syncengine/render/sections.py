@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -91,33 +89,6 @@ class Member(NamedTuple):
         return links.line(in_repository(self.source.file, look.prefix), self.source.line) if self.source else ""
 
 
-class LazyMembers(Sequence[Member]):
-    """The resources of a row, each made when it is looked at: a row may count a hundred thousand."""
-
-    def __init__(self, entries: SectionEntries, numbers: Sequence[int]) -> None:
-        self._member, self._source, self._numbers = entries.member, entries.source, numbers
-
-    def sources(self) -> Iterable[Source | None]:
-        """Return the place of each resource."""
-        return map(self._source, self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> Member: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Member]: ...
-
-    def __getitem__(self, place: int | slice) -> Member | list[Member]:
-        chosen = self._numbers[place]
-        return self._member(chosen) if isinstance(chosen, int) else [self._member(number) for number in chosen]
-
-    def __iter__(self) -> Iterator[Member]:
-        return map(self._member, self._numbers)
-
-
 class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label`, followed by `details`.
 
@@ -140,17 +111,11 @@ class SectionRow(Struct, frozen=True, gc=False):
         return self.label or self.members[0].name
 
     @property
-    def names(self) -> list[str]:
-        return [member.name for member in self.members]
-
-    @property
     def place(self) -> str:
         """Return the place of a single resource; for several resources, their file or the number of their files."""
         if len(self.members) == 1:
             return place(self.members[0].source)
-        members = self.members
-        sources = members.sources() if isinstance(members, LazyMembers) else (member.source for member in members)
-        files = {source.file for source in sources if source}
+        files = {member.source.file for member in self.members if member.source}
         return file_name(files.pop()) if len(files) == 1 else count_of(len(files), "file") if files else ""
 
 
@@ -184,16 +149,15 @@ class SectionEntries:
 
     `values` are computed anew on each call, because a plan may have very many. `details` takes a number, the room, and
     whether to include every field. `below` makes the rows of what goes along with resources, which follow their row.
-    Up to `least` rows, none is folded. `unlike` is added to a count of hidden
-    ones. `fresh` resources are new and have no old values; `lines` says that one line can stand for each. `total`, if
-    set, makes the details of a group, and `loses` the details of its first resource for an example.
+    Up to `least` rows, none is folded. `unlike` is added to a count of hidden ones. `fresh` resources are new and have
+    no old values; `lines` says that one line can stand for each. `total`, if set, makes the details of a group, and
+    `loses` the details of its first resource for an example.
     """
 
     names: Sequence[str]
+    members: Sequence[Member]
     values: Callable[[int], Values]
     symbol: str
-    member: Callable[[int], Member]
-    source: Callable[[int], Source | None]
     details: Callable[[int, Room, bool], Details]
     noun: str
     depth: int = 0
@@ -210,103 +174,79 @@ class SectionEntries:
         """The words after the number of rows that are only counted."""
         return f"more {plural(self.noun)}{self.unlike}"
 
-    def row(self, number: int, room: Room, whole: bool, *, is_line: bool = False) -> SectionRow:
-        details = self.details(number, room, whole)
-        abridged = room is not ALL and not set(map(str, details)) >= set(map(str, self.details(number, ALL, whole)))
-        members = (self.member(number),)
-        return SectionRow(self.symbol, members, details, depth=self.depth, abridged=abridged, is_line=is_line)
-
 
 def folded(entries: SectionEntries, extent: Extent) -> FoldedRows:
     """Return the rows of all entries: odd ones, then groups of similar entries, then single ones."""
-    fold, count = extent.fold, len(entries.names)
+    (fold, most), count = extent, len(entries.names)
     is_folded = fold is not Fold.NOTHING and count > entries.least
     found = arranged(entries.names, map(entries.values, range(count)), folding=is_folded)
     # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
     alone = len(found.singles) + (0 if is_folded else len(found.odd))
-    rows = _FoldedSection(entries, extent, is_folded, fold is Fold.LINES and entries.lines and alone > 1)
-    odd = (*rows.singles(found.odd, extent.most, is_odd=True), *rows.groups(found.odd_groups))
-    odd_count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    groups = rows.groups(found.groups)
-    return FoldedRows(odd, odd_count, (*groups, *rows.singles(found.singles, max(MANY, extent.most - len(odd)))))
+    in_lines = fold is Fold.LINES and entries.lines and alone > 1
 
+    def row(number: int, room: Room, whole: bool, *, is_line: bool = False) -> SectionRow:
+        details = entries.details(number, room, whole)
+        abridged = room is not ALL and not set(map(str, details)) >= set(map(str, entries.details(number, ALL, whole)))
+        members = (entries.members[number],)
+        return SectionRow(entries.symbol, members, details, depth=entries.depth, abridged=abridged, is_line=is_line)
 
-ROOMS = {
-    Fold.NOTHING: (ALL, True),
-    Fold.LONG: (BRIEF, False),
-    Fold.LINES: (BRIEF, False),
-    Fold.BEHIND: (ALL, False),
-}
-"""For each folding, the room of a single row's details, and whether they include every field."""
+    def together(
+        numbers: Sequence[int], label: str, details: Details = (), example: str = "", *, abridged: bool = True
+    ) -> Iterator[SectionRow]:
+        """Yield one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
+        behind = list[SectionRow]()
+        if fold is Fold.BEHIND:
+            for n in numbers:
+                behind += (row(n, ALL, True), *entries.below((n,), Fold.NOTHING))
+        members = [entries.members[n] for n in numbers]
+        abridged = abridged and not behind
+        yield SectionRow(entries.symbol, members, details, label, example, entries.depth, abridged, tuple(behind))
+        yield from () if behind else entries.below(numbers, fold)
 
+    def singles(numbers: Sequence[int], budget: int, *, is_odd: bool = False) -> Iterator[SectionRow]:
+        """Yield a row for each entry, up to the budget; one last row counts the others."""
+        is_apart = is_odd and is_folded
+        is_line = in_lines and not is_apart
+        room = ALL if is_line or fold in (Fold.NOTHING, Fold.BEHIND) else WIDE if is_odd else BRIEF
+        # A flag that is false may be what is odd about a resource; elsewhere it says what silence says.
+        whole = fold is Fold.NOTHING or (not is_line and (is_apart or room is WIDE))
+        shown = len(numbers) if fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
+        for n in numbers[:shown]:
+            yield row(n, room, whole, is_line=is_line)
+            yield from entries.below((n,), fold)
+        if rest := numbers[shown:]:
+            yield from together(rest, f"{number(len(rest))} {entries.more}")
 
-class _FoldedSection(NamedTuple):
-    entries: SectionEntries
-    extent: Extent
-    is_folded: bool
-    lines: bool
-
-    def singles(self, numbers: Sequence[int], budget: int, *, is_odd: bool = False) -> tuple[SectionRow, ...]:
-        """Return a row for each entry, up to the budget; one last row counts the others."""
-        entries, fold = self.entries, self.extent.fold
-        room, whole = ROOMS[fold]
-        is_line = self.lines and not (is_odd and self.is_folded)
-        if is_line:
-            room = ALL
-        elif is_odd and room is BRIEF:
-            room, whole = WIDE, True
-        elif is_odd and self.is_folded:  # a flag that is false may be what is odd about it
-            whole = True
-        most = len(numbers) if fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
-        rows: list[SectionRow] = []
-        for n in numbers[:most]:
-            rows += (entries.row(n, room, whole, is_line=is_line), *entries.below((n,), fold))
-        if rest := numbers[most:]:
-            rows += self._together(rest, f"{number(len(rest))} {entries.more}", (), "", abridged=True)
-        return tuple(rows)
-
-    def groups(self, groups: Sequence[AlikeGroup]) -> tuple[SectionRow, ...]:
-        """Return the rows of groups, up to the limit, and one row that counts the others."""
-        entries, most = self.entries, self.extent.most
-        if len(groups) <= most + 1 or self.extent.fold is Fold.BEHIND:
-            most = len(groups)
-        rows = [row for group in groups[:most] for row in self._group(group)]
-        if more := groups[most:]:
-            numbers = [n for group in more for n in group.members]
-            label = f"{number(len(numbers))} more {plural(entries.noun)} in {number(len(more))} groups"
-            rows += self._together(numbers, label, (), "", abridged=True)
-        return tuple(rows)
-
-    def _group(self, group: AlikeGroup) -> tuple[SectionRow, ...]:
-        """Return one row for all changes to whose values the same was done, with an example when these differ."""
-        entries, members = self.entries, group.members
+    def of_group(group: AlikeGroup) -> Iterator[SectionRow]:
+        """Yield one row for all changes to whose values the same was done, with an example when these differ."""
+        first = group.members[0]
         if entries.total:
-            details, lost = entries.total(members), "; ".join(map(str, entries.loses(members[0])))
-            example = f"e.g. {entries.member(members[0]).name}: {lost}" if lost else ""
+            details, lost = entries.total(group.members), "; ".join(map(str, entries.loses(first)))
+            example = f"e.g. {entries.members[first].name}: {lost}" if lost else ""
             # A total names the losses of one resource at most, and an edit describes all of them.
-            abridged = bool(example) or any(entries.details(n, ALL, True) for n in members)
+            abridged = bool(example) or any(entries.details(n, ALL, True) for n in group.members)
         else:
-            details = group_details(group, list(map(entries.values, members)), fresh=entries.fresh)
-            first = members[0]
+            details = group_details(group, list(map(entries.values, group.members)), fresh=entries.fresh)
             example = example_of(entries.names[first], group, entries.values(first), fresh=entries.fresh)
             abridged = bool(example)
-        label = f"{number(len(members))} ×" if details else count_of(len(members), entries.noun)
-        return self._together(members, label, details, example, abridged=abridged)
+        size = len(group.members)
+        label = f"{number(size)} ×" if details else count_of(size, entries.noun)
+        return together(group.members, label, details, example, abridged=abridged)
 
-    def _together(
-        self, numbers: Sequence[int], label: str, details: Details, example: str, *, abridged: bool
-    ) -> tuple[SectionRow, ...]:
-        """Return one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
-        entries, behind, below = self.entries, list[SectionRow](), tuple[SectionRow, ...]()
-        if self.extent.fold is Fold.BEHIND:
-            for n in numbers:
-                behind += (entries.row(n, ALL, True), *entries.below((n,), Fold.NOTHING))
-        else:
-            below = entries.below(numbers, self.extent.fold)
-        members = LazyMembers(entries, numbers)
-        abridged = abridged and not behind
-        row = SectionRow(entries.symbol, members, details, label, example, entries.depth, abridged, tuple(behind))
-        return (row, *below)
+    def groups(all_groups: Sequence[AlikeGroup]) -> Iterator[SectionRow]:
+        """Yield the rows of groups, up to the limit, and one row that counts the others."""
+        shown = len(all_groups) if len(all_groups) <= most + 1 or fold is Fold.BEHIND else most
+        for group in all_groups[:shown]:
+            yield from of_group(group)
+        if more := all_groups[shown:]:
+            numbers = [n for group in more for n in group.members]
+            label = f"{number(len(numbers))} more {plural(entries.noun)} in {number(len(more))} groups"
+            yield from together(numbers, label)
+
+    odd = (*singles(found.odd, most, is_odd=True), *groups(found.odd_groups))
+    odd_count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
+    rest = (*groups(found.groups), *singles(found.singles, max(MANY, most - len(odd))))
+    return FoldedRows(odd, odd_count, rest)
 
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
@@ -321,15 +261,22 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
     Each section has at most `most` rows.
     """
     extent = Extent(fold, most)
-    changes, cascaded = _bucketed(plan.changes)
-    removals, others = _topics(REMOVALS, changes, extent), _topics(OTHERS, changes, extent)
-    parts_odd = len(others) > 1 and not all(each.is_short for each in others)
+    changes: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
+    cascaded: list[Change] = []
+    for change in plan.changes:
+        (cascaded if change.cascade else changes[change.key.kind, change.action]).append(change)
+    others = _topics(OTHERS, changes, extent)
+    # Where people read every row of every section, the odd ones need no section of their own.
+    parts_odd = len(others) > 1 and not all(
+        each.size <= MANY and not any(row.label for row in (*each.rows.odd, *each.rows.rest)) for each in others
+    )
     return (
-        *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), extent),
-        *_category_deletes(changes.get((Kind.CATEGORY, Action.DELETE), ()), cascaded, extent),
-        *(section for each in removals for section in each.whole()),
-        *(section for each in others for section in (each.odd() if parts_odd else each.whole())),
-        *(section for each in others if parts_odd for section in each.rest()),
+        *_sweep(plan, changes[Kind.ACTIVITY_TYPE, Action.DELETE], extent),
+        *_category_deletes(changes[Kind.CATEGORY, Action.DELETE], cascaded, extent),
+        *(each.whole() for each in _topics(REMOVALS, changes, extent)),
+        *(each.odd() for each in others if parts_odd and each.rows.odd),
+        *(each.rest() for each in others if parts_odd and each.rows.rest),
+        *(each.whole() for each in others if not parts_odd),
         *_notes(plan.notes, extent),
     )
 
@@ -337,19 +284,6 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
 def is_abridged(sections: Iterable[Section]) -> bool:
     """Return whether some rows leave out details of their resources."""
     return any(row.abridged for section in sections for row in section.rows)
-
-
-def _bucketed(changes: Sequence[Change]) -> tuple[Buckets, Sequence[Change]]:
-    """Return the changes by kind and action, and apart from them the tags that are deleted with their category."""
-    buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
-    for kind_and_action, run in groupby(changes, _KIND_AND_ACTION):
-        buckets[kind_and_action].extend(run)
-    deleted = buckets.pop((Kind.TAG, Action.DELETE), [])
-    buckets[Kind.TAG, Action.DELETE] = [change for change in deleted if not change.cascade]
-    return buckets, [change for change in deleted if change.cascade]
-
-
-_KIND_AND_ACTION = attrgetter("key.kind", "action")
 
 
 def _member(change: Change) -> Member:
@@ -440,30 +374,20 @@ class _TopicRows(NamedTuple):
     rows: FoldedRows
     more: str
 
-    @property
-    def is_short(self) -> bool:
-        """Whether people read all its rows, none of which stands for several resources."""
-        return self.size <= MANY and not any(row.label for row in (*self.rows.odd, *self.rows.rest))
+    def section(self, rows: tuple[SectionRow, ...], count: int, unlike: str = "") -> Section:
+        """Return the section of some of the rows, which stand for `count` changes."""
+        title = self.topic.title.format(count_of(count, NOUNS[self.topic.kind]))
+        return Section(title + unlike, self.topic.tone, self.topic.says, rows, self.more)
 
-    def whole(self) -> Iterator[Section]:
-        """Yield one section with all rows, the odd ones first."""
-        yield self._section(self._counted(self.size), (*self.rows.odd, *self.rows.rest))
+    def odd(self) -> Section:
+        count = self.rows.odd_count
+        return self.section(self.rows.odd, count, f", unlike the other {number(self.size - count)}")
 
-    def odd(self) -> Iterator[Section]:
-        """Yield a section with the odd rows, if there are any."""
-        if self.rows.odd:
-            others = number(self.size - self.rows.odd_count)
-            yield self._section(f"{self._counted(self.rows.odd_count)}, unlike the other {others}", self.rows.odd)
+    def rest(self) -> Section:
+        return self.section(self.rows.rest, self.size - self.rows.odd_count)
 
-    def rest(self) -> Iterator[Section]:
-        if self.rows.rest:
-            yield self._section(self._counted(self.size - self.rows.odd_count), self.rows.rest)
-
-    def _counted(self, count: int) -> str:
-        return self.topic.title.format(count_of(count, NOUNS[self.topic.kind]))
-
-    def _section(self, title: str, rows: tuple[SectionRow, ...]) -> Section:
-        return Section(title, self.topic.tone, self.topic.says, rows, self.more)
+    def whole(self) -> Section:
+        return self.section((*self.rows.odd, *self.rows.rest), self.size)
 
 
 def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_TopicRows]:
@@ -479,50 +403,43 @@ def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_
 
 
 def _topic_entries(topic: Topic, changes: Sequence[Change]) -> SectionEntries:
-    is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
-    is_removal = not (is_update or is_fresh)
+    if topic.action in GONE:
+        return _removal_entries(changes, NOUNS[topic.kind])
 
     def values(number: int) -> Values:
         return topic.values(changes[number]) or ()
 
     def details(number: int, room: Room, whole: bool) -> Details:
-        change = changes[number]
-        if is_removal:
-            return removed_details(change, room)
         if topic.tone is Tone.CREATE:
-            return (*created_details(change, room, whole=whole), *unusual(values(number)))
-        found = value_details(values(number), MANY_ITEMS if room is BRIEF and is_update else room)
+            return (*created_details(changes[number], room, whole=whole), *unusual(values(number)))
+        found = value_details(values(number), MANY_ITEMS if room is BRIEF and topic.action is Action.UPDATE else room)
         return (*found, *unusual(values(number))) if found else (remark("sent again unchanged"),)
 
-    entries = _entries_of(changes, topic.action.value, values, details, NOUNS[topic.kind])
-    if is_removal:
-        return replace(entries, least=MANY, total=partial(_total, changes))
-    return replace(
-        entries,
-        least=MANY if is_fresh else 0,
+    return SectionEntries(
+        names=[change.key.name for change in changes],
+        members=list(map(_member, changes)),
+        values=values,
+        symbol=topic.action.value,
+        details=details,
+        noun=NOUNS[topic.kind],
+        least=MANY if topic.action is Action.CREATE else 0,
         unlike=", all different",
-        fresh=is_fresh,
+        fresh=topic.action is Action.CREATE,
         lines=topic.tone is Tone.CREATE,
-        loses=lambda number: (),
     )
 
 
-def _entries_of(
-    changes: Sequence[Change],
-    symbol: str,
-    values: Callable[[int], Values],
-    details: Callable[[int, Room, bool], Details],
-    noun: str,
-) -> SectionEntries:
-    """Return the entries of changes; an example of many shows the content that one of them loses."""
+def _removal_entries(changes: Sequence[Change], noun: str) -> SectionEntries:
+    """Return the entries of removals; an example of many shows the content that one of them loses."""
     return SectionEntries(
         names=[change.key.name for change in changes],
-        values=values,
-        symbol=symbol,
-        member=lambda number: _member(changes[number]),
-        source=lambda number: changes[number].source,
-        details=details,
+        members=list(map(_member, changes)),
+        values=lambda number: removed(changes[number]),
+        symbol=changes[0].action.value,
+        details=lambda number, room, _: removed_details(changes[number], room),
         noun=noun,
+        least=MANY,
+        total=partial(_total, changes),
         loses=lambda number: removed_content(changes[number]),
     )
 
@@ -551,28 +468,17 @@ FIRST_SWEEP = (
 
 def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Section]:
     """Yield the section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
-    if not (plan.sweep or deletes):
-        return
-    names = {change.key.name for change in deletes}
-    codes = plan.sweep.known if plan.sweep else ()
-    others = [code for code in codes if code not in names]
-    members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
-    entries = SectionEntries(
-        names=[*(change.key.name for change in deletes), *others],
-        values=lambda number: removed(deletes[number]) if number < len(deletes) else (),
-        symbol=Action.DELETE.value,
-        member=members.__getitem__,
-        source=lambda number: members[number].source,
-        details=lambda n, room, _: removed_details(deletes[n], room) if n < len(deletes) else (),
-        noun="activity type",
-        least=MANY,
-        total=lambda _: (),
-        loses=lambda number: removed_content(deletes[number]) if number < len(deletes) else (),
-    )
-    rows = folded(entries, extent)
-    says = (SWEEP.format(number(len(members))), *((FIRST_SWEEP,) if plan.sweep.first else ())) if plan.sweep else ()
-    title = f"Sweep: delete {count_of(len(members), 'activity type')}{' and all unknown ones' if plan.sweep else ''}"
-    yield Section(title, Tone.REMOVE, says, (*rows.odd, *rows.rest))
+    planned = {change.key.name for change in deletes}
+    codes = [code for code in plan.sweep.known if code not in planned] if plan.sweep else []
+    unplanned = [Change(key=Key(Kind.ACTIVITY_TYPE, c), action=Action.DELETE, source=None) for c in codes]
+    changes = [*deletes, *unplanned]
+    title = f"Sweep: delete {count_of(len(changes), 'activity type')}{' and all unknown ones' if plan.sweep else ''}"
+    says = (SWEEP.format(number(len(changes))), *((FIRST_SWEEP,) if plan.sweep.first else ())) if plan.sweep else ()
+    if changes:
+        rows = folded(replace(_removal_entries(changes, "activity type"), total=lambda _: ()), extent)
+        yield Section(title, Tone.REMOVE, says, (*rows.odd, *rows.rest))
+    elif plan.sweep:
+        yield Section(title, Tone.REMOVE, says, ())
 
 
 # --- categories that take tags along ----------------------------------------------------------------------------------
@@ -580,77 +486,62 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
 CATEGORY = "Deleting a category also deletes every tag that is still in it."
 
 
-def _category_deletes(deletions: Sequence[Change], cascaded: Sequence[Change], extent: Extent) -> Iterator[Section]:
-    """Yield the section of deleted categories and of the tags deleted with them (docs/planning.md 2.2)."""
-    cascades = _cascades(cascaded)
-    along = [cascades.pop(change.key, []) for change in deletions]
-    rows = _category_rows(deletions, along, extent) if deletions else FoldedRows((), 0, ())
-    others = (row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent))
-    if deletions or cascades:
-        title = _category_title(len(deletions), len(cascaded))
-        yield Section(title, Tone.REMOVE, (CATEGORY,), (*rows.odd, *rows.rest, *others), "more categories")
+def _category_deletes(changes: Sequence[Change], cascaded: Sequence[Change], extent: Extent) -> Iterator[Section]:
+    """Yield the section of deleted categories, each followed by the tags deleted with it (docs/planning.md 2.2).
 
-
-def _category_title(categories: int, tags: int) -> str:
-    """Return the title of a section. There may be tags alone, once an earlier run has deleted their category."""
-    if not categories:
-        return f"Delete {count_of(tags, 'tag')} of deleted categories"
-    along = f" and {count_of(tags, 'tag')} in {'it' if categories == 1 else 'them'}" if tags else ""
-    return f"Delete {count_of(categories, 'category')}{along}"
-
-
-def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
+    There may be tags alone, once an earlier run has deleted their category. Categories are alike that take about as
+    many tags and keywords along, to the next power of two.
+    """
     cascades: dict[Key, list[Change]] = defaultdict(list)
-    for change in changes:
+    for change in cascaded:
         if change.cascade:
             cascades[change.cascade].append(change)
-    return cascades
+    along = [cascades.pop(change.key, []) for change in changes]
 
-
-def _category_rows(changes: Sequence[Change], along: Sequence[Sequence[Change]], extent: Extent) -> FoldedRows:
-    """Return the rows of deleted categories, each row followed by the tags that go `along` with its categories.
-
-    Categories are alike that take about as many tags and keywords along, to the next power of two.
-    """
-
-    def details(number: int, room: Room, _: bool) -> Details:
-        return (_also(len(along[number]), 1), *removed_details(changes[number], room))
+    def also(tags: int, categories: int) -> ChangeDetail:
+        which = "it" if categories == 1 else "them"
+        some = f"{count_of(tags, 'tag')} in {which}, and any" if tags else f"any tags in {which}"
+        return remark(f"also deletes {some} that were created outside this project")
 
     def total(numbers: Sequence[int]) -> Details:
-        also = _also(sum(len(along[number]) for number in numbers), len(numbers))
-        return (also, *_total(changes, numbers))
+        return (also(sum(len(along[n]) for n in numbers), len(numbers)), *_total(changes, numbers))
 
     def below(numbers: Sequence[int], fold: Fold) -> tuple[SectionRow, ...]:
-        members = [tag for number in numbers for tag in along[number]]
         category = f"category {changes[numbers[0]].key.name}" if len(numbers) == 1 else "their categories"
-        return _cascade_rows(category, members, Extent(fold, extent.most))
+        return _cascade_rows(category, [tag for n in numbers for tag in along[n]], Extent(fold, extent.most))
 
-    def values(number: int) -> Values:
-        return removed(changes[number], tags=len(along[number]))
-
-    entries = _entries_of(changes, Action.DELETE.value, values, details, "category")
-    return folded(replace(entries, least=MANY, total=total, below=below), extent)
-
-
-def _also(tags: int, categories: int) -> ChangeDetail:
-    which = "it" if categories == 1 else "them"
-    along = f"{count_of(tags, 'tag')} in {which}, and any" if tags else f"any tags in {which}"
-    return remark(f"also deletes {along} that were created outside this project")
+    rows: list[SectionRow] = []
+    title = f"Delete {count_of(len(cascaded), 'tag')} of deleted categories"
+    if changes:
+        entries = replace(
+            _removal_entries(changes, "category"),
+            values=lambda n: removed(changes[n], tags=len(along[n])),
+            details=lambda n, room, _: (also(len(along[n]), 1), *removed_details(changes[n], room)),
+            total=total,
+            below=below,
+        )
+        found = folded(entries, extent)
+        rows += (*found.odd, *found.rest)
+        tags = f" and {count_of(len(cascaded), 'tag')} in {'it' if len(changes) == 1 else 'them'}" if cascaded else ""
+        title = f"Delete {count_of(len(changes), 'category')}{tags}"
+    for key, members in cascades.items():
+        rows += _cascade_rows(str(key), members, extent)
+    if rows:
+        yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows), "more categories")
 
 
 def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> tuple[SectionRow, ...]:
     """Return the rows of tags that are deleted with their category."""
+    if not members:
+        return ()
 
     def values(number: int) -> Values:
         own = removed(members[number])
         return own[1:] if members[number].reason else own  # which is the deletion of its category
 
-    def details(number: int, room: Room, _: bool) -> Details:
-        return removed_details(members[number], room)
-
     along = (remark(f"deleted with {category}"),)
-    entries = _entries_of(members, Action.DELETE.value, values, details, "tag")
-    rows = folded(replace(entries, least=MANY, total=lambda _: along, depth=1), extent)
+    entries = replace(_removal_entries(members, "tag"), values=values, total=lambda _: along, depth=1)
+    rows = folded(entries, extent)
     return (*rows.odd, *rows.rest)
 
 
@@ -664,10 +555,9 @@ def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
         entries = SectionEntries(
             names=[note.key.name for note in notes],
+            members=[Member(visible(str(n.key)), n.source, n.key.kind.value, n.kind == "kept") for n in notes],
             values=lambda number: note_values(notes[number]),
             symbol=NOTE_SYMBOL,
-            member=lambda number: _note_member(notes[number]),
-            source=lambda number: notes[number].source,
             details=lambda number, room, _: value_details(note_values(notes[number]), room),
             noun="resource",
             unlike=", all different",
@@ -675,7 +565,3 @@ def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
         )
         rows = folded(entries, extent)
         yield Section(count_of(len(notes), "note").capitalize(), Tone.NOTE, (NOTES,), (*rows.odd, *rows.rest))
-
-
-def _note_member(note: Note) -> Member:
-    return Member(visible(str(note.key)), note.source, note.key.kind.value, note.kind == "kept")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple
 
 from syncengine.plan.diff import Action
-from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import LONGEST, cells, cut, file_name, visible, wrapped
@@ -17,16 +14,16 @@ from syncengine.render.sections import MOST, NOTE_SYMBOL, Fold, Section, Section
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import (
     ABRIDGED,
+    GateView,
     PlanView,
     ReviewedComparison,
     first_sentence,
-    gate_heading,
-    more_units,
-    unit_lines,
     view_of,
     ways_to_approve,
 )
 from syncengine.render.words import FEW, comma_list, place
+
+INDENT, GAP = "  ", "  "
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -51,7 +48,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         *(section.lines for section in sections),
         *_waiting(view, look),
         _denials(view, look),
-        _gate(plan.gate, look, view.whose, is_undo=bool(plan.undo)),
+        _gate(view.gate, look, is_undo=bool(plan.undo)) if view.gate else (),
         diagnostic_lines(warnings_first(view.diagnostics, look), look),
     )
     return join_blocks(blocks)
@@ -102,19 +99,55 @@ class _SectionText(NamedTuple):
     is_abridged: bool
 
 
+class _Line(NamedTuple):
+    """One row of a section, in letters that the terminal has.
+
+    `name` includes indentation and symbol, and `beside` are the details on the same line. Where these have no room,
+    `details` stand below; `beyond` stands below in any case.
+    """
+
+    name: str
+    beside: str
+    details: tuple[str, ...]
+    beyond: tuple[str, ...]
+    place: str
+    row: SectionRow
+
+
 def _section(section: Section, look: Look) -> _SectionText:
+    """Return a section with its places in one column and, in another one, the details of single resources."""
     of_lines = [row for row in section.rows if row.is_line]
     created = create_lines(of_lines, look) if of_lines else CreateLines("", [], is_abridged=False)
-    lines = iter(created.lines)
-    rows = [_line(row, next(lines), look) if row.is_line else _prepared(row, look) for row in section.rows]
-    limit = look.width - max((cells(row.place) for row in rows if cells(row.place) <= look.width // 2), default=0)
-    rows = _beside(rows, limit - len(GAP))
-    heads = [row.head(limit - len(GAP)) for row in rows]
-    column = max((cells(head) for head in heads if cells(head) <= limit - len(GAP)), default=0) + len(GAP)
-    texts = [
-        *_heading(section, created.shared, look, is_all=len(of_lines) == len(rows)),
-        *chain.from_iterable(row.lines(head, column, look) for row, head in zip(rows, heads, strict=True)),
-    ]
+    created_lines = iter(created.lines)
+    lines = [next(created_lines) if row.is_line else _line(row, look) for row in section.rows]
+    room = look.width - max((cells(each.place) for each in lines if cells(each.place) <= look.width // 2), default=0)
+    room -= len(GAP)
+    single = [each for each in lines if not (each.row.label or each.row.is_line)]
+    names = [cells(each.name) for each in single if cells(each.name + each.beside) <= room]
+    name_column = max((width for width in names if width <= NAME_COLUMN), default=0)
+    heads = []
+    for each in lines:
+        whole = each.name + each.beside
+        aligned = _padded(each.name, name_column) + each.beside
+        if each.details and not (each.row.label or each.row.is_line) and cells(aligned) <= room:
+            whole = aligned
+        heads.append(whole if cells(whole) <= room else each.name)
+    column = max((cells(head) for head in heads if cells(head) <= room), default=0) + len(GAP)
+
+    texts = list(_heading(section, created.shared, look, is_all=len(of_lines) == len(lines)))
+    for each, head in zip(lines, heads, strict=True):
+        indent = INDENT * (each.row.depth + 3)
+        margin, _, rest = head.partition(each.row.symbol)
+        text = margin + painted(each.row.symbol, SYMBOL_TONES[each.row.symbol], look) + rest
+        blank = " " * (column - cells(head))
+        # The place stands in its column, or else below the row.
+        fits = len(blank) >= len(GAP) and column + cells(each.place) <= look.width
+        place = painted(each.place, Tone.QUIET, look) if each.place else ""
+        texts.append(text + blank + place if place and fits else text)
+        for more in (*(each.details if head == each.name else ()), *each.beyond):
+            texts += paragraph(more, look, None, indent)
+        if place and not fits:
+            texts.append(indent + place)
     is_any_unnamed = any(len(row.members) > _names_shown(row) + 1 for row in section.rows if row.label)
     return _SectionText(texts, created.is_abridged or is_any_unnamed or is_abridged([section]))
 
@@ -130,98 +163,15 @@ def _heading(section: Section, shared: str, look: Look, *, is_all: bool) -> Iter
         yield from paragraph(shared if is_all else f"Listed one by one, {shared}", look, Tone.QUIET, INDENT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """One row of a section, in letters that the terminal has.
-
-    `name` includes indentation and symbol. `inline` is the row with its details on one line; `beyond` follows below.
-    """
-
-    symbol: str
-    name: str
-    inline: str
-    details: tuple[str, ...]
-    beyond: tuple[str, ...]
-    place: str
-    indent: str
-    is_single: bool
-
-    def padded(self, column: int, room: int) -> _Prepared:
-        """Return the row with its details from `column` on, or as it is when they have no room there."""
-        blank = " " * (column - cells(self.name))
-        inline = f"{self.name}{blank}{self.inline.removeprefix(self.name)}"
-        return replace(self, inline=inline) if self.details and cells(inline) <= room else self
-
-    def head(self, room: int) -> str:
-        """Return the whole row when it fits into `room` columns, else its name only."""
-        return self.inline if cells(self.inline) <= room else self.name
-
-    def lines(self, head: str, column: int, look: Look) -> Iterator[str]:
-        tail = self._tail(head, column, look)
-        yield self._coloured(head, look) + tail
-        for text in (*(() if len(head) > len(self.name) else self.details), *self.beyond):
-            yield from paragraph(text, look, None, self.indent)
-        if self.place and not tail:
-            yield self.indent + painted(self.place, Tone.QUIET, look)
-
-    def _tail(self, head: str, column: int, look: Look) -> str:
-        """Return the place, aligned in the section's column; empty when the row has no room for it."""
-        blank = " " * (column - cells(head))
-        if not self.place or len(blank) < len(GAP) or column + cells(self.place) > look.width:
-            return ""
-        return blank + painted(self.place, Tone.QUIET, look)
-
-    def _coloured(self, head: str, look: Look) -> str:
-        margin, rest = head.split(self.symbol, 1)
-        return margin + painted(self.symbol, SYMBOL_TONES[self.symbol], look) + rest
-
-
-def _beside(rows: Sequence[_Prepared], room: int) -> list[_Prepared]:
-    """Return the rows with the details of single resources in one column, where rows have room for that."""
-    single = [cells(row.name) for row in rows if row.is_single and cells(row.inline) <= room]
-    column = max((width for width in single if width <= NAME_COLUMN), default=0)
-    return [row.padded(column, room) if row.is_single else row for row in rows]
-
-
-def _prepared(row: SectionRow, look: Look) -> _Prepared:
-    indent = INDENT * (row.depth + 1)
-    name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
+def _line(row: SectionRow, look: Look) -> _Line:
+    name = f"{INDENT * (row.depth + 1)}{row.symbol} {lettered(row.subject, look)}"
     details = tuple(lettered(str(detail), look) for detail in row.details)
     beside = (" " if row.label else GAP) + "; ".join(details) if details else ""
-    return _Prepared(
-        symbol=row.symbol,
-        name=name,
-        inline=name + beside,
-        details=details,
-        beyond=tuple(lettered(text, look) for text in _beyond(row)),
-        place=lettered(row.place, look),
-        indent=indent + INDENT * 2,
-        is_single=not row.label,
-    )
-
-
-def _line(row: SectionRow, line: CreateLine, look: Look) -> _Prepared:
-    """Return the row of a new resource that takes one line where there is room."""
-    name, facts = lettered(line.name, look), lettered(line.facts, look)
-    return _Prepared(
-        symbol=row.symbol,
-        name=name,
-        inline=name + (GAP + facts if facts else ""),
-        details=(facts,) if facts else (),
-        beyond=(),
-        place=lettered(line.place, look),
-        indent=INDENT * 3,
-        is_single=False,
-    )
-
-
-def _beyond(row: SectionRow) -> Iterator[str]:
-    """Yield the lines below a folded row: an example, and the names of its resources."""
-    if row.example:
-        yield row.example
+    beyond = [row.example] if row.example else []
     if row.label:
         most = _names_shown(row)
-        yield comma_list([member.name for member in row.members[: most + 1]], most, count=len(row.members))
+        beyond.append(comma_list([member.name for member in row.members[: most + 1]], most, count=len(row.members)))
+    return _Line(name, beside, details, tuple(lettered(each, look) for each in beyond), lettered(row.place, look), row)
 
 
 def _names_shown(row: SectionRow) -> int:
@@ -229,36 +179,12 @@ def _names_shown(row: SectionRow) -> int:
     return MOST if row.depth else FEW  # what goes along with something else has not been named by anybody
 
 
-# --- gate -------------------------------------------------------------------------------------------------------------
+# --- new resources, a line for each -----------------------------------------------------------------------------------
+#
+# A line has the name, the label or description as a title, what must be said, and as many of the other values as all
+# lines have room for. What must be said is what the shared values do not tell: another visibility, a remark, a former
+# name, and a field that no other line has.
 
-
-def _denials(view: PlanView, look: Look) -> Iterator[str]:
-    if view.denials:
-        yield painted(lettered(view.denied, look), Tone.ERROR, look)
-        yield from diagnostic_lines(view.denials, look)
-
-
-def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = False) -> Iterator[str]:
-    if not gate.shown:
-        return
-    yield painted(lettered(gate_heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
-    if whose:
-        yield from paragraph(whose, look, None, INDENT)
-    for line in unit_lines(gate):
-        first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, INDENT)
-        yield from (first, *(f"{INDENT}{each}" for each in rest))
-    yield from paragraph(more_units(gate), look, None, INDENT) if more_units(gate) else ()
-    for reason in gate.reasons:
-        first, *more = paragraph(visible(reason), look, None, INDENT * 2)
-        yield from (f"{INDENT}- {first.lstrip()}", *more)
-    for way in ways_to_approve(gate, look, is_undo=is_undo):  # unwrapped, to be copied
-        yield f"{INDENT}{way.says}"
-        yield from (f"{INDENT * 2}{line}" for line in way.lines)
-        if way.then:
-            yield f"{INDENT}{way.then}"
-
-
-INDENT, GAP = "  ", "  "
 NAME_COLUMN = 28
 """The widest name, with its symbol, beside which all titles of a section begin in one column."""
 LEAST_TITLE = 20
@@ -271,19 +197,11 @@ ORDER = (VISIBILITY, "category", "tagCategoryId", "description", "keywords", "me
 """The order in which values are said and are chosen for a line; others follow as they are declared."""
 
 
-class CreateLine(NamedTuple):
-    """One new resource: its name with the title, the facts beside or below it, and its place."""
-
-    name: str
-    facts: str
-    place: str
-
-
 class CreateLines(NamedTuple):
     """The lines of a section, the words for what they share, and whether anything is left out."""
 
     shared: str
-    lines: list[CreateLine]
+    lines: list[_Line]
     is_abridged: bool
 
 
@@ -314,22 +232,43 @@ def create_lines(rows: Sequence[SectionRow], look: Look) -> CreateLines:
     column = max((cells(each.head) for each in new if cells(each.head) <= NAME_COLUMN), default=0)
     facts, is_whole = _facts(new, shared, column, room)
     titled = [_titled(each, column, own, room, look.width) for each, own in zip(new, facts, strict=True)]
-    whole = is_whole and all(each.title in "".join(texts) for each, texts in zip(new, titled, strict=True))
-    names = _aligned(titled, room)
-    lines = [CreateLine(name, own, where) for name, (_, own), where in zip(names, titled, places, strict=True)]
-    return CreateLines(_words(shared, template, is_each=is_each), lines, not whole)
+    is_whole &= all(each.title in "".join(texts) for each, texts in zip(new, titled, strict=True))
+    # Facts begin in one column, if all then still fit.
+    facts_column, most = (max(map(cells, each)) for each in zip(*titled, strict=True))
+    is_aligned = facts_column + len(GAP) + most <= room
+    lines = []
+    for row, (name, own), where in zip(rows, titled, places, strict=True):
+        padded = lettered(_padded(name, facts_column) if own and is_aligned else name, look)
+        beside = lettered(own, look)
+        lines.append(
+            _Line(padded, GAP + beside if own else "", (beside,) if own else (), (), lettered(where, look), row)
+        )
+    unless = "" if is_each else ", unless said otherwise"
+    words = f"with {'; '.join(f'{label}: {text}' for label, text in shared.items())}{unless}" if shared else ""
+    return CreateLines(" ".join(filter(None, (words, f"({template})" if template else ""))), lines, not is_whole)
 
 
 def _facts(new: Sequence[_New], shared: Mapping[str, str], column: int, room: int) -> tuple[list[str], bool]:
     """Return what each line says beside its title, and whether that is all that is not shared."""
-    facts = [[*each.remarks, *_differences(each, shared)] for each in new]
+    facts = [list(each.remarks) for each in new]
+    for each, own in zip(new, facts, strict=True):
+        for label, text in shared.items():
+            if label not in each.values:
+                own.append(f"{label}: PUBLIC by default" if label == VISIBILITY else f"no {label}")
+            elif each.values[label] != text:
+                own.append(f"{label}: {each.brief[label]}")
     counts = Counter(label for each in new for label in each.values if label not in shared)
     must = [label for label, count in counts.items() if label in (VISIBILITY, FORMER) or count == 1 < len(new) - 1]
     is_whole = all(each.brief == each.values for each in new)
+
+    def width(new: _New, facts: Sequence[str]) -> int:
+        """Return the columns of a line with its title, of which a long one may be cut."""
+        return cells(new.name(column)) + min(cells(new.title), LONGEST) + _beside_width("; ".join(facts))
+
     for label in sorted(counts, key=lambda label: (label not in must, _rank(label))):
-        own = [[f"{label}: {each.brief[label]}"] if label in each.values else [] for each in new]
-        more = [[*old, *added] for old, added in zip(facts, own, strict=True)]
-        if label in must or all(_width(each, column, beside) <= room for each, beside in zip(new, more, strict=True)):
+        own_facts = [[f"{label}: {each.brief[label]}"] if label in each.values else [] for each in new]
+        more = [[*old, *added] for old, added in zip(facts, own_facts, strict=True)]
+        if label in must or all(width(each, beside) <= room for each, beside in zip(new, more, strict=True)):
             facts = more
         else:
             is_whole = False
@@ -354,30 +293,23 @@ def _titled(new: _New, column: int, facts: str, room: int, width: int) -> tuple[
     return new.head, "; ".join(filter(None, (new.title, facts)))
 
 
-def _aligned(titled: Sequence[tuple[str, str]], room: int) -> list[str]:
-    """Return the names padded to one column, in which their facts begin, if all then still fit."""
-    column, most = (max(map(cells, each)) for each in zip(*titled, strict=True))
-    if column + len(GAP) + most > room:
-        return [name for name, _ in titled]
-    return [_padded(name, column) if facts else name for name, facts in titled]
-
-
 def _padded(text: str, column: int) -> str:
     return text + " " * (column - cells(text))
+
+
+def _beside_width(facts: str) -> int:
+    return cells(facts) + len(GAP) if facts else 0
 
 
 def _new_of(row: SectionRow, title: str, look: Look) -> _New:
     details = [(detail.label, lettered("".join(span.text for span in detail.spans), look)) for detail in row.details]
     values = {label: text for label, text in details if label}
     head = f"{INDENT}{row.symbol} {lettered(row.subject, look)}"
-    return _New(head, _bare(values.pop(title, "")), values, tuple(text for label, text in details if not label))
-
-
-def _bare(quoted: str) -> str:
-    """Return a title without its quotes, unless it could then be taken for something else that a line says."""
+    quoted = values.pop(title, "")
     text = quoted[1:-1]
+    # A title has no quotes, unless it could then be taken for something else that a line says.
     is_plain = text == text.strip() and GAP not in text and not set(text) & set('\\":;')
-    return text if is_plain else quoted
+    return _New(head, text if is_plain else quoted, values, tuple(text for label, text in details if not label))
 
 
 def _places(rows: Sequence[SectionRow]) -> tuple[str, list[str]]:
@@ -386,9 +318,8 @@ def _places(rows: Sequence[SectionRow]) -> tuple[str, list[str]]:
     rows_of_one = [each.data for each in sources if each and each.data and each[:2] == (sources[0] or each)[:2]]
     if len(rows_of_one) < len(rows):
         return "", [place(each) for each in sources]
-    return place(sources[0] and sources[0]._replace(data=None)), [
-        file_name(f"{each.file}:{each.row}") for each in rows_of_one
-    ]
+    template = place(sources[0] and sources[0]._replace(data=None))
+    return template, [file_name(f"{each.file}:{each.row}") for each in rows_of_one]
 
 
 def _shared(new: Sequence[_New]) -> tuple[dict[str, str], bool]:
@@ -404,26 +335,28 @@ def _shared(new: Sequence[_New]) -> tuple[dict[str, str], bool]:
     return shared, is_each
 
 
-def _differences(new: _New, shared: Mapping[str, str]) -> Iterator[str]:
-    """Yield the values that differ from those that are said of all lines."""
-    for label, text in shared.items():
-        if label not in new.values:
-            yield f"{label}: PUBLIC by default" if label == VISIBILITY else f"no {label}"
-        elif new.values[label] != text:
-            yield f"{label}: {new.brief[label]}"
+# --- gate -------------------------------------------------------------------------------------------------------------
 
 
-def _width(new: _New, column: int, facts: Sequence[str]) -> int:
-    """Return the columns of a line with its title, of which a long one may be cut."""
-    return cells(new.name(column)) + min(cells(new.title), LONGEST) + _beside_width("; ".join(facts))
+def _denials(view: PlanView, look: Look) -> Iterator[str]:
+    if view.denials:
+        yield painted(lettered(view.denied, look), Tone.ERROR, look)
+        yield from diagnostic_lines(view.denials, look)
 
 
-def _beside_width(facts: str) -> int:
-    return cells(facts) + len(GAP) if facts else 0
-
-
-def _words(shared: Mapping[str, str], template: str, *, is_each: bool) -> str:
-    """Return the words for what all lines share: `with visibility: PRIVATE (manifests/matters.yaml:4)`."""
-    facts = "; ".join(f"{label}: {text}" for label, text in shared.items())
-    unless = "" if is_each else ", unless said otherwise"
-    return " ".join(filter(None, (f"with {facts}{unless}" if facts else "", f"({template})" if template else "")))
+def _gate(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[str]:
+    yield painted(lettered(gate.heading, look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
+    if gate.whose:
+        yield from paragraph(gate.whose, look, None, INDENT)
+    for line in gate.units:
+        first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, INDENT)
+        yield from (first, *(f"{INDENT}{each}" for each in rest))
+    yield from paragraph(gate.more, look, None, INDENT) if gate.more else ()
+    for reason in gate.reasons:
+        first, *more = paragraph(visible(reason), look, None, INDENT * 2)
+        yield from (f"{INDENT}- {first.lstrip()}", *more)
+    for way in ways_to_approve(gate, look, is_undo=is_undo):  # unwrapped, to be copied
+        yield f"{INDENT}{way.says}"
+        yield from (f"{INDENT * 2}{line}" for line in way.lines)
+        if way.then:
+            yield f"{INDENT}{way.then}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -302,10 +302,12 @@ def _texts(value: Value | None) -> tuple[str, ...]:
     return () if value is None else (str(value),)
 
 
-def came_and_went(gains: Sequence[str], losses: Sequence[str], room: Room) -> Spans:
+def came_and_went(
+    gains: Sequence[str], losses: Sequence[str], room: Room, show: Callable[[str], str] = quoted
+) -> Spans:
     """Return added and removed items: `added "a", "b"; removed "c"`."""
-    came = (Span("added "), Span(listed(gains, room), SpanMark.NEW)) if gains else ()
-    went = (Span("removed "), Span(listed(losses, room), SpanMark.OLD)) if losses else ()
+    came = (Span("added "), Span(_joined(list(map(show, gains)), room), SpanMark.NEW)) if gains else ()
+    went = (Span("removed "), Span(_joined(list(map(show, losses)), room), SpanMark.OLD)) if losses else ()
     return (*came, Span("; "), *went) if came and went else came or went
 
 

@@ -8,9 +8,8 @@ view are safe to show (`escape.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -21,7 +20,7 @@ from syncengine.plan.build import narrowed
 from syncengine.plan.diff import OPENED, PUBLISHED, UNKNOWN_END, Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.judgement import POLICY_DENIED, denying_rules
-from syncengine.plan.model import Base, ChangeOrigin, Plan, Since, Undo
+from syncengine.plan.model import ChangeOrigin, Plan, Since
 from syncengine.plan.quarantine import refused_words
 from syncengine.plan.sides import POLICY_CHANGED, SAID_FIRST, Whose, whose
 from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
@@ -40,6 +39,9 @@ SHORT = 12
 MOST_DIFFERENCES = 10
 """The number of differences beyond the reviewed plan that are listed; further ones are counted."""
 
+MOST_UNITS = 50
+"""The number of units that a text names; a plan may have thousands, all of which JSON lists."""
+
 
 class ReviewedComparison(NamedTuple):
     """The comparison with a reviewed plan: its counts, the verdict, and a line for each way to go beyond that plan."""
@@ -54,260 +56,6 @@ class WaitingPart(NamedTuple):
 
     line: str
     sections: tuple[Section, ...]
-
-
-class PlanView(NamedTuple):
-    """A plan as people see it.
-
-    `plan` is the plan itself, and `own` the part that a pull request makes, which is all without `--base`. `foremost`
-    diagnostics and `doubts` of the state stand above everything else, and are not among the other `diagnostics`.
-    `head` has the counts and obstacles, details if any, and the scope. `whose` says whose changes trip the gate.
-    """
-
-    plan: Plan
-    own: Plan
-    foremost: tuple[Diagnostic, ...]
-    doubts: tuple[Diagnostic, ...]
-    head: tuple[str, ...]
-    since: ReviewedComparison | None
-    sections: tuple[Section, ...]
-    waiting: WaitingPart | None
-    denied: str
-    denials: tuple[Diagnostic, ...]
-    whose: str | None
-    diagnostics: tuple[Diagnostic, ...]
-
-    @property
-    def is_abridged(self) -> bool:
-        """Whether some rows leave out details of their resources."""
-        return is_abridged((*self.sections, *(self.waiting.sections if self.waiting else ())))
-
-
-def view_of(plan: Plan, fold: Fold, most: int = MOST) -> PlanView:
-    """Return the view of a plan, each section of which has at most `most` rows."""
-    own, waiting, since = own_part(plan), waiting_part(plan), plan.since
-    # A changed policy comes first, since it decides what all the others mean.
-    foremost = sorted(
-        (each for each in plan.diagnostics if each.code in SAID_FIRST), key=lambda each: SAID_FIRST.index(each.code)
-    )
-    doubts = tuple(each for each in plan.diagnostics if each.code in DOUBTS_OF_STATE)
-    denials = tuple(each for each in plan.diagnostics if each.code == POLICY_DENIED)
-    rules = len(denying_rules(denials))
-    rules_deny = f"{count_of(rules, 'rule')} of this project {'denies' if rules == 1 else 'deny'}"
-    return PlanView(
-        plan,
-        own,
-        tuple(foremost),
-        doubts,
-        tuple(filter(None, (headline(own), among(own.summary), scope(own)))),
-        ReviewedComparison(_since_heading(since), _verdict(since), tuple(_excess(since))) if since else None,
-        sections_of(own, fold, most),
-        WaitingPart(waiting_line(waiting), sections_of(waiting, fold)) if waiting else None,
-        # An approval does not lift a denial.
-        f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
-        denials,
-        tripped_by(plan),
-        tuple(each for each in plan.diagnostics if each not in (*foremost, *doubts, *denials)),
-    )
-
-
-def first_sentence(diagnostic: Diagnostic) -> str:
-    """Return a diagnostic with its severity and code; a change of policy is shown by its message alone."""
-    label = "" if diagnostic.code == POLICY_CHANGED else f"{diagnostic.severity.value}[{diagnostic.code}]: "
-    return f"{label}{visible(diagnostic.message)}"
-
-
-# --- the head ---------------------------------------------------------------------------------------------------------
-
-
-def headline(plan: Plan) -> str:
-    """Return the plan in one line: its counts, and the obstacles to its apply."""
-    return " ".join((_in_one_sentence(plan), *_opens(plan), *_unknown(plan), *obstacles(plan)))
-
-
-def obstacles(plan: Plan) -> Iterator[str]:
-    """Yield the reasons why a plan cannot be applied as it is, each in a sentence."""
-    if plan.is_denied:
-        yield "Denied by a rule."
-    if plan.is_undone:
-        subject = "this plan would redo" if plan.changes_something else "the manifests still ask for"
-        yield f"Blocked: {subject} changes that were undone."
-    if plan.gate.is_closed:
-        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).own
-        yield f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}."
-
-
-def made_public(plan: Plan) -> Counter[FieldChange]:
-    """Return how many tags become public: PRIVATE ones (`OPENED`), and those of unknown visibility (`PUBLISHED`)."""
-    count: Counter[FieldChange] = Counter()
-    for change in plan.changes:
-        if opening := change.opening:
-            count[opening] += len(change.opens or (change,))
-    return count
-
-
-def _opens(plan: Plan) -> Iterator[str]:
-    """Yield a sentence that counts the tags that become public, if any."""
-    public = made_public(plan)
-    for first, what in ((OPENED, "PRIVATE tag"), (PUBLISHED, "tag")):
-        if count := public[first]:
-            yield f"Makes {count_of(count, what)}{'' if first == OPENED else ' of unknown visibility'} public."
-
-
-def _unknown(plan: Plan) -> Iterator[str]:
-    """Yield a sentence that counts files whose effect is unknown because a source was not read, if any."""
-    if count := plan.unknown_effects:
-        source = "its source was" if count == 1 else "their sources were"
-        yield f"The effect of {count_of(count, 'file')} is unknown, because {source} not read."
-
-
-def _in_one_sentence(plan: Plan) -> str:
-    if plan.changes or plan.sweep:
-        return f"Plan: {summary_of(plan.summary)}."
-    if plan.base is not None:
-        return f"This pull request makes no {'known ' if plan.unknown_effects else ''}changes."
-    if not plan.summary.unchanged:
-        return "No changes."
-    verb = "matches" if plan.summary.unchanged == 1 else "match"
-    return f"No changes. {count_of(plan.summary.unchanged, 'resource')} {verb} the recorded state."
-
-
-def scope(plan: Plan) -> str:
-    """Return sentences on the plan's service and team, the compared revision, and the run that it undoes."""
-    return " ".join((_place(plan), *(_undo_sentences(plan.undo) if plan.undo else ())))
-
-
-def _place(plan: Plan) -> str:
-    where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
-    where = f"{where}, team {quoted(plan.basis.team)}" if plan.basis.team else where
-    if plan.base is None:
-        return f"{where}."
-    compared = compared_with(plan.base)
-    return f"{compared}." if plan.base.is_in_git else f"{where}; {compared}."
-
-
-def _undo_sentences(undo: Undo) -> Iterator[str]:
-    """Yield sentences on the undone run, on resources that are left out, and on reverting its commit in Git."""
-    commit = f", commit {visible(undo.commit[:12])}" if undo.commit else ""
-    started = visible(undo.started[:16].replace("T", " "))
-    yield f"Undoes run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."
-    if undo.left_out:
-        yield f"The plan leaves out {count_of(len(undo.left_out), 'resource')} of that run."
-    yield "Time that has been tagged since then keeps its tags."
-    if undo.revert:
-        yield f"Revert it in Git too, because manifests that ask for it again are rejected: {visible(undo.revert)}"
-
-
-# --- the comparison with a reviewed plan ------------------------------------------------------------------------------
-
-
-def _since_heading(since: Since) -> str:
-    """Return the counts of the comparison in one line."""
-    counts = {"new": len(since.new), "different": len(since.different), "gone": len(since.gone), "the same": since.same}
-    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-    return f"Compared with the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
-
-
-def _verdict(since: Since) -> str:
-    if not since.excess:
-        return "Today's plan does not go beyond the reviewed plan."
-    return f"Today's plan goes beyond the reviewed plan in {count_of(len(since.excess), 'place')}:"
-
-
-def _excess(since: Since) -> Iterator[str]:
-    """Yield one line for each way in which today's plan goes beyond the reviewed plan, up to `MOST_DIFFERENCES`."""
-    yield from (visible(each.message) for each in since.excess[:MOST_DIFFERENCES])
-    if (more := len(since.excess) - MOST_DIFFERENCES) > 0:
-        yield f"and {more:,} more"
-
-
-# --- the two sides of a plan with `--base` ----------------------------------------------------------------------------
-
-
-TRIPPED_BY: Mapping[Whose, str] = {
-    Whose(own=True): "This pull request's {} need the approval.",
-    Whose(theirs=True): "Only {} that were merged earlier need the approval; those of this pull request do not.",
-    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need the approval.",
-}
-
-
-def own_part(plan: Plan) -> Plan:
-    """Return the plan reduced to the pull request's own changes; a plan without `--base` keeps all changes."""
-    base = plan.base
-    plan = with_refusals(plan)
-    if base is None:
-        return plan
-    own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
-    return replace(own, sweep=None) if base.sweeps else own
-
-
-def with_refusals(plan: Plan) -> Plan:
-    """Return the plan with the last refusal of each previously refused resource quoted in its reason."""
-    if not plan.refused:
-        return plan
-    now = datetime.fromisoformat(plan.basis.created).timestamp()
-
-    def quoted(change: Change) -> Change:
-        if (refusal := plan.refusal(change.key)) is None:
-            return change
-        other = None if change.reason == UNKNOWN_END else change.reason
-        reasons = (other, refused_words(refusal, now))
-        return replace(change, reason="; ".join(filter(None, reasons)))
-
-    return replace(plan, changes=tuple(map(quoted, plan.changes)), refused=UNSET)
-
-
-def waiting_part(plan: Plan) -> Plan | None:
-    """Return the plan reduced to the waiting changes, each with its reason; `None` when no change waits."""
-    base = plan.base
-    if base is None or not base.waiting:
-        return None
-    plan = with_refusals(plan)
-    waiting = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
-    changes = tuple(_with_reason(change, base) for change in waiting.changes)
-    return replace(waiting, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
-
-
-def _with_reason(change: Change, base: Base) -> Change:
-    return replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)]))))
-
-
-def waiting_line(waiting: Plan) -> str:
-    """Return one line that counts the waiting changes by their reasons."""
-    assert waiting.base is not None
-    reasons = Counter(reason.partition(":")[0] for reason in waiting.base.waiting.values())
-    why = ", ".join(f"{number(count)} {reason}" for reason, count in reasons.most_common())
-    return f"{count_of(len(waiting.changes), 'change')} from outside this pull request: {why}"
-
-
-def compared_with(base: Base) -> str:
-    """Return the words that name the revision that the plan is compared with."""
-    name = f"{visible(base.ref)} ({base.commit[:SHORT]})"
-    if base.is_in_git:
-        return f"Compared with {name} in Git only: no state was read, so waiting changes are unknown"
-    return f"compared with {name}"
-
-
-def tripped_by(plan: Plan) -> str | None:
-    """Return a sentence on whose removals or changes trip the gate; `None` for a plan without `--base`."""
-    sentence = TRIPPED_BY.get(whose(plan.gate, plan.base))
-    return sentence and sentence.format("removals" if asks_about_removals_alone(plan.gate) else "changes")
-
-
-# --- the gate ---------------------------------------------------------------------------------------------------------
-
-MOST_UNITS = 50
-"""The number of units that a text names; a plan may have thousands, all of which JSON lists."""
-
-LOST_NOUNS = {
-    "categories": "category",
-    "activityTypes": "activity type",
-    "tags": "tag",
-    "keywords": "keyword",
-    "metadata": "metadata entry",
-    "fields": "field",
-    "opened": "tag",
-}
 
 
 class UnitLine(NamedTuple):
@@ -326,51 +74,251 @@ class UnitLine(NamedTuple):
         return f"{self.mark} {self.what}: {self.how}{self.approve}"
 
 
+class GateView(NamedTuple):
+    """The gate: whether it is closed, whose changes trip it, a line for each unit, and the reasons.
+
+    `more` counts the units that are not named. `approvals` are to be copied: one for each open unit, or one for all of
+    very many. `whole` is the approval of `everything` but rules, which it does not approve; empty when only those ask.
+    """
+
+    is_closed: bool
+    heading: str
+    whose: str | None
+    units: tuple[UnitLine, ...]
+    more: str
+    reasons: tuple[str, ...]
+    approvals: tuple[str, ...]
+    whole: str
+    everything: str
+
+
+class PlanView(NamedTuple):
+    """A plan as people see it.
+
+    `plan` is the plan itself, and `own` the part that a pull request makes, which is all without `--base`. `foremost`
+    diagnostics and `doubts` of the state stand above everything else, and are not among the other `diagnostics`.
+    `head` has the counts and obstacles, details if any, and the scope.
+    """
+
+    plan: Plan
+    own: Plan
+    foremost: tuple[Diagnostic, ...]
+    doubts: tuple[Diagnostic, ...]
+    head: tuple[str, ...]
+    since: ReviewedComparison | None
+    sections: tuple[Section, ...]
+    waiting: WaitingPart | None
+    denied: str
+    denials: tuple[Diagnostic, ...]
+    gate: GateView | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_abridged(self) -> bool:
+        """Whether some rows leave out details of their resources."""
+        return is_abridged((*self.sections, *(self.waiting.sections if self.waiting else ())))
+
+
+def view_of(plan: Plan, fold: Fold, most: int = MOST) -> PlanView:
+    """Return the view of a plan, each section of which has at most `most` rows."""
+    # A changed policy comes first, since it decides what all the others mean.
+    foremost = sorted(
+        (each for each in plan.diagnostics if each.code in SAID_FIRST), key=lambda each: SAID_FIRST.index(each.code)
+    )
+    doubts = tuple(each for each in plan.diagnostics if each.code in DOUBTS_OF_STATE)
+    denials = tuple(each for each in plan.diagnostics if each.code == POLICY_DENIED)
+    rules = len(denying_rules(denials))
+    rules_deny = f"{count_of(rules, 'rule')} of this project {'denies' if rules == 1 else 'deny'}"
+    own, waiting = _two_sides(plan)
+    return PlanView(
+        plan,
+        own,
+        tuple(foremost),
+        doubts,
+        tuple(filter(None, (headline(own), among(own.summary), " ".join(_scope(own))))),
+        _comparison(plan.since) if plan.since else None,
+        sections_of(own, fold, most),
+        WaitingPart(_waiting_line(waiting), sections_of(waiting, fold)) if waiting else None,
+        # An approval does not lift a denial.
+        f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
+        denials,
+        gate_view(plan) if plan.gate.shown else None,
+        tuple(each for each in plan.diagnostics if each not in (*foremost, *doubts, *denials)),
+    )
+
+
+def first_sentence(diagnostic: Diagnostic) -> str:
+    """Return a diagnostic with its severity and code; a change of policy is shown by its message alone."""
+    label = "" if diagnostic.code == POLICY_CHANGED else f"{diagnostic.severity.value}[{diagnostic.code}]: "
+    return f"{label}{visible(diagnostic.message)}"
+
+
+# --- the head ---------------------------------------------------------------------------------------------------------
+
+
+def headline(plan: Plan) -> str:
+    """Return the plan in one line: its counts, the tags that become public, and the obstacles to its apply."""
+    public, unknown = made_public(plan), plan.unknown_effects
+    if plan.changes or plan.sweep:
+        counts = f"Plan: {summary_of(plan.summary)}."
+    elif plan.base is not None:
+        counts = f"This pull request makes no {'known ' if unknown else ''}changes."
+    elif plan.summary.unchanged:
+        verb = "matches" if plan.summary.unchanged == 1 else "match"
+        counts = f"No changes. {count_of(plan.summary.unchanged, 'resource')} {verb} the recorded state."
+    else:
+        counts = "No changes."
+    sentences = [counts]
+    if count := public[OPENED]:
+        sentences.append(f"Makes {count_of(count, 'PRIVATE tag')} public.")
+    if count := public[PUBLISHED]:
+        sentences.append(f"Makes {count_of(count, 'tag')} of unknown visibility public.")
+    if unknown:
+        source = "its source was" if unknown == 1 else "their sources were"
+        sentences.append(f"The effect of {count_of(unknown, 'file')} is unknown, because {source} not read.")
+    if plan.is_denied:
+        sentences.append("Denied by a rule.")
+    if plan.is_undone:
+        subject = "this plan would redo" if plan.changes_something else "the manifests still ask for"
+        sentences.append(f"Blocked: {subject} changes that were undone.")
+    if plan.gate.is_closed:
+        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).own
+        sentences.append(f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}.")
+    return " ".join(sentences)
+
+
+def made_public(plan: Plan) -> Counter[FieldChange]:
+    """Return how many tags become public: PRIVATE ones (`OPENED`), and those of unknown visibility (`PUBLISHED`)."""
+    count: Counter[FieldChange] = Counter()
+    for change in plan.changes:
+        if opening := change.opening:
+            count[opening] += len(change.opens or (change,))
+    return count
+
+
+def _scope(plan: Plan) -> Iterator[str]:
+    """Yield sentences on the plan's service and team, the compared revision, and the run that it undoes."""
+    base, undo = plan.base, plan.undo
+    where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
+    where = f"{where}, team {quoted(plan.basis.team)}" if plan.basis.team else where
+    revision = base and f"{visible(base.ref)} ({base.commit[:SHORT]})"
+    if base is None:
+        yield f"{where}."
+    elif base.is_in_git:
+        yield f"Compared with {revision} in Git only: no state was read, so waiting changes are unknown."
+    else:
+        yield f"{where}; compared with {revision}."
+    if undo:
+        commit = f", commit {visible(undo.commit[:SHORT])}" if undo.commit else ""
+        started = visible(undo.started[:16].replace("T", " "))
+        yield f"Undoes run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."
+        if undo.left_out:
+            yield f"The plan leaves out {count_of(len(undo.left_out), 'resource')} of that run."
+        yield "Time that has been tagged since then keeps its tags."
+        if undo.revert:
+            yield f"Revert it in Git too, because manifests that ask for it again are rejected: {visible(undo.revert)}"
+
+
+def _comparison(since: Since) -> ReviewedComparison:
+    counts = {"new": len(since.new), "different": len(since.different), "gone": len(since.gone), "the same": since.same}
+    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+    verdict = "Today's plan does not go beyond the reviewed plan."
+    if since.excess:
+        verdict = f"Today's plan goes beyond the reviewed plan in {count_of(len(since.excess), 'place')}:"
+    lines = [visible(each.message) for each in since.excess[:MOST_DIFFERENCES]]
+    if (more := len(since.excess) - MOST_DIFFERENCES) > 0:
+        lines.append(f"and {more:,} more")
+    heading = f"Compared with the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
+    return ReviewedComparison(heading, verdict, tuple(lines))
+
+
+# --- the two sides of a plan with `--base` ----------------------------------------------------------------------------
+
+
+def _two_sides(plan: Plan) -> tuple[Plan, Plan | None]:
+    """Return the pull request's own changes, and those that wait, each with its reason; all are own without `--base`.
+
+    The last refusal of each resource that the service rejected before is quoted in the reason of its change.
+    """
+    base, waiting = plan.base, None
+    if plan.refused:
+        now = datetime.fromisoformat(plan.basis.created).timestamp()
+
+        def with_refusal(change: Change) -> Change:
+            if (refusal := plan.refusal(change.key)) is None:
+                return change
+            other = None if change.reason == UNKNOWN_END else change.reason
+            return replace(change, reason="; ".join(filter(None, (other, refused_words(refusal, now)))))
+
+        plan = replace(plan, changes=tuple(map(with_refusal, plan.changes)), refused=UNSET)
+    if base is None:
+        return plan, None
+    own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
+    if base.waiting:
+        rest = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
+        changes = tuple(
+            replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)]))))
+            for change in rest.changes
+        )
+        waiting = replace(rest, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
+    return replace(own, sweep=None) if base.sweeps else own, waiting
+
+
+def _waiting_line(waiting: Plan) -> str:
+    """Return one line that counts the waiting changes by their reasons."""
+    assert waiting.base is not None
+    reasons = Counter(reason.partition(":")[0] for reason in waiting.base.waiting.values())
+    why = ", ".join(f"{number(count)} {reason}" for reason, count in reasons.most_common())
+    return f"{count_of(len(waiting.changes), 'change')} from outside this pull request: {why}"
+
+
+TRIPPED_BY: Mapping[Whose, str] = {
+    Whose(own=True): "This pull request's {} need the approval.",
+    Whose(theirs=True): "Only {} that were merged earlier need the approval; those of this pull request do not.",
+    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need the approval.",
+}
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
 def asks_about_removals_alone(gate: Gate) -> bool:
     """Return whether only removals lack an approval: no rule, and no tag that is made public."""
-    return not _kinds(unit for unit in gate.units if unit.is_open) & {RULE, OPENED_UNIT}
+    return not {unit.kind for unit in gate.units if unit.is_open} & {RULE, OPENED_UNIT}
 
 
-def _kinds(units: Iterable[Unit]) -> set[str]:
-    return {unit.kind for unit in units}
-
-
-def gate_heading(gate: Gate) -> str:
-    """Return the gate_heading of the gate: blocked, or approved and by which approval."""
+def gate_view(plan: Plan) -> GateView:
+    """Return the gate in words, those units first that need an approval."""
+    gate = plan.gate
+    kinds, places = {unit.kind for unit in gate.shown}, {str(unit.approved) for unit in gate.shown}
     if gate.is_closed:
-        is_usual = asks_about_removals_alone(gate)
-        return f"Blocked: approval needed for {'these removals' if is_usual else 'this plan'}."
-    if gate.approved is not None:
-        places = {str(unit.approved) for unit in gate.shown}
-        if len(places) <= 1:
-            return f"Approved: {file_name(str(gate.approved))} approves {_approved(_kinds(gate.shown))}."
-    return "Approved: everything that needs approval has been approved."
-
-
-def _approved(kinds: set[str]) -> str:
-    if RULE in kinds:
-        return "everything that needs approval"
-    return "these removals and tags made public" if OPENED_UNIT in kinds else "these removals"
-
-
-def unit_lines(gate: Gate) -> Iterator[UnitLine]:
-    """Yield lines for the units that need an approval, then for those that have one."""
-    units = sorted(gate.shown, key=lambda unit: not unit.is_open)
-    yield from map(_unit_line, islice(units, MOST_UNITS))
-
-
-def more_units(gate: Gate) -> str:
-    """Return a line that counts the units that are not named; empty when all are named."""
+        heading = "this plan" if not asks_about_removals_alone(gate) else "these removals"
+        heading = f"Blocked: approval needed for {heading}."
+    elif gate.approved is None or len(places) > 1:
+        heading = "Approved: everything that needs approval has been approved."
+    else:
+        what = "these removals and tags made public" if OPENED_UNIT in kinds else "these removals"
+        what = "everything that needs approval" if RULE in kinds else what
+        heading = f"Approved: {file_name(str(gate.approved))} approves {what}."
+    sentence = TRIPPED_BY.get(whose(gate, plan.base))
+    open_units = [unit for unit in gate.units if unit.is_open]
+    approvals = [unit.approve for unit in open_units if unit.approve]
+    if len(approvals) > MOST_UNITS and gate.approve:
+        approvals = [gate.approve]
+    needs_whole = gate.approve and any(unit.kind != RULE for unit in open_units)
     rest = len(gate.shown) - MOST_UNITS
-    return f"… and {number(rest)} more; `--format json` lists them all" if rest > 0 else ""
-
-
-def to_approve(gate: Gate) -> tuple[str, ...]:
-    """Return the approvals to copy: one for each open unit, or one for everything when there are many."""
-    open_units = [unit.approve for unit in gate.units if unit.is_open and unit.approve]
-    if len(open_units) > MOST_UNITS and gate.approve:
-        open_units = [gate.approve]
-    return tuple(map(visible, open_units))
+    return GateView(
+        gate.is_closed,
+        heading,
+        sentence and sentence.format("removals" if asks_about_removals_alone(gate) else "changes"),
+        tuple(map(_unit_line, sorted(gate.shown, key=lambda unit: not unit.is_open)[:MOST_UNITS])),
+        f"… and {number(rest)} more; `--format json` lists them all" if rest > 0 else "",
+        gate.reasons,
+        tuple(map(visible, approvals)),
+        visible(gate.approve) if gate.approve and needs_whole and approvals else "",
+        "everything that this plan removes"
+        + (" or makes public" if any(unit.kind == OPENED_UNIT for unit in gate.units) else ""),
+    )
 
 
 class WayToApprove(NamedTuple):
@@ -381,45 +329,27 @@ class WayToApprove(NamedTuple):
     then: str = ""
 
 
-def ways_to_approve(gate: Gate, look: Look, *, is_undo: bool = False) -> Iterator[WayToApprove]:
+def ways_to_approve(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[WayToApprove]:
     """Yield the ways to approve an open gate (docs/planning.md 5). An undo can be applied only from its saved file."""
-    if not to_approve(gate):
-        return
-    lines = ("approvals:", *(f"  - {approve}" for approve in to_approve(gate)))
-    yield WayToApprove("To approve, add these lines to the project file and have them reviewed:", lines)
-    if approve := for_everything(gate):
+    if gate.approvals:
+        lines = ("approvals:", *(f"  - {approve}" for approve in gate.approvals))
+        yield WayToApprove("To approve, add these lines to the project file and have them reviewed:", lines)
+    if gate.whole:
         file = look.plan_file or ("FILE" if is_undo else "")
-        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {approve}")))
+        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {gate.whole}")))
         then = "FILE is the file that `plan --undo RUN --out FILE` writes." if is_undo and not look.plan_file else ""
-        yield WayToApprove(f"Or approve {everything(gate)}, once:", (command + visible(look.place),), then)
+        yield WayToApprove(f"Or approve {gate.everything}, once:", (command + visible(look.place),), then)
 
 
-def for_everything(gate: Gate) -> str:
-    """Return the approval of all removals and openings; empty when only rules need one, which it does not approve."""
-    needs = any(unit.is_open and unit.kind != RULE for unit in gate.units)
-    return visible(gate.approve) if gate.approve and needs else ""
-
-
-def everything(gate: Gate) -> str:
-    """Return the words for everything that this approval covers."""
-    return "everything that this plan removes" + (" or makes public" if OPENED_UNIT in _kinds(gate.units) else "")
-
-
-def _unit_line(unit: Unit) -> UnitLine:
-    if not unit.approve:
-        return UnitLine(True, what(unit), "needs approval; only a plan that reads the state shows how to approve")
-    if unit.is_open or unit.approved is None:
-        return UnitLine(True, what(unit), "approve with ", visible(unit.approve))
-    by = str(unit.approved)
-    if by.startswith("run "):
-        return UnitLine(False, what(unit), f"already approved for {by}")
-    return UnitLine(False, what(unit), f"approved {'by' if by.startswith('-') else 'in'} {file_name(by)}")
-
-
-def what(unit: Unit) -> str:
-    """Return the words for a unit's removals, with their numbers."""
-    name = file_name(unit.name)
-    return WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
+LOST_NOUNS = {
+    "categories": "category",
+    "activityTypes": "activity type",
+    "tags": "tag",
+    "keywords": "keyword",
+    "metadata": "metadata entry",
+    "fields": "field",
+    "opened": "tag",
+}
 
 
 def _lost(unit: Unit) -> str:
@@ -445,3 +375,15 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     REMOVED: lambda unit, name: f"lines under `removed:` remove {_lost(unit)}",
 }
 """The words for each kind of unit; a unit of another kind is named with its losses."""
+
+
+def _unit_line(unit: Unit) -> UnitLine:
+    name, by = file_name(unit.name), str(unit.approved)
+    what = WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
+    if not unit.approve:
+        return UnitLine(True, what, "needs approval; only a plan that reads the state shows how to approve")
+    if unit.is_open or unit.approved is None:
+        return UnitLine(True, what, "approve with ", visible(unit.approve))
+    if by.startswith("run "):
+        return UnitLine(False, what, f"already approved for {by}")
+    return UnitLine(False, what, f"approved {'by' if by.startswith('-') else 'in'} {file_name(by)}")

@@ -28,13 +28,10 @@ from syncengine.errors import (
 )
 from syncengine.plan.diff import Action, Change
 from syncengine.render.ci import (
-    diagnostics_github,
-    diagnostics_gitlab,
-    diagnostics_sarif,
-    report_github,
-    report_gitlab,
+    github,
+    gitlab,
     report_junit,
-    report_sarif,
+    sarif,
 )
 from syncengine.render.json import (
     diagnostics_document,
@@ -266,7 +263,7 @@ def test_junit_shows_an_error_of_the_whole_run() -> None:
 
 
 def test_sarif_has_what_code_scanning_asks_for() -> None:
-    document = json.loads(report_sarif(mixed()))
+    document = json.loads(sarif(mixed()))
     run = document["runs"][0]
     assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "syncengine")
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
@@ -281,7 +278,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
 
 
 def test_sarif_names_files_as_uris() -> None:
-    document = json.loads(report_sarif(REPORTS["bitten"]()))
+    document = json.loads(sarif(REPORTS["bitten"]()))
     uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri.isascii()
     assert set(uri) & set(' <>"\\\n') == set()
@@ -289,47 +286,47 @@ def test_sarif_names_files_as_uris() -> None:
 
 
 def test_sarif_points_at_the_column() -> None:
-    result = json.loads(diagnostics_sarif(FOUND))["runs"][0]["results"][0]
+    result = json.loads(sarif(FOUND))["runs"][0]["results"][0]
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 5}
 
 
 def test_gitlab_has_what_code_quality_asks_for() -> None:
-    issues = json.loads(report_gitlab(mixed()))
+    issues = json.loads(gitlab(mixed()))
     assert {" ".join(issue) for issue in issues} == {"engine_name description check_name fingerprint severity location"}
     assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
     assert issues[0]["location"] == {"path": "manifests/acme.yaml", "lines": {"begin": 12}}
     assert issues[3]["location"]["path"] == "syncengine.yaml"
-    issues = json.loads(report_gitlab(mixed(), Look(project_file="other.yaml", prefix="sub")))
+    issues = json.loads(gitlab(mixed(), Look(project_file="other.yaml", prefix="sub")))
     assert issues[3]["location"]["path"] == "sub/other.yaml"
 
 
 def test_each_place_is_kept_and_each_fingerprint_is_its_own() -> None:
     """Folding is for people: machines get every failed change, also where two are alike in every word."""
-    issues = json.loads(report_gitlab(plan_limit()))
+    issues = json.loads(gitlab(plan_limit()))
     assert len({issue["location"]["lines"]["begin"] for issue in issues}) == 812
-    twice = json.loads(diagnostics_gitlab((FOUND[0], FOUND[0])))
+    twice = json.loads(gitlab((FOUND[0], FOUND[0])))
     assert len({issue["fingerprint"] for issue in (*issues, *twice)}) == 814
 
 
 def test_a_fingerprint_outlives_a_moved_line() -> None:
     moved = Diagnostic(severity=Severity.ERROR, code=FOUND[0].code, message=FOUND[0].message, file=FOUND[0].file,
                        line=99, address=FOUND[0].address)  # fmt: skip
-    here, there = (json.loads(diagnostics_gitlab([each]))[0]["fingerprint"] for each in (FOUND[0], moved))
+    here, there = (json.loads(gitlab([each]))[0]["fingerprint"] for each in (FOUND[0], moved))
     assert here == there
 
 
 def test_paths_are_told_from_the_root_of_the_repository() -> None:
     """A project in a subfolder is annotated where its files are."""
     look = Look(prefix="time/project")
-    assert json.loads(diagnostics_gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
-    assert "file=time/project/manifests/acme.yaml," in diagnostics_github(FOUND, look)
+    assert json.loads(gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
+    assert "file=time/project/manifests/acme.yaml," in github(FOUND, look)
 
 
 # --- GitHub -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_workflow_command_points_at_its_line() -> None:
-    assert diagnostics_github(FOUND).splitlines() == [
+    assert github(FOUND).splitlines() == [
         "::error file=manifests/acme.yaml,line=2,col=5,title=unknown-field::"
         "unknown field `descripton`; did you mean `description`?",
         "::warning file=manifests/a.yaml,title=source-slow::the source took 40 s",
@@ -339,15 +336,13 @@ def test_a_workflow_command_points_at_its_line() -> None:
 
 def test_a_workflow_command_cannot_be_broken_out_of() -> None:
     found = Diagnostic(severity=Severity.ERROR, code="c", message="100%\r\n::error::x\x1b", file="a,b:c%.yaml", line=1)
-    assert diagnostics_github([found]) == (
-        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A:\\u003aerror::x\\x1b\n"
-    )
+    assert github([found]) == ("::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A:\\u003aerror::x\\x1b\n")
 
 
 @pytest.mark.parametrize("sample", REPORTS)
 def test_every_finding_is_one_workflow_command(sample: str) -> None:
     """No service's words start a line of their own."""
-    lines = report_github(REPORTS[sample]()).splitlines()
+    lines = github(REPORTS[sample]()).splitlines()
     assert len(lines) == 1 + len(findings(REPORTS[sample]()))
     assert lines[0].startswith("::notice title=syncengine apply::Applied ")
     assert all(line.startswith(("::error ", "::warning ")) for line in lines[1:])

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.render.ci import diagnostics_github
+from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.json import diagnostics_json
@@ -379,7 +379,7 @@ def test_what_is_wrong_everywhere_is_said_once() -> None:
     assert lines[27:] == ["", "600 errors, 1 warning. -v lists each."]
     assert len(diagnostics_text([*same, *other, warning], Look(verbose=True)).splitlines()) == 603
     assert diagnostics_text(same[:3]).count("no field") == 3
-    assert diagnostics_github(same).count("::error") == 1
+    assert github(same).count("::error") == 1
     assert len(json.loads(diagnostics_json(same))["diagnostics"]) == 300
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from syncengine.publish.documents import diagnostics_of, plan_of, report_of
 from syncengine.render import formats
+from syncengine.render.documents import diagnostics_of, plan_of, report_of
 from syncengine.render.json import dumped, plan_document, report_document
 from tests.cli.program import Project, activity_type, category, tag
 
@@ -28,7 +28,7 @@ READ = {
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",
     formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin waits"
-    " refused opens merges before",
+    " refused opens merges before cause",
     formats.RefusedItem: "times since message",
     formats.FieldChangeItem: "name before after effect",
     formats.KeywordChange: "add delete",
@@ -44,7 +44,7 @@ READ = {
 
 @pytest.mark.parametrize("model", READ, ids=lambda model: model.__name__)
 def test_every_field_of_a_document_is_read(model: type[msgspec.Struct]) -> None:
-    """A field that is added to a format has to be read in `publish/documents.py` too, or it is lost in the comment."""
+    """A field that is added to a format has to be read in `render/documents.py` too, or it is lost in the comment."""
     assert set(model.__struct_fields__) == set(READ[model].split())
 
 
