@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.apply.run import RefusedContent
 from syncengine.document.comparison import ValueChange, value_changes
-from syncengine.document.setting_types import canonical_url
+from syncengine.document.urls import canonical_url
 from syncengine.errors import Diagnostic, GateTripped, PolicyDenied, Severity, StalePlan, Undone, WrongTeam
 from syncengine.plan import saved
 from syncengine.plan.aim import may_be_held

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 
 from syncengine.document.nodes import Node, place
@@ -19,15 +18,6 @@ SUGGESTIONS = 25
 """The most findings of a run that suggest a similar name, since each suggestion costs a comparison with all names."""
 
 
-class Invalid(Enum):
-    """The result of a reader that has reported a problem and has no value."""
-
-    INVALID = 0
-
-
-INVALID = Invalid.INVALID
-
-
 @dataclass(slots=True)
 class Collector:
     """The diagnostics collected so far for one file. Its path `file` is relative to the project's folder.
@@ -39,10 +29,9 @@ class Collector:
     found: list[Diagnostic] = field(default_factory=list)
     line_of: Callable[[int], int] = int
 
-    def error(self, code: str, at: Node, message: str, address: str | None = None) -> Invalid:
+    def error(self, code: str, at: Node, message: str, address: str | None = None) -> None:
         line, column = place(at)
         self.at(code, line, column, message, address=address)
-        return INVALID
 
     def at(
         self,

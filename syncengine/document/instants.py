@@ -1,10 +1,44 @@
-"""Format a time as files write it: milliseconds since the epoch → RFC 3339. Pure."""
+"""Read and write instants and durations as files have them: RFC 3339 ↔ milliseconds, `5m` → seconds. Pure."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 
-from syncengine.document.scalar_readers import EPOCH
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last millisecond of the years 1 to 9999, which are all that calendars of programs agree on."""
+RFC3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+
+
+def milliseconds(text: str) -> int | None:
+    """Return an RFC 3339 date-time as milliseconds since the epoch, or `None` for other text."""
+    if (match := RFC3339.fullmatch(text)) is None:
+        return None
+    *parts, fraction, sign, hours, minutes = match.groups()
+    if int(hours or 0) > 23 or int(minutes or 0) > 59:
+        return None
+    year, month, day, hour, minute, second = map(int, parts)
+    try:
+        local = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
+    return (local - EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
+
+
+def bounds(text: str) -> tuple[float, float] | None:
+    """Return the start and the end of a date in UTC, or an RFC 3339 instant twice, in seconds since the epoch.
+
+    Return `None` for other text.
+    """
+    if (at := milliseconds(text)) is not None:
+        return at / 1000, at / 1000
+    at = milliseconds(f"{text}T00:00:00Z")
+    return None if at is None else (at / 1000, at / 1000 + 86_400)
 
 
 def instant(milliseconds: int) -> str | None:
@@ -14,3 +48,18 @@ def instant(milliseconds: int) -> str | None:
     except OverflowError:
         return None
     return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
+
+
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def span(text: str) -> float | None:
+    """Return the seconds of a duration such as `5m` or `0s`, or `None` for text that is no duration."""
+    match = DURATION.fullmatch(text)
+    return float(match[1]) * _SECONDS[match[2]] if match else None
+
+
+def duration(text: str) -> float | None:
+    """Return the seconds of a duration such as `5m`, or `None` for zero and for text that is no duration."""
+    return span(text) or None

@@ -5,25 +5,26 @@ Checks that need other files (duplicates, references, renames) are in `desired`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.document.diagnostics import INVALID, Collector, nearest, suggestion
-from syncengine.document.model_reader import display
+from pydantic import ValidationError
+
+from syncengine.document.diagnostics import Collector, nearest, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, place
+from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, light, place
 from syncengine.document.reader import Documents
-from syncengine.document.scalar_readers import refused
+from syncengine.document.validation import Model, display, names_of, refuse, report, validated
 from syncengine.manifest.schema import (
-    DEFAULTS_TABLES,
+    DEFAULTS,
     EXCLUSIVE,
     IDENTITIES,
     MANIFEST_SECTIONS,
+    MODELS,
     NEVER_DEFAULTS,
-    REMOVED_TABLE,
-    RESOURCE_TABLES,
     SECTIONS,
+    RemovedTag,
 )
 from syncengine.resource import Key, Kind, Removed, Source
 
@@ -32,8 +33,8 @@ from syncengine.resource import Key, Kind, Removed, Source
 class Declared:
     """One resource as its manifest declares it, without defaults.
 
-    `values` are its fields, `INVALID` where a problem was reported. `key` is `None` when the identity cannot be read.
-    `sound` is false when any problem was reported.
+    `values` are its fields. `sound` is false when a problem was reported: then only `key` is sure, `None` when the
+    identity cannot be read, and the other values are as written.
     """
 
     kind: Kind
@@ -68,17 +69,25 @@ def default_values(node: Node, findings: Collector) -> DefaultValues:
     return result.defaults
 
 
-def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
-    """Return the resource that `node` declares, read field by field."""
-    table, before = RESOURCE_TABLES[kind], len(findings.found)
-    values = table.read(node, findings)
-    name = values.get(identity := IDENTITIES[kind])
-    if identity not in values:
-        table.missing(table.required - {identity} | values.keys(), node, findings)
-    key = Key(kind, name) if isinstance(name, str) else None
+def declared_by(kind: Kind, node: MappingNode, findings: Collector, *, ignore: Collection[str] = ()) -> Declared:
+    """Return the resource that `node` declares. Errors of the types to `ignore` are not reported."""
+    model, written, before = MODELS[kind], light(node), len(findings.found)
+    identity, values, is_valid = IDENTITIES[kind], written, False
+    try:
+        values = _values(model, written)
+        name, is_valid = values[identity], True
+    except ValidationError as error:
+        report(error, model, node, findings, ignore=ignore)
+        wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+        name = None if identity in wrong else str(written[identity])
     _check_exclusive(node, values, findings)
-    sound = len(findings.found) == before and INVALID not in values.values()
-    return Declared(kind, key, values, node, sound)
+    return Declared(kind, Key(kind, name) if name else None, values, node, is_valid and len(findings.found) == before)
+
+
+def _values(model: type[Model], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are written, under their names in the file and in its order."""
+    attributes, found = names_of(model), model.model_validate(written).__dict__
+    return {name: found[attributes[name]] for name in written}
 
 
 def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Collector) -> None:
@@ -94,8 +103,8 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """
     result = {**under, **over}
     maps = [values["metadata"] for values in (under, over) if "metadata" in values]
-    if INVALID not in maps:
-        result |= {"metadata": {**maps[0], **maps[-1]}} if maps else {}
+    if maps:
+        result["metadata"] = {**maps[0], **maps[-1]}
     for one, other in (EXCLUSIVE, EXCLUSIVE[::-1]):
         if one in over and other not in over:
             result.pop(other, None)
@@ -146,12 +155,10 @@ class Declarations:
 
     def removed_section(self, name: str, value: Node) -> None:
         for node in self._items(name, value):
-            before = len(self.findings.found)
-            values = REMOVED_TABLE.read(node, self.findings)
-            if not REMOVED_TABLE.missing(values, node, self.findings) and len(self.findings.found) == before:
-                key, (line, column) = Key(Kind.TAG, values["tag"]), place(node)
+            if (removed := validated(RemovedTag, node, self.findings)) is not None:
+                line, column = place(node)
                 source = Source(self.findings.file, line)
-                self.removed.append(Removed(key, values["as"], source, values.get("reason"), column))
+                self.removed.append(Removed(Key(Kind.TAG, removed.tag), removed.as_, source, removed.reason, column))
 
     def generate_section(self, name: str, value: Node) -> None:
         self.generate += self._items(name, value)
@@ -159,17 +166,17 @@ class Declarations:
     def _items(self, name: str, value: Node) -> list[MappingNode]:
         if not isinstance(value, Sequence):
             self.whole = self.whole and name in _WITHOUT_CATEGORIES
-            refused(value, self.findings, name, "a list", empty="[]")
+            refuse(value, self.findings, name, "a list", empty="[]")
             return []
         for item in value.items:
             if not isinstance(item, MappingNode):
                 self.whole = self.whole and name in _WITHOUT_CATEGORIES
-                refused(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
+                refuse(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
         return [item for item in value.items if isinstance(item, MappingNode)]
 
     def defaults_section(self, name: str, value: Node) -> None:
         if not isinstance(value, MappingNode):
-            refused(value, self.findings, name, "a mapping of sections", empty="{}")
+            refuse(value, self.findings, name, "a mapping of sections", empty="{}")
             return
         for key, entry in zip(value.keys, value.values, strict=True):
             if (kind := SECTIONS.get(key.text)) is None:
@@ -178,7 +185,7 @@ class Declarations:
             elif isinstance(entry, MappingNode):
                 self._defaults_of(kind, entry)
             else:
-                refused(entry, self.findings, f"{name}.{key.text}", "a mapping of fields", empty="{}")
+                refuse(entry, self.findings, f"{name}.{key.text}", "a mapping of fields", empty="{}")
 
     @property
     def defaults(self) -> DefaultValues:
@@ -194,10 +201,13 @@ class Declarations:
                     "unknown-field", key, f"`{key.text}` cannot have a default, because it belongs to one resource"
                 )
         rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
-        before = len(self.findings.found)
-        values = DEFAULTS_TABLES[kind].read(rest, self.findings)
-        _check_exclusive(rest, values, self.findings)
-        if len(self.findings.found) == before:
+        before, written, values = len(self.findings.found), light(rest), None
+        try:
+            values = _values(DEFAULTS[kind], written)
+        except ValidationError as error:
+            report(error, DEFAULTS[kind], rest, self.findings)
+        _check_exclusive(rest, written, self.findings)
+        if values is not None and len(self.findings.found) == before:
             self.values[kind] = merge(self.values.get(kind, {}), values)
         self.nodes.setdefault(kind, []).append(rest)
 
@@ -205,7 +215,7 @@ class Declarations:
 def _hint(name: str) -> str:
     """Return a hint at the section with the nearest name, or at the section whose items have a field of this name."""
     near = nearest(name, MANIFEST_SECTIONS)
-    holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
+    holders = [section for section, kind in SECTIONS.items() if name in names_of(MODELS[kind])]
     if near is None and holders:
         return f"; it is a field of the items of `{holders[-1]}:`, so check the indentation"
     return f"; did you mean `{near}`?" if near else ""

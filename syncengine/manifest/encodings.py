@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from syncengine.document.diagnostics import INVALID, Collector, suggestion
-from syncengine.document.nodes import Node, Scalar, quoted
-from syncengine.document.scalar_readers import Reader, called, is_text, refused
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.nodes import quoted
 from syncengine.document.text import either_case
+from syncengine.document.types import text_of
+from syncengine.document.validation import problem
 
 EXPECTED = "an encoding such as utf-8 or cp1252"
 _PAGES = (
@@ -49,18 +51,12 @@ def codec_of(text: str) -> str | None:
     return _BY_LETTERS.get(re.sub("[-_ ]", "", text).lower())
 
 
-def encoding(name: str) -> Reader:
-    """Return a reader of an encoding's name."""
-
-    def read(node: Node, findings: Collector) -> object:
-        if not isinstance(node, Scalar) or not is_text(node):
-            return refused(node, findings, name, EXPECTED, empty="")
-        if (codec := codec_of(node.text)) is not None:
-            return codec
-        findings.error("bad-value", node, f"{called(name)} must be {trouble(node.text)}")
-        return INVALID
-
-    return read
+def encoding(value: Any) -> str:
+    """Return Python's name of an encoding. Raise a problem for an unknown one."""
+    text = text_of(value, EXPECTED)
+    if (codec := codec_of(text)) is None:
+        raise problem("bad-value", f"must be {trouble(text)}")
+    return codec
 
 
 def trouble(text: str) -> str:

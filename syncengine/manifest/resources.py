@@ -10,24 +10,24 @@ from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import report_tag
-from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
+from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
 
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
     """Return the declared resource, or `None` without an identity. Report missing fields and lints to `findings`."""
     key, node = declared.key, declared.node
-    values = merge(defaults, declared.values) if defaults else declared.values
-    absent = _BESIDES_IDENTITY[declared.kind].difference(values)
-    if absent:
-        RESOURCE_TABLES[declared.kind].missing({*values, IDENTITIES[declared.kind]}, node, findings)
+    has_label = declared.kind is not Kind.ACTIVITY_TYPE or "label" in declared.values or "label" in defaults
+    if not has_label:
+        findings.error("missing-field", node, "an activity type needs `label`")
     if key is None:
         return None
     line, column = place(node)
     source = Source(findings.file, line)
     former = _former(declared)
-    if not declared.sound or absent:
+    if not declared.sound or not has_label:
         return Resource(key, _category_only(declared.values), source, False, former, column, sound=False)
+    values = merge(defaults, declared.values) if defaults else declared.values
     body = _BODIES[key.kind](key, values)
     if key.kind is Kind.TAG:
         report_tag(key, body, node, findings)
@@ -65,6 +65,5 @@ def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
     return Body({n: v for n, v in values.items() if n not in not_fields})
 
 
-_BESIDES_IDENTITY = {kind: table.required - {IDENTITIES[kind]} for kind, table in RESOURCE_TABLES.items()}
 _NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
 _BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}

@@ -1,16 +1,31 @@
-"""The models of a manifest: the name, type, limits and description of every field. Data only.
+"""The models of a manifest: the name, type, limits and description of every field (docs/manifests.md). Data only.
 
-Readers (`model_reader`) and JSON Schemas are derived from these models (docs/manifests.md, docs/interface.md 2).
+They validate manifests and make their JSON Schema. In a `generate` block (docs/manifests-from-data.md), each value of a
+resource may also be a template: the models `TEMPLATED` validate what is written, and the resource's own what is made.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_origin
 
-from msgspec import Meta, defstruct, field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic_core import core_schema
 
-from syncengine.document.field_types import (
+from syncengine.document.nodes import Fields
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.types import (
+    Condition,
     DeprecatedLine,
     Filled,
     Flag,
@@ -18,129 +33,90 @@ from syncengine.document.field_types import (
     Instant,
     Line,
     Names,
+    Params,
     Prose,
-    Reads,
+    Template,
     Texts,
     WebLink,
     Words,
+    Written,
+    parsed,
+    scalar_schema,
+    text_of,
 )
-from syncengine.document.model import Model, fields_of, names_of
-from syncengine.document.model_reader import Table, fields_by_type
-from syncengine.document.scalar_readers import choice
-from syncengine.document.template_types import at_most_one
-from syncengine.manifest.generate_schema import Generate
+from syncengine.document.validation import (
+    Model,
+    OneOf,
+    at_most_one,
+    bare,
+    key_problems,
+    names_of,
+    problem,
+    refusal,
+)
+from syncengine.manifest import encodings
+from syncengine.project.delivery_schema import Paging
 from syncengine.resource import Kind, Removal
+from syncengine.templating.values import is_template
 
 EXCLUSIVE = ("category", "tagCategoryId")
 """The fields of a tag that exclude each other: a tag has at most one of them."""
 _PROTECT = "Never removed by a plan, even when the manifests no longer declare it."
 
 
-class TagCategory(Model, frozen=True):
+class TagCategory(Model):
     """A group of tags."""
 
-    external_id: Annotated[Identity, Meta(description="Identity of the category: its id in the connected system.")]
-    label: Annotated[Line | None, Meta(description="Shown in the console.")] = None
-    description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
-    keywords: Annotated[Words | None, Meta(description="Words that belong to the category.")] = None
-    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category, to rename it.")] = None
-    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
+    title = "a tag category"
+    synonyms: ClassVar[Mapping[str, str]] = {
+        "id": "externalId",
+        "name": "label",
+        "code": "externalId",
+        "title": "label",
+    }
+
+    external_id: Annotated[Identity, Field(description="Identity of the category: its id in the connected system.")]
+    label: Annotated[Line | None, Field(description="Shown in the console.")] = None
+    description: Annotated[Prose | None, Field(description="Shown in the console.")] = None
+    keywords: Annotated[Words | None, Field(description="Words that belong to the category.")] = None
+    previously: Annotated[Names | None, Field(description="Earlier externalIds of this category, to rename it.")] = None
+    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
 
 
-class ActivityType(Model, frozen=True):
+class ActivityType(Model):
     """A kind of work that time can be posted as."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = {"required": ["code"]}  # the label may be a default
+    title = "an activity type"
+    synonyms: ClassVar[Mapping[str, str]] = {"name": "label", "id": "code", "externalId": "code", "title": "label"}
 
-    code: Annotated[Identity, Meta(description="Identity of the activity type.")]
-    label: Annotated[Filled, Meta(description="Shown in the console; the service sets it on creation only.")]
-    description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
+    code: Annotated[Identity, Field(description="Identity of the activity type.")]
+    # It is required, but may be a default.
+    label: Annotated[
+        Filled | None, Field(description="Shown in the console; the service sets it on creation only.")
+    ] = None
+    description: Annotated[Prose | None, Field(description="Shown in the console.")] = None
     enable_if_new: Annotated[
-        Flag | None, Meta(description="Enable a new activity type for users; has no effect later; false by default.")
+        Flag | None, Field(description="Enable a new activity type for users; has no effect later; false by default.")
     ] = None
     reenable_if_archived: Annotated[
-        Flag | None, Meta(description="Restore the activity type if it was deleted or archived; false by default.")
+        Flag | None, Field(description="Restore the activity type if it was deleted or archived; false by default.")
     ] = None
-    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
+    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
 
 
-class Tag(Model, frozen=True):
+class _OneCategory(Model):
+    """The base class of a tag and its defaults."""
+
+    model_config = ConfigDict(json_schema_extra=at_most_one(*EXCLUSIVE))
+
+
+class Tag(_OneCategory):
     """A tag that users assign to recorded time."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = at_most_one(*EXCLUSIVE)
-
-    name: Annotated[Identity, Meta(description="The tag's name, which identifies it.")]
-    description: Annotated[
-        Prose | None, Meta(description="Shown in the console and searchable; cannot be cleared.")
-    ] = None
-    category: Annotated[Line | None, Meta(description="The externalId of a category in the manifests.")] = None
-    tag_category_id: Annotated[
-        Line | None,
-        Meta(description="The service's id of a category that is managed elsewhere; excludes `category`."),
-    ] = None
-    keywords: Annotated[Words | None, Meta(description="All keywords of the tag except its name.")] = None
-    exclude_tag_name_keyword: Annotated[
-        Flag | None, Meta(description="Do not use the tag's name as a keyword; false by default.")
-    ] = None
-    metadata: Annotated[Texts | None, Meta(description="Names and values that appear in reports.")] = None
-    external_id: Annotated[Line | None, Meta(description="The tag's id in the connected system.")] = None
-    default_activity_type_code: Annotated[
-        Line | None, Meta(description="Activity type for time entries for which the user has chosen none.")
-    ] = None
-    url: Annotated[WebLink | None, Meta(description="A page that the console links to: https:// or http://.")] = None
-    visibility: Annotated[
-        Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")))] | None,
-        Meta(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
-    ] = None
-    assignee_external_ids: Annotated[
-        Words | None, Meta(description="External ids of the users who work on the matter.")
-    ] = None
-    managed_by: Annotated[Line | None, Meta(description="The system that manages this tag.")] = None
-    path: Annotated[DeprecatedLine | None, Meta(description="Deprecated by the service; `/` by default.")] = None
-    created_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    modified_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    closed_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    previously: Annotated[Names | None, Meta(description="Earlier names of this tag, to rename it.")] = None
-    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
-
-
-class RemovedTag(Model, frozen=True):
-    """How to remove a tag that the manifests no longer declare."""
-
-    tag: Annotated[Identity, Meta(description="Name of the tag.")]
-    as_: Annotated[
-        Annotated[Removal, Reads(choice(Removal))],
-        Meta(description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag."),
-    ] = field(name="as")
-    reason: Annotated[Prose | None, Meta(description="Why the tag is removed; shown in the plan.")] = None
-
-
-MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
-SECTIONS = {"tagCategories": Kind.CATEGORY, "activityTypes": Kind.ACTIVITY_TYPE, "tags": Kind.TAG}
-IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
-TITLES = {Kind.CATEGORY: "a tag category", Kind.ACTIVITY_TYPE: "an activity type", Kind.TAG: "a tag"}
-_TYPES = {name: bare for model in MODELS.values() for name, (bare, _) in fields_by_type(model).items()}
-INSTANTS = frozenset(name for name, bare in _TYPES.items() if bare is int)
-LISTS = frozenset(name for name, bare in _TYPES.items() if bare == tuple[str, ...])
-NOT_TEXT = INSTANTS | {name for name, bare in _TYPES.items() if bare is bool}
-"""The fields that are flags or instants, which are not read from quoted text."""
-NEVER_EMPTY = NOT_TEXT | {name for name, bare in _TYPES.items() if get_origin(bare) is Literal}
-"""The fields for which empty text has no meaning."""
-NEVER_DEFAULTS = frozenset({"previously"})
-"""The fields besides the identity that `defaults` cannot set, because they belong to a single resource."""
-NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})
-"""The fields of a tag that are stored outside `Body.fields`. A category's keywords are an ordinary field."""
-
-_MEANT = {
-    Kind.CATEGORY: {"id": "externalId", "name": "label", "code": "externalId", "title": "label"},
-    Kind.ACTIVITY_TYPE: {"name": "label", "id": "code", "externalId": "code", "title": "label"},
-    Kind.TAG: {
+    title = "a tag"
+    # Names that people take by mistake from the service's interface or from another kind, where the nearest spelling
+    # would mislead.
+    synonyms: ClassVar[Mapping[str, str]] = {
         "additionalKeywords": "keywords",
         "categoryId": "tagCategoryId",
         "categoryExternalId": "category",
@@ -153,78 +129,387 @@ _MEANT = {
         "private": "visibility",
         "link": "url",
         "activityType": "defaultActivityTypeCode",
-    },
-}
-"""The right fields for names that people take by mistake from the service's interface or from another kind, where the
-nearest spelling would mislead."""
+    }
+
+    name: Annotated[Identity, Field(description="The tag's name, which identifies it.")]
+    description: Annotated[
+        Prose | None, Field(description="Shown in the console and searchable; cannot be cleared.")
+    ] = None
+    category: Annotated[Line | None, Field(description="The externalId of a category in the manifests.")] = None
+    tag_category_id: Annotated[
+        Line | None,
+        Field(description="The service's id of a category that is managed elsewhere; excludes `category`."),
+    ] = None
+    keywords: Annotated[Words | None, Field(description="All keywords of the tag except its name.")] = None
+    exclude_tag_name_keyword: Annotated[
+        Flag | None, Field(description="Do not use the tag's name as a keyword; false by default.")
+    ] = None
+    metadata: Annotated[Texts | None, Field(description="Names and values that appear in reports.")] = None
+    external_id: Annotated[Line | None, Field(description="The tag's id in the connected system.")] = None
+    default_activity_type_code: Annotated[
+        Line | None, Field(description="Activity type for time entries for which the user has chosen none.")
+    ] = None
+    url: Annotated[WebLink | None, Field(description="A page that the console links to: https:// or http://.")] = None
+    visibility: Annotated[
+        Literal["PUBLIC", "PRIVATE"] | None,
+        Field(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
+    ] = None
+    assignee_external_ids: Annotated[
+        Words | None, Field(description="External ids of the users who work on the matter.")
+    ] = None
+    managed_by: Annotated[Line | None, Field(description="The system that manages this tag.")] = None
+    path: Annotated[DeprecatedLine | None, Field(description="Deprecated by the service; `/` by default.")] = None
+    created_timestamp: Annotated[
+        Instant | None, Field(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
+    ] = None
+    modified_timestamp: Annotated[
+        Instant | None, Field(description="When the matter was modified: RFC 3339, or milliseconds since the epoch.")
+    ] = None
+    closed_timestamp: Annotated[
+        Instant | None, Field(description="When the matter was closed: RFC 3339, or milliseconds since the epoch.")
+    ] = None
+    previously: Annotated[Names | None, Field(description="Earlier names of this tag, to rename it.")] = None
+    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
 
 
-def _defaults_model(kind: Kind) -> type[Model]:
+class RemovedTag(Model):
+    """How to remove a tag that the manifests no longer declare."""
+
+    title = "an item of `removed`"
+    synonyms: ClassVar[Mapping[str, str]] = {"name": "tag", "how": "as"}
+
+    tag: Annotated[Identity, Field(description="Name of the tag.")]
+    as_: Annotated[
+        Removal,
+        Field(
+            description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag.",
+            alias="as",
+        ),
+    ]
+    reason: Annotated[Prose | None, Field(description="Why the tag is removed; shown in the plan.")] = None
+
+
+MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
+SECTIONS = {"tagCategories": Kind.CATEGORY, "activityTypes": Kind.ACTIVITY_TYPE, "tags": Kind.TAG}
+IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
+_TYPES = {str(info.alias): bare(info.annotation) for model in MODELS.values() for info in model.model_fields.values()}
+INSTANTS = frozenset(name for name, kind in _TYPES.items() if kind is int)
+LISTS = frozenset(name for name, kind in _TYPES.items() if get_origin(kind) is tuple)
+NOT_TEXT = INSTANTS | {name for name, kind in _TYPES.items() if kind is bool}
+"""The fields that are flags or instants, which are not read from quoted text."""
+NEVER_EMPTY = NOT_TEXT | {name for name, kind in _TYPES.items() if get_origin(kind) is Literal}
+"""The fields for which empty text has no meaning."""
+NEVER_DEFAULTS = frozenset({"previously"})
+"""The fields besides the identity that `defaults` cannot set, because they belong to a single resource."""
+NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})
+"""The fields of a tag that are stored outside `Body.fields`. A category's keywords are an ordinary field."""
+
+
+_model_of: Any = create_model  # type checkers cannot know computed fields
+
+
+def _defaults_model(kind: Kind, section: str) -> type[Model]:
     """Return a model with the kind's fields, all optional, without those that belong to a single resource."""
     model = MODELS[kind]
-    optional = [
-        (each.name, _optional(each.type), None)
-        for each in fields_of(model)
-        if each.encode_name != IDENTITIES[kind] and each.name not in NEVER_DEFAULTS
-    ]
-    exclusive = {"beyond_fields": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}
-    each: type[Model] = _model(f"{model.__name__}Defaults", optional, exclusive)
-    return each
+    fields: dict[str, Any] = {
+        name: (info.annotation, Field(default=None, description=info.description))
+        for name, info in model.model_fields.items()
+        if info.alias not in {IDENTITIES[kind], *NEVER_DEFAULTS}
+    }
+    made = _model_of(f"{model.__name__}Defaults", __base__=model.__base__, **fields)
+    made.title, made.synonyms = f"`defaults.{section}`", model.synonyms
+    model_of_defaults: type[Model] = made
+    return model_of_defaults
 
 
-def _model(name: str, model_fields: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
-    """Return a model with computed fields, typed as `Any` because type checkers cannot know them."""
-    return defstruct(name, model_fields, bases=(Model,), namespace=namespace, frozen=True)
-
-
-def _optional(declared: Any) -> Any:
-    """Return the annotated type `declared`, extended by `None`, with its description."""
-    return Annotated[(declared | None, *(meta for meta in declared.__metadata__ if isinstance(meta, Meta)))]
-
-
-DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
-
-
-_SAID = "Default values for all `{}`."
-Defaults: Any = _model(
+DEFAULTS = {kind: _defaults_model(kind, section) for section, kind in SECTIONS.items()}
+Defaults: Any = _model_of(
     "Defaults",
-    [
-        (section, Annotated[DEFAULTS[kind] | None, Meta(description=_SAID.format(section))], None)
-        for section, kind in SECTIONS.items()
-    ],
-    {"__doc__": "Default values for all resources of a kind. A resource adds to maps, and replaces lists and scalars."},
+    __base__=Model,
+    __doc__="Default values for all resources of a kind. A resource adds to maps, and replaces lists and scalars.",
+    **{
+        name: (
+            DEFAULTS[kind] | None,
+            Field(default=None, description=f"Default values for all `{section}`."),
+        )
+        for name, (section, kind) in zip(("tag_categories", "activity_types", "tags"), SECTIONS.items(), strict=True)
+    },
 )
 
 
-class Manifest(Model, frozen=True):
-    """One document of a manifest file; every section is optional."""
+# --- generate
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = {
-        "title": "syncengine manifest",
-        "type": ["object", "null"],
-    }  # a document may be empty
+FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}
+"""The kinds of data files, each with its attribute of `ForEach`."""
+KINDS = (*FILE_KINDS, "sql", "http")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
+LANGUAGE = frozenset(
+    {"and", "elif", "else", "for", "if", "in", "is", "not", "or"} | {"true", "false", "none", "True", "False", "None"}
+)
+RESERVED = NAMED_ALREADY | LANGUAGE
+"""The names that `as` cannot give to a row, because they already have a meaning in templates."""
 
+
+def _delimiter(text: str) -> str | None:
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    return character if len(character) == 1 and character not in '\r\n"' else None
+
+
+OF_CSV = ("delimiter", "columns")
+OF_FILES = ("encoding",)
+WITH_LISTS = ("json", "yaml")
+OF_NO_FILE = frozenset({"sql", "http"})
+
+
+def _row_name(value: Any) -> str:
+    """Return the name of a row in templates: one without another meaning there."""
+    name = str(text_of(value, expected := "a name of letters, digits and `_` that begins with a letter"))
+    if not _NAME.fullmatch(name):
+        raise problem("bad-value", f"must be {expected}")
+    if name in LANGUAGE:
+        raise problem("bad-value", f"must not be `{name}`, which is a reserved word in templates")
+    if name in NAMED_ALREADY:
+        raise problem("bad-value", f"must not be `{name}`, which already has a meaning in templates")
+    return name
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not 0 < len(names) == len(set(names)):
+        raise problem("bad-value", "must name at least one column, and each column only once")
+    return names
+
+
+class OrTemplate:
+    """The annotation of a value that may also be a template, or contain one: it is validated when it is rendered."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_wrap_validator_function(self.validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), TEMPLATE]}
+
+    def validate(self, value: Any, handler: Any) -> Any:
+        return value if _is_template(value) else handler(value)
+
+
+def _is_template(value: Any) -> bool:
+    """Return whether a value contains a template anywhere."""
+    if isinstance(value, dict):
+        return any(map(_is_template, (*value, *value.values())))
+    return any(map(_is_template, value)) if isinstance(value, list) else isinstance(value, str) and is_template(value)
+
+
+def _templated(model: type[Model]) -> type[Model]:
+    """Return the model of a resource in a `generate` block, in which each value may be a template."""
+    fields: dict[str, Any] = {
+        name: (
+            Annotated[(info.annotation, *info.metadata, OrTemplate())],
+            Field(default=info.default, description=info.description),
+        )
+        for name, info in model.model_fields.items()
+    }
+    made: type[Model] = _model_of(f"{model.__name__}Template", __base__=model, __doc__=model.__doc__, **fields)
+    return made
+
+
+def _resource(value: Any) -> MappingNode:
+    if not isinstance(value, Fields):
+        raise refusal(value, "a mapping of fields", "")
+    return value.node
+
+
+def _template_of(kind: Kind) -> PlainValidator:
+    """Return a validator of a resource's node, whose fields are validated one block at a time."""
+    return PlainValidator(_resource, json_schema_input_type=TEMPLATED[kind])
+
+
+TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%", "description": "A template (Jinja2)."}
+TEMPLATED = {kind: _templated(model) for kind, model in MODELS.items()}
+"""The models of resources in `generate` blocks."""
+_COLUMN = scalar_schema(r"^\S(.*\S)?$")
+_COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
+UniqueNames = Annotated[tuple[Identity, ...], AfterValidator(_unique), WithJsonSchema(_COLUMNS)]
+Columns = Annotated[
+    UniqueNames,
+    # Plain text such as `no` is a column's name, not a flag.
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [_COLUMN, _COLUMNS]}),
+]
+Delimiter = Annotated[
+    str,
+    parsed(_delimiter, "one character, or `tab`"),
+    WithJsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'}),
+]
+Encoding = Annotated[str, PlainValidator(encodings.encoding), WithJsonSchema(encodings.SCHEMA)]
+RowName = Annotated[
+    str,
+    PlainValidator(_row_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": sorted(RESERVED)}}),
+]
+
+
+class SqlFrom(OneOf):
+    """A query of a database: a source of the project file, or a SQLite file."""
+
+    kinds = ("source", "file")
+
+    source: Annotated[Template | None, Field(description="Name of a source in the project file.")] = None
+    file: Annotated[
+        Template | None, Field(description="Path of a SQLite file of this project, relative to this manifest.")
+    ] = None
+    query: Annotated[Template, Field(description="One SELECT with :names for its parameters; not a template.")]
+    params: Annotated[
+        Params | None, Field(description="Values of the query's parameters by name; templates can use var and env.")
+    ] = None
+
+
+class HttpFrom(Model):
+    """A list in the JSON answer of an HTTP service that the project file names."""
+
+    source: Annotated[Template, Field(description="Name of a source in the project file.")]
+    path: Annotated[
+        Template | None, Field(description="Path below the source's URL; templates can use var and env.")
+    ] = None
+    query: Annotated[Params | None, Field(description="Query parameters; templates can use var and env.")] = None
+    items: Annotated[Identity | None, Field(description="Path of the list in the answer, such as `data.matters`.")] = (
+        None
+    )
+    paging: Paging | None = None
+    allow_partial: Annotated[
+        Flag | None, Field(description="Accept a list of which the answer says that it is longer; false by default.")
+    ] = None
+
+
+class ForEach(OneOf):
+    """The source of the rows: exactly one of csv, json, jsonl, yaml, sql and http."""
+
+    kinds = KINDS
+    model_config = ConfigDict(json_schema_extra={"dependentRequired": {name: ["csv"] for name in OF_CSV}})
+
+    csv: Annotated[
+        Template | None,
+        Field(description="Path of a CSV file, relative to this manifest; templates can use var and env."),
+    ] = None
+    json_: Annotated[
+        Template | None,
+        Field(description="Path of a JSON file with a list of objects; templates can use var and env.", alias="json"),
+    ] = None
+    jsonl: Annotated[
+        Template | None,
+        Field(description="Path of a file with one JSON object per line; templates can use var and env."),
+    ] = None
+    yaml: Annotated[
+        Template | None,
+        Field(description="Path of a YAML file with a list of mappings; templates can use var and env."),
+    ] = None
+    sql: SqlFrom | None = None
+    http: HttpFrom | None = None
+    delimiter: Annotated[Delimiter | None, Field(description="Delimiter of a CSV file; a comma by default.")] = None
+    encoding: Annotated[Encoding | None, Field(description="Encoding of the file; UTF-8 by default.")] = None
+    columns: Annotated[UniqueNames | None, Field(description="The columns of a CSV file that has no header.")] = None
+    items: Annotated[
+        Identity | None, Field(description="Path of the list in a JSON or YAML file, such as `data.matters`.")
+    ] = None
+    distinct: Annotated[
+        Columns | None,
+        Field(description="One or more columns; only the first row with each combination of values is used."),
+    ] = None
+    allow_empty: Annotated[Flag | None, Field(description="Accept a source without rows; false by default.")] = None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        result = super().__get_pydantic_json_schema__(schema, handler)
+        handler.resolve_ref_schema(result)["dependentSchemas"]["items"] = {
+            "properties": {kind: False for kind in KINDS if kind not in WITH_LISTS},
+            "description": "`items` can be used with json and yaml only.",
+        }
+        return result
+
+    @model_validator(mode="after")
+    def _has_no_option_in_vain(self) -> ForEach:
+        """Refuse the options that the source would ignore."""
+        keys = {str(type(self).model_fields[name].alias) for name in self.model_fields_set}
+        vain = {}
+        for key in keys:
+            if key in OF_CSV and "csv" not in keys:
+                vain[key] = "can be used with `csv` only"
+            elif key == "items" and keys.isdisjoint(WITH_LISTS):
+                where = ": write it inside `http`" if "http" in keys else ""
+                vain[key] = f"can be used with json and yaml only{where}"
+            elif key in OF_FILES and keys & OF_NO_FILE:
+                vain[key] = "can be used with files only"
+        if vain:
+            raise key_problems({key: problem("bad-value", words) for key, words in vain.items()})
+        return self
+
+    @property
+    def file(self) -> tuple[str, Written] | None:
+        """The kind and path of the data file, or `None` for a database or a service."""
+        paths = ((kind, getattr(self, attribute)) for kind, attribute in FILE_KINDS.items())
+        return next(((kind, path) for kind, path in paths if path is not None), None)
+
+
+class Generate(Model):
+    """Resources that are generated once for each row of a source; their texts are templates."""
+
+    title = "an item of `generate`"
+    synonyms: ClassVar[Mapping[str, str]] = {"foreach": "forEach", "if": "when", "rows": "forEach"}
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {
+                    "required": [section],
+                    "properties": {section: {"type": "array", "minItems": 1}},
+                    "description": "A block must generate tags, tagCategories or activityTypes.",
+                }
+                for section in ("tags", "tagCategories", "activityTypes")
+            ],
+        }
+    )
+
+    for_each: Annotated[ForEach, Field(description="The source of the rows.")]
+    as_: Annotated[
+        RowName | None,
+        Field(description="Name of the current row in templates; `row` by default.", alias="as"),
+    ] = None
+    when: Annotated[Condition | None, Field(description="An expression; rows for which it is false are left out.")] = (
+        None
+    )
     tag_categories: Annotated[
-        list[TagCategory] | None, Meta(description="Groups of tags; a category that is no longer declared is deleted.")
+        tuple[Annotated[Any, _template_of(Kind.CATEGORY)], ...] | None,
+        Field(description="Tag categories, as in a manifest; texts are templates."),
     ] = None
     activity_types: Annotated[
-        list[ActivityType] | None, Meta(description="Kinds of work that time can be posted as.")
+        tuple[Annotated[Any, _template_of(Kind.ACTIVITY_TYPE)], ...] | None,
+        Field(description="Activity types, as in a manifest; texts are templates."),
     ] = None
-    tags: Annotated[list[Tag] | None, Meta(description="Tags for recorded time, such as matters or projects.")] = None
-    defaults: Annotated[Defaults | None, Meta(description="Default values for all resources of this file.")] = None
-    removed: Annotated[list[RemovedTag] | None, Meta(description="How to remove tags that are no longer declared.")] = (
-        None
-    )
-    generate: Annotated[list[Generate] | None, Meta(description="Resources generated from the rows of a source.")] = (
+    tags: Annotated[
+        tuple[Annotated[Any, _template_of(Kind.TAG)], ...] | None,
+        Field(description="Tags, as in a manifest; texts are templates."),
+    ] = None
+
+
+class Manifest(Model):
+    """One document of a manifest file; every section is optional."""
+
+    # A document may be empty.
+    model_config = ConfigDict(title="syncengine manifest", json_schema_extra={"type": ["object", "null"]})
+
+    tag_categories: Annotated[
+        list[TagCategory] | None, Field(description="Groups of tags; a category that is no longer declared is deleted.")
+    ] = None
+    activity_types: Annotated[
+        list[ActivityType] | None, Field(description="Kinds of work that time can be posted as.")
+    ] = None
+    tags: Annotated[list[Tag] | None, Field(description="Tags for recorded time, such as matters or projects.")] = None
+    defaults: Annotated[Defaults | None, Field(description="Default values for all resources of this file.")] = None
+    removed: Annotated[
+        list[RemovedTag] | None, Field(description="How to remove tags that are no longer declared.")
+    ] = None
+    generate: Annotated[list[Generate] | None, Field(description="Resources generated from the rows of a source.")] = (
         None
     )
 
 
-RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}
-DEFAULTS_TABLES = {
-    kind: Table.of(model, f"`defaults.{section}`", _MEANT[kind])
-    for section, kind in SECTIONS.items()
-    for model in (DEFAULTS[kind],)
-}
-REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(names_of(Manifest))

@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.document.comparison import ValueChange
-from syncengine.document.setting_types import canonical_url
+from syncengine.document.urls import canonical_url
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.manifest.sources.records import UNKNOWN_EFFECT

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from syncengine.document.comparison import ValueChange, value_changes
-from syncengine.document.setting_types import canonical_url
+from syncengine.document.urls import canonical_url
 from syncengine.plan.aim import RemovalCause
 from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
 from syncengine.plan.model import Excess, Plan, Since

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncengine.document.setting_types import canonical_url
+from syncengine.document.urls import canonical_url
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.model import Quarantine
 from syncengine.project import git

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.document.diagnostics import in_order
-from syncengine.document.model import Model, names_of
-from syncengine.document.setting_types import Reference
-from syncengine.document.template_types import Written, file_path
+from syncengine.document.types import Reference, Written
+from syncengine.document.validation import Model
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
@@ -35,7 +34,6 @@ from syncengine.project.connections import Connections
 from syncengine.project.load import AT_LEAST_ONCE, levelled
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.references import sqlite_file
-from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
 
 GROUP_ID = "groupId"
@@ -187,11 +185,8 @@ class _Building:
 
     def _check_files(self, at: Written, settings: Model) -> None:
         """Check that a sink can write its files line by line, and that they have no other use in the project."""
-        attributes = names_of(type(settings))
-        for name in places_written(type(settings), file_path):
-            path = getattr(settings, attributes[name])
-            if path is None:
-                continue
+        for name in file.FILES.get(type(settings), ()):
+            path = getattr(settings, name)
             place = self.project.root / path
             if use := self._use_of(place.resolve()):
                 self._refuse(at, f"{path} is {use}: set `path` to a file for posted time alone", "bad-path")
@@ -344,7 +339,7 @@ class _Building:
             reference,
             external_id,
             after=address.timeout + LATE if found.after is None else found.after,
-            paging=found.paging or file.Paging(),
+            paging=found.paging or file.Paging.model_construct(),
         )
 
     def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> _Content:

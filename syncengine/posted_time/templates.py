@@ -31,9 +31,9 @@ from jinja2.meta import find_referenced_templates
 from jinja2.visitor import NodeTransformer
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.setting_types import span
-from syncengine.document.template_types import Written
+from syncengine.document.instants import span
 from syncengine.document.text import foreign, has_conflicts
+from syncengine.document.types import Written
 from syncengine.errors import Diagnostic
 from syncengine.posted_time import group
 from syncengine.posted_time.clock import named_zone

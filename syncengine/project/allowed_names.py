@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from syncengine.document.diagnostics import INVALID, Collector
-from syncengine.document.field_types import NAMED, Identity, Reads
-from syncengine.document.model import JsonSchema, Model
-from syncengine.document.model_reader import display, model_reader
+from pydantic import Field, PlainValidator, TypeAdapter, WithJsonSchema
+
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.scalar_readers import Reader, flag, identity, list_reader, tested
 from syncengine.document.text import either_case
+from syncengine.document.types import DISTINCT, NAMED, Identity, OnlyTrue
+from syncengine.document.validation import Model, display
 
 LIKE_SECRETS = (
     *("*TOKEN*", "*SECRET*", "*PASSW*", "*PASSPHRASE*", "*KEY*", "*CREDENTIAL*", "*CREDS*", "*COOKIE*"),
@@ -24,33 +24,29 @@ LIKE_SECRETS = (
 """Patterns of variable names that usually hold a secret; upper and lower case match alike."""
 
 
-_only_true = tested(flag, bool, "bad-value", "must be true or omitted")
-
-
-class NoSecret(Model, frozen=True):
+class NotSecret(Model):
     """A variable whose name looks like a secret although its value is not."""
 
-    name: Identity
-    not_secret: Annotated[bool, Reads(_only_true)]
+    title = "an item of allowEnv"
+
+    name: Annotated[Identity, Field(description="Name of the environment variable.")]
+    not_secret: Annotated[OnlyTrue, Field(description="Must be true: the variable holds no secret, despite its name.")]
 
 
-def allowed_names(name: str) -> Reader:
-    """Return a reader of a list of variable names; an item may be a mapping that declares its variable not secret."""
-    plain, exception = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
+_PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
+_NAME: TypeAdapter[str] = TypeAdapter(Identity)
+_NameLike = Annotated[str, WithJsonSchema({**NAMED, "not": {"type": "string", "pattern": f"^({_PATTERN})$"}})]
 
-    def one(node: Node, findings: Collector) -> Any:
-        if isinstance(node, Mapping):
-            value = exception(node, findings)
-            return value if value is INVALID else value.name
-        return plain(node, findings)
 
-    names = list_reader(name, one, "a list of names")
+def _allowed(value: Any) -> str:
+    """Return the name of a variable; a mapping declares that the variable is not secret."""
+    return NotSecret.model_validate(value).name if isinstance(value, dict) else _NAME.validate_python(value)
 
-    def read(node: Node, findings: Collector) -> Any:
-        found = names(node, findings)
-        return found if found is INVALID else tuple(dict.fromkeys(found))
 
-    return read
+AllowedNames = Annotated[
+    tuple[Annotated[NotSecret | str, PlainValidator(_allowed, json_schema_input_type=_NameLike | NotSecret)], ...],
+    DISTINCT,
+]
 
 
 def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Collector) -> None:
@@ -75,17 +71,3 @@ def _items(parts: Iterable[Node]) -> Iterator[tuple[Node, str, bool]]:
             named = item.get("name") if isinstance(item, Mapping) else item
             if isinstance(named, Scalar):
                 yield named, named.text, named is not item
-
-
-_NO_SECRET: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {**NAMED, "description": "Name of the environment variable."},
-        "notSecret": {"const": True, "description": "Must be true: the variable holds no secret, despite its name."},
-    },
-    "required": ["name", "notSecret"],
-    "additionalProperties": False,
-}
-_PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
-_ITEM = {"anyOf": [{**NAMED, "not": {"type": "string", "pattern": f"^({_PATTERN})$"}}, _NO_SECRET]}
-AllowedNames = Annotated[tuple[str, ...], Reads(allowed_names), JsonSchema({"type": "array", "items": _ITEM})]

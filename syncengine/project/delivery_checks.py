@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.model_reader import display
 from syncengine.document.nodes import Mapping, at
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
+from syncengine.document.validation import display
 from syncengine.project.delivery_schema import (
     BIND,
     LISTEN,

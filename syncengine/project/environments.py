@@ -7,23 +7,18 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import INVALID, Collector, suggestion
+from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.digest import sha256_of
-from syncengine.document.model import constructed
-from syncengine.document.model_reader import Table, display
-from syncengine.document.nodes import Mapping, Node, RefusedNode, Sequence, at, described, place
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.scalar_readers import texts
-from syncengine.document.setting_types import REFERENCE_KEYS
+from syncengine.document.types import REFERENCE_KEYS, Texts
+from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
 from syncengine.project.allowed_names import check_allowed
 from syncengine.project.delivery_checks import check_addresses, check_names
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.schema import Overlay, ProjectFile
 from syncengine.project.secret_places import SecretPlaces, secret_places
-
-_PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
-_ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class EnvironmentSettings(NamedTuple):
@@ -59,9 +54,7 @@ def settings_of(
         findings.at("unknown-environment", None, None, f"there is no environment `{display(chosen)}`{hint}")
     if root is None or findings.found:
         return EnvironmentSettings(Overlay())
-    _check_project(root, findings)
-    for overlay in overlays.values():
-        _check_overlay(overlay, findings)
+    validated(ProjectFile, root, findings)
     for part in (root, *overlays.values()):
         _check_names(part, ("service", "endpoints"), "operation", operations, findings)
         _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
@@ -70,8 +63,9 @@ def settings_of(
     if findings.found:
         return EnvironmentSettings(Overlay())
     merged = merge(root, overlays[chosen]) if chosen else root
+    settings = validated(ProjectFile, merged, findings)
     assert isinstance(merged, Mapping)
-    settings = constructed(ProjectFile, _PROJECT.read(merged, findings))
+    assert settings is not None
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
@@ -143,21 +137,6 @@ def _overlays(root: Mapping | None) -> dict[str, Node]:
     return {key.text: value for key, value in zip(environments.keys, environments.values, strict=True)}
 
 
-def _check_project(root: Mapping, findings: Collector) -> None:
-    kept = [
-        n for n, key in enumerate(root.keys) if key.text != "environments" or not isinstance(root.values[n], Mapping)
-    ]
-    values = _PROJECT.read(Mapping([root.keys[n] for n in kept], [root.values[n] for n in kept], root.mark), findings)
-    _PROJECT.missing(values, root, findings)
-
-
-def _check_overlay(overlay: Node, findings: Collector) -> None:
-    if isinstance(overlay, Mapping):
-        _ENVIRONMENT.read(overlay, findings)
-    else:
-        findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
-
-
 def _check_names(root: Node, where: tuple[str, str], what: str, names: Collection[str], findings: Collector) -> None:
     """Report the keys of a mapping that are not in `names`; the mapping may be absent."""
     node = at(root, *where)
@@ -167,6 +146,12 @@ def _check_names(root: Node, where: tuple[str, str], what: str, names: Collectio
         elif key.text not in names:
             hint = suggestion(key.text, sorted(names))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{display(key.text)}`{hint}")
+
+
+class _VariableFile(Model):
+    """A file of variables, as if it stood in the project file."""
+
+    variables: Texts
 
 
 def variables_in(path: Path, digests: dict[str, str]) -> dict[str, str]:
@@ -181,11 +166,11 @@ def variables_in(path: Path, digests: dict[str, str]) -> dict[str, str]:
         findings.at("unreadable-file", None, None, f"the variable file cannot be read: {error.strerror or error}")
         roots = ()
     found: dict[str, str] = {}
-    read_texts = texts("variables")
     for root in roots:
         if isinstance(root, Mapping):
-            read_here = read_texts(root, findings)
-            found |= {} if read_here is INVALID else read_here
+            whole = Mapping([Scalar("variables", root.mark, "")], [root], root.mark)
+            if (file := validated(_VariableFile, whole, findings)) is not None:
+                found |= file.variables
         elif not isinstance(root, RefusedNode):
             findings.error("wrong-type", root, "a variable file must be a mapping of names to values")
     if findings.found:

@@ -18,8 +18,9 @@ from typing import Any
 from msgspec import structs
 
 from syncengine.document.diagnostics import Collector, in_order
-from syncengine.document.model import names_of
-from syncengine.document.setting_types import Reference, base_url_trouble, split_url
+from syncengine.document.types import Reference
+from syncengine.document.urls import base_url_trouble, split_url
+from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.environments import EnvironmentSettings, settings_of, variables_in
@@ -180,7 +181,7 @@ class _Assembly:
             policy_lines=self.read.policy_lines,
             quarantine=self._quarantine(settings),
             checkout=self.checkout,
-            allow_env=settings.allow_env or (),
+            allow_env=tuple(map(str, settings.allow_env or ())),
             variables={**(settings.variables or {}), **variables},
             environ=self.environ,
             defaults=settings.defaults,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.document.nodes import Node
-from syncengine.document.setting_types import Reference
+from syncengine.document.types import Reference
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.delivery_schema import LISTEN, PostedTimeSection, SourceConfig
 from syncengine.project.quarantine import QuarantineEntry

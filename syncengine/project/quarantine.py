@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from syncengine.document.scalar_readers import LATEST, bounds
+from syncengine.document.instants import LATEST, bounds
 from syncengine.resource import Key
 
 DAY = 86_400

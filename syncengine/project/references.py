@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncengine.document.setting_types import URL, Reference
+from syncengine.document.types import Reference
+from syncengine.document.urls import URL
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.git_ref import GitRef, is_git_ref, located_ref
 

@@ -1,7 +1,7 @@
 """Define the models of `syncengine.yaml`: name, type, limits and description of every setting (docs/project-file.md).
 
-Readers and the JSON Schema derive from the models; `load` builds a project from the values. No message shows a value
-that might be a secret.
+The models validate the file and make its JSON Schema; `load` builds a project from them. No message shows a value that
+might be a secret.
 """
 
 from __future__ import annotations
@@ -12,30 +12,32 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from msgspec import Meta
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from syncengine.document.diagnostics import Collector
-from syncengine.document.field_types import Filled, Reads, Texts
-from syncengine.document.model import JsonSchema, Model, part_of
-from syncengine.document.model_reader import unexamined
-from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node
-from syncengine.document.scalar_readers import Reader, choice, list_reader, whole_number, words
-from syncengine.document.setting_types import (
+from syncengine.document.nodes import Fields
+from syncengine.document.types import (
+    AS_WRITTEN,
+    DISTINCT,
+    SOME_TEXT,
     BaseUrl,
     Duration,
+    Filled,
     Method,
+    OrFalse,
     Paths,
     Place,
     SecretReference,
     Span,
+    Texts,
     UrlPath,
+    Whole,
     filled_path,
-    or_off,
-    parse_reader,
+    parsed,
+    text_of,
 )
+from syncengine.document.validation import Model, part_of, problem
 from syncengine.project.allowed_names import AllowedNames
-from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceSection
+from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
 from syncengine.project.quarantine import until_of
 from syncengine.resource import Key, Kind, Removal
 
@@ -107,9 +109,15 @@ def approval(text: str) -> str | None:
 
 
 Approvals = Annotated[
-    tuple[str, ...],
-    Reads(words(parse_reader(approval, "COUNT@HASH, as printed by the plan"))),
-    JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{APPROVAL.pattern}$"}}),
+    tuple[
+        Annotated[
+            str,
+            parsed(approval, "COUNT@HASH, as printed by the plan"),
+            WithJsonSchema({"type": "string", "pattern": f"^{APPROVAL.pattern}$"}),
+        ],
+        ...,
+    ],
+    DISTINCT,
 ]
 _SHARE = r"(0?[0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%"
 _LIMIT_SCHEMA: dict[str, Any] = {
@@ -120,195 +128,197 @@ _LIMIT_SCHEMA: dict[str, Any] = {
 }
 LimitText = Annotated[
     Limit,
-    Reads(parse_reader(limit, "a count like 20, or a share like 25% (0% to 100%)")),
-    JsonSchema(_LIMIT_SCHEMA),
+    parsed(limit, "a count like 20, or a share like 25% (0% to 100%)"),
+    WithJsonSchema(_LIMIT_SCHEMA),
 ]
-Section = Annotated[Any, Reads(unexamined), JsonSchema({"type": "object"})]
+Section = Annotated[Any, AS_WRITTEN, WithJsonSchema({"type": "object"})]
 
 
-def _rule_files(name: str) -> Reader:
-    """Return a reader of a list of paths and of mappings with rules, which are parsed where the rules are evaluated."""
-    path = parse_reader(filled_path, "a path, or a mapping with rules")(f"an item of {name}")
+def _rule_file(value: Any) -> Any:
+    """Return a path, or the node of rules, which are parsed where they are evaluated."""
+    if isinstance(value, Fields):
+        return value.node
+    if (path := filled_path(text_of(value, expected := "a path, or a mapping with rules"))) is None:
+        raise problem("bad-value", f"must be {expected}")
+    return str(path)
 
-    def one(node: Node, findings: Collector) -> Any:
-        return node if isinstance(node, MappingNode) else path(node, findings)
 
-    return list_reader(name, one, "a list of paths")
-
-
-RuleFiles = Annotated[
-    tuple[Any, ...],
-    Reads(_rule_files),
-    JsonSchema({"type": "array", "items": {"anyOf": [{"type": "string", "pattern": r"\S"}, part_of("Policies")]}}),
+RuleFiles = tuple[
+    Annotated[Any, PlainValidator(_rule_file), WithJsonSchema({"anyOf": [SOME_TEXT, part_of("Policies")]})], ...
 ]
 
 
-class EndpointOverride(Model, frozen=True):
+class EndpointOverride(Model):
     """The method and path of an operation that differ from the service's defaults."""
 
-    path: Annotated[UrlPath | None, Meta(description="The path below the service's URL.")] = None
-    method: Annotated[Method | None, Meta(description="HTTP method, if it differs from the service's default.")] = None
+    path: Annotated[UrlPath | None, Field(description="The path below the service's URL.")] = None
+    method: Annotated[Method | None, Field(description="HTTP method, if it differs from the service's default.")] = None
 
 
-class ServiceSection(Model, frozen=True):
+class ServiceSection(Model):
     """The time-recording service."""
 
-    base_url: Annotated[BaseUrl | None, Meta(description="The service's URL, or `sandbox`.")] = None
+    base_url: Annotated[BaseUrl | None, Field(description="The service's URL, or `sandbox`.")] = None
     api_key: Annotated[
-        SecretReference | None, Meta(description="{env: NAME} or {file: PATH}, never the key itself.")
+        SecretReference | None, Field(description="{env: NAME} or {file: PATH}, never the key itself.")
     ] = None
-    team: Annotated[Filled | None, Meta(description="The team's name, checked before the first write.")] = None
+    team: Annotated[Filled | None, Field(description="The team's name, checked before the first write.")] = None
     endpoints: Annotated[
-        dict[str, EndpointOverride] | None, Meta(description="Non-default paths and methods, by operation id.")
+        dict[str, EndpointOverride] | None, Field(description="Non-default paths and methods, by operation id.")
     ] = None
-    timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
+    timeout: Annotated[Duration | None, Field(description="How long an answer may take; 30s by default.")] = None
     landing: Annotated[
         Span | None,
-        Meta(
+        Field(
             description="How long the service may still execute a call after its sender has given up; "
             "60s by default, or twice the timeout where that is more."
         ),
     ] = None
     concurrency: Annotated[
-        Annotated[int, Reads(whole_number(1, 64)), Meta(ge=1, le=64)] | None,
-        Meta(description="Maximum number of concurrent requests, 1 to 64; 8 by default."),
+        Annotated[int, Whole(1, 64)] | None,
+        Field(description="Maximum number of concurrent requests, 1 to 64; 8 by default."),
     ] = None
     connector_type: Annotated[
         Filled | None,
-        Meta(description="The connected system, under the name that a connector registers; `syncengine` by default."),
+        Field(description="The connected system, under the name that a connector registers; `syncengine` by default."),
     ] = None
 
 
-class MaxDeletes(Model, frozen=True):
+class MaxDeletes(Model):
     """How much a plan may remove without an approval: a count, or a share of what is recorded."""
 
     tags: Annotated[
-        LimitText | None, Meta(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
+        LimitText | None, Field(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
     ] = None
     activity_types: Annotated[
-        LimitText | None, Meta(description="Limit for activity types that are removed; 25% by default.")
+        LimitText | None, Field(description="Limit for activity types that are removed; 25% by default.")
     ] = None
-    keywords: Annotated[LimitText | None, Meta(description="Limit for keywords that are deleted; 50% by default.")] = (
+    keywords: Annotated[LimitText | None, Field(description="Limit for keywords that are deleted; 50% by default.")] = (
         None
     )
     metadata: Annotated[
-        LimitText | None, Meta(description="Limit for metadata values that are deleted; 50% by default.")
+        LimitText | None, Field(description="Limit for metadata values that are deleted; 50% by default.")
     ] = None
-    fields: Annotated[LimitText | None, Meta(description="Limit for fields that are cleared; 50% by default.")] = None
+    fields: Annotated[LimitText | None, Field(description="Limit for fields that are cleared; 50% by default.")] = None
 
 
 _BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
+Blob = Annotated[
+    str,
+    parsed(
+        lambda text: text if re.fullmatch(_BLOB, text) else None,
+        "a URL like https://HOST/PROJECT/blob/{commit}/{file}#L{line}",
+    ),
+    WithJsonSchema({"type": "string", "pattern": f"^{_BLOB}$"}),
+]
+"""A URL with {file}, and optionally {commit} and {line}, as placeholders."""
 
 
-def blob(text: str) -> str | None:
-    """Return the text if it is a URL with {file}, and optionally {commit} and {line}, as placeholders, else `None`."""
-    return text if re.fullmatch(_BLOB, text) else None
-
-
-class LinksSection(Model, frozen=True):
+class LinksSection(Model):
     """The web pages on which people read the repository's files."""
 
     blob: Annotated[
-        Annotated[
-            str,
-            Reads(parse_reader(blob, "a URL like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
-            JsonSchema({"type": "string", "pattern": f"^{_BLOB}$"}),
-        ]
-        | None,
-        Meta(description="The URL of a line, with {commit}, {file} and {line}; derived from CI variables by default."),
+        Blob | None,
+        Field(description="The URL of a line, with {commit}, {file} and {line}; derived from CI variables by default."),
     ] = None
 
 
-class QuarantineItem(Model, frozen=True, kw_only=True):
+class QuarantineItem(Model):
     """A resource that is set aside because the service rejects it."""
 
     address: Annotated[
         Annotated[
             str,
-            Reads(parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")),
-            JsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
+            parsed(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"),
+            WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
         ],
-        Meta(description="The resource: tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
+        Field(description="The resource: tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
     ]
-    reason: Annotated[Filled, Meta(description="Why the resource is set aside; shown in every plan.")]
+    reason: Annotated[Filled, Field(description="Why the resource is set aside; shown in every plan.")]
     until: Annotated[
         Annotated[
             float,
-            Reads(parse_reader(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z")),
-            JsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
+            parsed(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z"),
+            WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
         ]
         | None,
-        Meta(
+        Field(
             description="The last day (UTC) or the instant at which the quarantine ends; "
             "required for a removal, at most 30 days ahead."
         ),
     ] = None
 
 
-class PolicySection(Model, frozen=True):
+class PolicySection(Model):
     """The policy for plans: how they remove, how much, and which warnings they report."""
 
     tag_removal: Annotated[
-        Annotated[Removal, Reads(choice(Removal))] | None,
-        Meta(description="How to remove a tag that the manifests no longer declare; forget by default."),
+        Removal | None,
+        Field(description="How to remove a tag that the manifests no longer declare; forget by default."),
     ] = None
     activity_types: Annotated[
-        Annotated[Ownership, Reads(choice(Ownership))] | None,
-        Meta(description="Whether to remove activity types that are not declared; owned by default."),
+        Ownership | None,
+        Field(description="Whether to remove activity types that are not declared; owned by default."),
     ] = None
     max_deletes: MaxDeletes | None = None
     diagnostics: Annotated[
-        dict[str, Annotated[Level, Reads(or_off(Level)), JsonSchema({"enum": [*Level, False]})]] | None,
-        Meta(description="The level of each warning, by its code: off, warning or error."),
+        dict[str, Annotated[Level, OrFalse()]] | None,
+        Field(description="The level of each warning, by its code: off, warning or error."),
     ] = None
 
 
-class Overlay(Model, frozen=True):
+class Overlay(Model):
     """The settings that an environment may override."""
+
+    title = "an environment"
 
     service: ServiceSection | None = None
     manifests: Annotated[
-        Paths | None, Meta(description="Files and folders with manifests; `manifests` by default.")
+        Paths | None, Field(description="Files and folders with manifests; `manifests` by default.")
     ] = None
     policies: Annotated[
         RuleFiles | None,
-        Meta(description="Files and folders with rules, or rules themselves; `policies` by default, if it exists."),
+        Field(description="Files and folders with rules, or rules themselves; `policies` by default, if it exists."),
     ] = None
     state: Annotated[
-        Place | None, Meta(description="The state: a path (SQLite), a URL without a password, or a reference.")
+        Place | None, Field(description="The state: a path (SQLite), a URL without a password, or a reference.")
     ] = None
     sources: Annotated[
-        dict[str, SourceSection] | None, Meta(description="Connections, by the name that manifests and sinks refer to.")
+        dict[str, SourceConfig] | None, Field(description="Connections, by the name that manifests and sinks refer to.")
     ] = None
     data_folders: Annotated[
-        Paths | None, Meta(description="Folders outside the project whose files manifests may read as data.")
+        Paths | None, Field(description="Folders outside the project whose files manifests may read as data.")
     ] = None
-    variables: Annotated[Texts | None, Meta(description="Variables, available to templates as `var.NAME`.")] = None
+    variables: Annotated[Texts | None, Field(description="Variables, available to templates as `var.NAME`.")] = None
     allow_env: Annotated[
         AllowedNames | None,
-        Meta(description="Environment variables that templates may read; none may hold a secret or be named like one."),
+        Field(
+            description="Environment variables that templates may read; none may hold a secret or be named like one."
+        ),
     ] = None
-    defaults: Annotated[Section | None, Meta(description="Defaults for the resources of all manifests.")] = None
+    defaults: Annotated[Section | None, Field(description="Defaults for the resources of all manifests.")] = None
     policy: PolicySection | None = None
-    links: Annotated[LinksSection | None, Meta(description="Where people read the files of the repository.")] = None
-    approvals: Annotated[Approvals | None, Meta(description="Approved removals, as COUNT@HASH printed by a plan.")] = (
+    links: Annotated[LinksSection | None, Field(description="Where people read the files of the repository.")] = None
+    approvals: Annotated[Approvals | None, Field(description="Approved removals, as COUNT@HASH printed by a plan.")] = (
         None
     )
     quarantine: Annotated[
         tuple[QuarantineItem, ...] | None,
-        Meta(description="Resources that are set aside because the service rejects them, each with its reason."),
+        Field(description="Resources that are set aside because the service rejects them, each with its reason."),
     ] = None
-    posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
-    serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None
+    posted_time: Annotated[PostedTimeSection | None, Field(description="Where posted time is delivered.")] = None
+    serve: Annotated[ServeSection | None, Field(description="The long-running connector.")] = None
 
 
-class ProjectFile(Overlay, frozen=True, kw_only=True):
+class ProjectFile(Overlay):
     """The project file."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = {"title": "syncengine project file"}
+    model_config = ConfigDict(title="syncengine project file")
+    title = "the project file"
+    synonyms: ClassVar[Mapping[str, str]] = {"env": "environments", "service.baseUrl": "service"}
 
-    version: Annotated[Literal[1], Reads(whole_number(1, 1)), Meta(description="Version of this format: 1.")]
+    version: Annotated[Literal[1], Whole(1, 1), Field(description="Version of this format: 1.")]
     environments: Annotated[
         dict[str, Overlay] | None,
-        Meta(description="Settings merged over those above, by environment name; chosen with --env."),
+        Field(description="Settings merged over those above, by environment name; chosen with --env."),
     ] = None

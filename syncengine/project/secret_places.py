@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Mapping as AnyMapping
-from itertools import product
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.model import Model
-from syncengine.document.model_reader import fields_by_type
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, at
-from syncengine.document.scalar_readers import Reader
-from syncengine.document.setting_types import REFERENCE_KEYS, Reference, place
-from syncengine.document.template_types import file_path
-from syncengine.project.delivery_schema import SinkConfig
+from syncengine.document.types import REFERENCE_KEYS, Reference
+from syncengine.project.delivery_schema import FILES, SINKS
 from syncengine.project.references import BESIDE
 
-SINKS: AnyMapping[str, type[Model]] = {
-    kind: model
-    for kind, (model, _) in fields_by_type(SinkConfig).items()
-    if isinstance(model, type) and issubclass(model, Model)
-}
-"""The model of each kind of sink, by its name in the project file."""
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Sections that may contain references; a `{file: x}` elsewhere (metadata, variables) is plain data."""
 ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
@@ -66,16 +54,11 @@ def _sinks(part: Node) -> list[Node]:
     return found.items if isinstance(found, Sequence) else []
 
 
-def places_written(model: type[Model], *makers: Callable[[str], Reader]) -> list[str]:
-    """Return the fields of a sink's model that name a place it writes to: fields whose reader one of `makers` makes."""
-    return [name for name, (_, make) in fields_by_type(model).items() if make in makers]
-
-
 def _written_by_sinks(part: Node) -> Iterator[str]:
     """Yield the files that sinks write, given as `postedTime.deliver[].jsonl.path`."""
     for sink in _sinks(part):
         for kind, model in SINKS.items():
-            for name in places_written(model, file_path):
+            for name in FILES.get(model, ()):
                 path = at(sink, kind, name)
                 if isinstance(path, Scalar):
                     yield path.text
@@ -83,15 +66,14 @@ def _written_by_sinks(part: Node) -> Iterator[str]:
 
 def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
     """Yield the databases of the state and of sinks, which name theirs by URL or by source."""
-    written = [(kind, name) for kind, model in SINKS.items() for name in places_written(model, place)]
     for part in parts:
         yield from _place(at(part, "state"))
-        for sink, (kind, name) in product(_sinks(part), written):
-            yield from _place(at(sink, kind, name))
-            source = at(sink, kind, "source")
+        for sink in _sinks(part):
+            yield from _place(at(sink, "sql", "url"))
+            source = at(sink, "sql", "source")
             if isinstance(source, Scalar):
                 for other in parts:  # the source may be defined in any of them
-                    yield from _place(at(other, "sources", source.text, kind))
+                    yield from _place(at(other, "sources", source.text, "sql"))
 
 
 def _place(node: Node | None) -> Iterator[str | Reference]:

@@ -6,17 +6,27 @@ Both the documents and their JSON Schemas are made from these models. A text in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from syncengine.apply.report import Outcome, RunStatus
-from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
 from syncengine.plan.aim import RemovalCause
 from syncengine.plan.diff import Action, FieldEffect
 from syncengine.plan.model import ChangeOrigin
 from syncengine.resource import Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonSchema:
+    """An annotation with a field's JSON Schema, for fields whose type does not determine it."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return dict(self.schema)
 
 
 def one_of(*words: str) -> JsonSchema:
@@ -27,7 +37,7 @@ Address = Annotated[str, "`tag/NAME`, `category/EXTERNAL_ID` or `activity-type/C
 Line = Annotated[int, Meta(ge=1)]
 
 
-class OpenModel(Model, frozen=True, gc=False):
+class OpenModel(Struct, frozen=True, rename="camel", gc=False):
     """A document or a part of one. Fields may be added at any time, so readers must ignore unknown fields."""
 
 

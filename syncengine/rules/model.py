@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncengine.document.model import names_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Position, Scalar, place
+from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic
 from syncengine.manifest.items import declared_keywords, written_fields
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS

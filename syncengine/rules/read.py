@@ -7,25 +7,43 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta, field, structs
+from msgspec import structs
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from syncengine.document.diagnostics import INVALID, Collector, in_order, suggestion
-from syncengine.document.field_types import Filled, Names, Reads, Texts, Words
-from syncengine.document.model import JsonSchema, Model, constructed, part_of
-from syncengine.document.model_reader import Table, display, unexamined
-from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, described, place
+from syncengine.document.diagnostics import Collector, in_order, suggestion
+from syncengine.document.nodes import Fields, Items, Mapping, Node, RefusedNode, Scalar, described, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
-from syncengine.document.scalar_readers import choice, list_reader, refused, whole_number, words
-from syncengine.document.setting_types import parse_reader
-from syncengine.document.template_types import Condition, SinkName, Template, one_of_schema
+from syncengine.document.types import (
+    AS_WRITTEN,
+    Condition,
+    Filled,
+    Names,
+    SinkName,
+    Template,
+    Texts,
+    Whole,
+    Words,
+    filled_path,
+    text_of,
+)
+from syncengine.document.validation import (
+    Model,
+    OneOf,
+    display,
+    each_part,
+    part_of,
+    problem,
+    refusal,
+    refuse,
+    validated,
+)
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.project.model import Project
 from syncengine.project.schema import address
 from syncengine.rules.model import (
     ACTIONS,
-    COUNTS,
     PolicyRule,
     RuleKind,
     RuleSet,
@@ -36,105 +54,122 @@ from syncengine.rules.model import (
 )
 
 
-class RuleItem(Model, frozen=True):
+class RuleItem(OneOf):
     """A rule that denies changes for which its expression is true, warns about them, or requires their approval."""
 
-    schema_name = "Rule"
-    beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema(*Ruling)
+    title = "a rule"
+    synonyms: ClassVar[AnyMapping[str, str]] = {"kind": "for", "if": "deny", "title": "name", "who": "by"}
+    kinds = tuple(ruling.value for ruling in Ruling)
 
-    name: Annotated[SinkName, Meta(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")]
+    name: Annotated[SinkName, Field(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")]
     for_: Annotated[
-        Annotated[RuleKind, Reads(choice(RuleKind))],
-        Meta(description="The changes to judge: of a tag, category or activity-type, or the plan as a whole."),
-    ] = field(name="for")
-    deny: Annotated[Condition | None, Meta(description="An expression; if it is true, the plan is denied.")] = None
-    warn: Annotated[Condition | None, Meta(description="An expression; if it is true, the plan shows a warning.")] = (
+        RuleKind,
+        Field(
+            description="The changes to judge: of a tag, category or activity-type, or the plan as a whole.",
+            alias="for",
+        ),
+    ]
+    deny: Annotated[Condition | None, Field(description="An expression; if it is true, the plan is denied.")] = None
+    warn: Annotated[Condition | None, Field(description="An expression; if it is true, the plan shows a warning.")] = (
         None
     )
     approve: Annotated[
-        Condition | None, Meta(description="An expression; if it is true, the plan needs an approval.")
+        Condition | None, Field(description="An expression; if it is true, the plan needs an approval.")
     ] = None
-    message: Annotated[Template | None, Meta(description="A template of the message about each change.")] = None
+    message: Annotated[Template | None, Field(description="A template of the message about each change.")] = None
     by: Annotated[
-        Words | None, Meta(description="The people to ask for the approval; the plan names them to its reviewers.")
+        Words | None, Field(description="The people to ask for the approval; the plan names them to its reviewers.")
     ] = None
 
 
 ADDRESS_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^(tag|category|activity-type)/.+$"}
-_address_of = parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")
 
 
-def _changes(name: str) -> Any:
-    """Return a reader of a list of addresses, or of a mapping of addresses to actions."""
-    addresses, action = words(_address_of)(name), choice(ACTIONS)
-
-    def read(node: Node, findings: Collector) -> Any:
-        if isinstance(node, SequenceNode):
-            return addresses(node, findings)
-        if not isinstance(node, Mapping):
-            return refused(node, findings, name, "a list of addresses, or a mapping of addresses to actions", "[]")
-        for key in node.keys:
-            _address_of(f"a name in {name}")(Scalar(key.text, key.mark, '"'), findings)
-        pairs = zip(node.keys, node.values, strict=True)
-        actions = {key.text: action(key.text)(value, findings) for key, value in pairs}
-        return INVALID if INVALID in actions.values() else actions
-
-    return read
+def _address(value: Any) -> str:
+    if (
+        found := address(text_of(value, expected := "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"))
+    ) is None:
+        raise problem("bad-value", f"must be {expected}")
+    return found
 
 
-def _counts(name: str) -> Any:
-    count = whole_number(0, 10**12)
-    table = Table("a summary", {each: (each, count(f"{name}.{each}")) for each in COUNTS}, frozenset())
+def _action(name: str, action: Any) -> str:
+    _address(name)
+    if action not in ACTIONS:
+        raise problem("bad-value", f"must be {', '.join(ACTIONS[:-1])} or {ACTIONS[-1]}")
+    return str(action)
 
-    def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Mapping):
-            return refused(node, findings, name, "a mapping of counts", "{}")
-        counts = table.read(node, findings)
-        return INVALID if INVALID in counts.values() else counts
 
-    return read
+def _changes(value: Any) -> tuple[str, ...] | dict[str, str]:
+    """Return a list of addresses, or a mapping of addresses to actions."""
+    if isinstance(value, Fields):
+        return each_part(value, _action)
+    if isinstance(value, Items):
+        return tuple(dict.fromkeys(each_part(dict(enumerate(value)), lambda _, each: _address(each)).values()))
+    raise refusal(value, "a list of addresses, or a mapping of addresses to actions", "[]")
 
 
 _MANIFEST = part_of("Manifest")
 
 
-def _listed(model: str) -> JsonSchema:
-    return JsonSchema({"type": "array", "items": part_of(model)})
+def _manifest(value: Any) -> Node:
+    if not isinstance(value, Fields):
+        raise refusal(value, "a manifest: a mapping of sections", "{}")
+    return value.node
 
 
-Tags = Annotated[Any, Reads(unexamined), _listed("Tag")]
-Categories = Annotated[Any, Reads(unexamined), _listed("TagCategory")]
-ActivityTypes = Annotated[Any, Reads(unexamined), _listed("ActivityType")]
+Section = Annotated[Any, PlainValidator(_manifest), WithJsonSchema(_MANIFEST)]
 
 
-class Expectation(Model, frozen=True):
+def _listed(model: str) -> WithJsonSchema:
+    """Return the schema of a list of resources."""
+    return WithJsonSchema({"type": "array", "items": part_of(model)})
+
+
+Tags = Annotated[Any, AS_WRITTEN, _listed("Tag")]
+Categories = Annotated[Any, AS_WRITTEN, _listed("TagCategory")]
+ActivityTypes = Annotated[Any, AS_WRITTEN, _listed("ActivityType")]
+
+
+Count = Annotated[Annotated[int, Whole(0, 10**12)] | None, Field(description="The number in the plan's summary.")]
+
+
+class ExpectedSummary(Model):
+    """Counts of a plan, under the names of its JSON."""
+
+    title = "a summary"
+
+    create: Count = None
+    update: Count = None
+    delete: Count = None
+    retire: Count = None
+    forget: Count = None
+    unchanged: Count = None
+    keyword_adds: Count = None
+    keyword_deletes: Count = None
+    metadata_deletes: Count = None
+    cascaded_tags: Count = None
+    kept: Count = None
+    requests: Count = None
+
+
+class Expectation(Model):
     """The expectations of a test. Absent keys are not compared."""
 
-    beyond_fields: ClassVar[AnyMapping[str, Any]] = {"minProperties": 1}
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    denied: Annotated[Names | None, Meta(description="All rules that deny the plan; [] for none.")] = None
-    warned: Annotated[Names | None, Meta(description="All rules that warn about the plan; [] for none.")] = None
-    approve: Annotated[Names | None, Meta(description="All rules that ask for an approval; [] for none.")] = None
+    denied: Annotated[Names | None, Field(description="All rules that deny the plan; [] for none.")] = None
+    warned: Annotated[Names | None, Field(description="All rules that warn about the plan; [] for none.")] = None
+    approve: Annotated[Names | None, Field(description="All rules that ask for an approval; [] for none.")] = None
     summary: Annotated[
-        Annotated[
-            dict[str, int],
-            Reads(_counts),
-            JsonSchema(
-                {
-                    "type": "object",
-                    "properties": {name: {"type": "integer", "minimum": 0} for name in COUNTS},
-                    "additionalProperties": False,
-                }
-            ),
-        ]
-        | None,
-        Meta(description="Counts of the plan, as in its JSON; counts that are not listed are not compared."),
+        ExpectedSummary | None,
+        Field(description="Counts of the plan, as in its JSON; counts that are not listed are not compared."),
     ] = None
     changes: Annotated[
         Annotated[
             Any,
-            Reads(_changes),
-            JsonSchema(
+            PlainValidator(_changes),
+            WithJsonSchema(
                 {
                     "anyOf": [
                         {"type": "array", "items": ADDRESS_SCHEMA},
@@ -148,72 +183,62 @@ class Expectation(Model, frozen=True):
             ),
         ]
         | None,
-        Meta(description="The addresses of all changes in any order, or a mapping of the addresses to actions."),
+        Field(description="The addresses of all changes in any order, or a mapping of the addresses to actions."),
     ] = None
     tags: Annotated[
-        Tags | None,
-        Meta(description="All tags that the manifests declare, with all their fields, in any order."),
+        Tags | None, Field(description="All tags that the manifests declare, with all their fields, in any order.")
     ] = None
     tag_categories: Annotated[
-        Categories | None,
-        Meta(description="All tag categories that the manifests declare, with all their fields."),
+        Categories | None, Field(description="All tag categories that the manifests declare, with all their fields.")
     ] = None
     activity_types: Annotated[
-        ActivityTypes | None,
-        Meta(description="All activity types that the manifests declare, with all their fields."),
+        ActivityTypes | None, Field(description="All activity types that the manifests declare, with all their fields.")
     ] = None
-    errors: Annotated[Names | None, Meta(description="The codes of all errors that prevent the plan.")] = None
+    errors: Annotated[Names | None, Field(description="The codes of all errors that prevent the plan.")] = None
 
 
-def _manifests(name: str) -> Any:
-    """Return a reader of a manifest, or of a list of paths and manifests. Manifests are examined when the test runs."""
-    path = parse_reader(lambda text: text if text.strip() and "\0" not in text else None, "a path")
-
-    def one(node: Node, findings: Collector) -> Any:
-        return node if isinstance(node, Mapping) else path(f"an item of {name}")(node, findings) and node
-
-    several = list_reader(name, one, "a manifest, or a list of paths and manifests", "{}")
-
-    def read(node: Node, findings: Collector) -> Any:
-        return (node,) if isinstance(node, Mapping) else several(node, findings)
-
-    return read
+def _manifest_or_path(value: Any) -> Node:
+    if not isinstance(value, Fields) and filled_path(text_of(value, "a path")) is None:
+        raise problem("bad-value", "must be a path")
+    node: Node = value.node
+    return node
 
 
-class RuleTest(Model, frozen=True, kw_only=True):
+Manifests = Annotated[
+    tuple[Annotated[Any, PlainValidator(_manifest_or_path)], ...],
+    BeforeValidator(lambda value: [value] if isinstance(value, Fields) else value),
+    WithJsonSchema({"anyOf": [_MANIFEST, {"type": "array", "items": {"anyOf": [{"type": "string"}, _MANIFEST]}}]}),
+]
+"""A manifest, or a list of manifests and paths. Manifests are examined when the test runs."""
+
+
+class RuleTest(Model):
     """A test of a plan, with the resources applied before, the manifests, and the expectations."""
 
-    name: Annotated[Filled, Meta(description="The name of the test.")]
+    title = "a test"
+    synonyms: ClassVar[AnyMapping[str, str]] = {"given": "recorded", "state": "recorded", "want": "expect"}
+
+    name: Annotated[Filled, Field(description="The name of the test.")]
     recorded: Annotated[
-        Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)] | None,
-        Meta(description="A manifest of what was applied before; nothing by default."),
+        Section | None, Field(description="A manifest of what was applied before; nothing by default.")
     ] = None
     manifests: Annotated[
-        Annotated[
-            Any,
-            Reads(_manifests),
-            JsonSchema({"anyOf": [_MANIFEST, {"type": "array", "items": {"anyOf": [{"type": "string"}, _MANIFEST]}}]}),
-        ],
-        Meta(description="A manifest, or a list of manifests and paths of the project's manifests."),
+        Manifests, Field(description="A manifest, or a list of manifests and paths of the project's manifests.")
     ]
     data: Annotated[
-        Texts | None, Meta(description="Files that the manifests read, by path, instead of the project's own.")
+        Texts | None, Field(description="Files that the manifests read, by path, instead of the project's own.")
     ] = None
-    variables: Annotated[Texts | None, Meta(description="Variables that override the project's variables.")] = None
-    expect: Annotated[Expectation, Meta(description="The expected plan or errors.")]
+    variables: Annotated[Texts | None, Field(description="Variables that override the project's variables.")] = None
+    expect: Annotated[Expectation, Field(description="The expected plan or errors.")]
 
 
-class Policies(Model, frozen=True):
+class Policies(Model):
     """One document of a rules file."""
 
-    beyond_fields: ClassVar[AnyMapping[str, Any]] = {"title": "syncengine rules", "type": ["object", "null"]}
+    model_config = ConfigDict(title="syncengine rules", json_schema_extra={"type": ["object", "null"]})
 
-    rules: Annotated[list[RuleItem] | None, Meta(description="Rules for plans of this project.")] = None
-    tests: Annotated[list[RuleTest] | None, Meta(description="Tests of rules, manifests and templates.")] = None
-
-
-RULE_TABLE = Table.of(RuleItem, "a rule", {"kind": "for", "if": "deny", "title": "name", "who": "by"})
-TEST_TABLE = Table.of(RuleTest, "a test", {"given": "recorded", "state": "recorded", "want": "expect"})
+    rules: Annotated[list[RuleItem] | None, Field(description="Rules for plans of this project.")] = None
+    tests: Annotated[list[RuleTest] | None, Field(description="Tests of rules, manifests and templates.")] = None
 
 
 SECTIONS = {"rules": "a rule", "tests": "a test"}
@@ -293,24 +318,17 @@ class _Reading:
                 message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
                 findings.error("unknown-section", key, message)
             elif not isinstance(value, SequenceNode):
-                refused(value, findings, key.text, "a list", empty="[]")
+                refuse(value, findings, key.text, "a list", empty="[]")
             else:
                 add = self._add_rule if key.text == "rules" else self._add_test
                 for item in value.items:
-                    add(item, findings) if isinstance(item, Mapping) else refused(item, findings, what, "a mapping", "")
+                    add(item, findings) if isinstance(item, Mapping) else refuse(item, findings, what, "a mapping", "")
 
     def _add_rule(self, node: Mapping, findings: Collector) -> None:
-        before = len(findings.found)
-        values = RULE_TABLE.read(node, findings)
-        is_missing = RULE_TABLE.missing(values, node, findings)
-        written = [key for key in node.keys if key.text in set(Ruling)]
-        if len(written) != 1 and len(findings.found) == before:
-            rulings = ", ".join(f"`{ruling}`" for ruling in Ruling)
-            findings.error("bad-value", node, f"a rule needs exactly one of {rulings}")
-        if is_missing or INVALID in values.values() or len(findings.found) > before:
+        rule = validated(RuleItem, node, findings)
+        if rule is None:
             return
-        rule: RuleItem = constructed(RuleItem, values)
-        ruling = Ruling(written[0].text)
+        ruling = next(Ruling(key.text) for key in node.keys if key.text in RuleItem.kinds)
         if rule.by is not None and ruling is not Ruling.APPROVE:
             by = next(key for key in node.keys if key.text == "by")
             findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
@@ -332,25 +350,19 @@ class _Reading:
             )
 
     def _add_test(self, node: Mapping, findings: Collector) -> None:
-        before = len(findings.found)
-        values = TEST_TABLE.read(node, findings)
-        is_missing = TEST_TABLE.missing(values, node, findings)
-        expect, recorded = node.get("expect"), node.get("recorded")
+        expect = node.get("expect")
         if isinstance(expect, Mapping) and not expect.keys:
             findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
-        if recorded is not None and not isinstance(recorded, Mapping):
-            refused(recorded, findings, "recorded", "a manifest: a mapping of sections", empty="{}")
-        if is_missing or INVALID in values.values() or len(findings.found) > before:
+        test = validated(RuleTest, node, findings)
+        if test is None:
             return
-        test: RuleTest = constructed(RuleTest, values)
         if self._is_first("test", test.name, node, findings):
-            assert recorded is None or isinstance(recorded, Mapping)
             self.tests.append(
                 RuleTestCase(
                     name=test.name,
                     file=findings.file,
                     line=place(node)[0],
-                    recorded=recorded,
+                    recorded=test.recorded,
                     manifests=test.manifests,
                     data=test.data or {},
                     variables=test.variables or {},

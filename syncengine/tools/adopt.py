@@ -17,10 +17,11 @@ from syncengine.document.nodes import Node, Position, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
 from syncengine.document.text import decoded, with_line_feeds
+from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.declarations import declarations
 from syncengine.manifest.read_file import resources_of
-from syncengine.manifest.schema import IDENTITIES, LISTS, NOT_TEXT, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS, NOT_TEXT, SECTIONS
 from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource, Status
@@ -168,7 +169,7 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
 
 
 def _header_is_good(header: Sequence[str], start: RowStart, findings: Collector) -> bool:
-    columns = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
+    columns = {name for model in MODELS.values() for name in names_of(model)} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     is_named = bool({KIND, *IDENTITIES.values()} & set(header))
     likely = None if is_named else next(filter(names_matters, header), None)

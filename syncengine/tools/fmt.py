@@ -20,13 +20,12 @@ from ruamel.yaml.resolver import VersionedResolver
 
 from syncengine.document import nodes
 from syncengine.document.diagnostics import Collector
-from syncengine.document.model import names_of
 from syncengine.document.nodes import Node, Scalar, described, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import decoded
+from syncengine.document.validation import names_of
 from syncengine.errors import Severity
-from syncengine.manifest.generate_schema import ForEach, Generate
-from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
+from syncengine.manifest.schema import MODELS, SECTIONS, ForEach, Generate, RemovedTag
 
 Path = tuple[str, ...]
 """The keys that lead to a value; `[]` stands for an item of a list."""

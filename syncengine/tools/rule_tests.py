@@ -17,11 +17,11 @@ from msgspec import structs
 from msgspec.structs import asdict
 
 from syncengine.document.diagnostics import Collector, in_order
-from syncengine.document.model import names_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.reader import Documents
 from syncengine.document.text import to_camel
+from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues
@@ -191,6 +191,7 @@ def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wante
         if (kind := SECTIONS.get(name)) is not None:
             expected[name], actual[name] = _items(wanted[kind]), _declared(desired, kind)
         else:
+            value = value.model_dump(by_alias=True, exclude_unset=True) if name == "summary" else value
             expected[name] = value if isinstance(value, dict) else sorted(value)
             actual[name] = FACTS[name](plan, value)
     return tuple(deviations(expected, actual))

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from syncengine.document.setting_types import canonical_url
+from syncengine.document.urls import canonical_url
 from syncengine.plan.saved import load, save
 from syncengine.render.json import SHOWN
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.load import digests_of, read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile
+from syncengine.manifest.schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import packed, unpacked
 from syncengine.project.delivery_schema import Paging
 
@@ -118,15 +118,22 @@ def test_a_query_is_asked_again_as_it_was(values: dict[str, Any]) -> None:
     """To the type of each parameter, which a database tells apart."""
     source, path = Written("crm", 3, 5), Written("matters", 4, 1)
     for query in (
-        ForEach(sql=SqlFrom(source=source, query=path, params=values), distinct=("a",)),
-        ForEach(http=HttpFrom(source=source, path=path, query=values, paging=Paging(next="n")), allow_empty=True),
+        ForEach.model_construct(sql=SqlFrom.model_construct(source=source, query=path, params=values), distinct=("a",)),
+        ForEach.model_construct(
+            http=HttpFrom.model_construct(source=source, path=path, query=values, paging=Paging(next="n")),
+            allow_empty=True,
+        ),
     ):
         again = unpacked(packed(query))
         assert (again, repr(again)) == (query, repr(query))
 
 
 def test_a_query_with_a_parameter_of_an_unusual_type_is_not_known() -> None:
-    query = ForEach(sql=SqlFrom(source=Written("crm", 1, 1), query=Written("SELECT", 1, 1), params={"a": [Decimal(1)]}))
+    query = ForEach.model_construct(
+        sql=SqlFrom.model_construct(
+            source=Written("crm", 1, 1), query=Written("SELECT", 1, 1), params={"a": [Decimal(1)]}
+        )
+    )
     assert unpacked(packed(query)) is None
 
 

@@ -96,5 +96,5 @@ def problems(
 def bare_route() -> Route:
     """A route without sinks, compiled once."""
     compiler = Compiler(Path(), "syncengine.yaml")
-    duration = DurationSection(from_=None, weighting=None, round_up_to=None)
+    duration = DurationSection.model_construct(from_=None, weighting=None, round_up_to=None)
     return Route(RouteSettings(None, duration, Unmatched.ACCEPT), (), (), Narrative(compiler.builtin(TEMPLATE)), ())

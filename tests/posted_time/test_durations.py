@@ -27,7 +27,7 @@ from tests.posted_time.samples import group, raw, row
 
 
 def settings(**given: Any) -> DurationSection:
-    return DurationSection(**{"from_": None, "weighting": None, "round_up_to": None, **given})
+    return DurationSection.model_construct(**{"from_": None, "weighting": None, "round_up_to": None, **given})
 
 
 def weighted(percent: Any, **given: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from psycopg.types.range import Range
 
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.templates import SCOPE, Compiler, RenderTrouble, plain
 from syncengine.templating.names import Shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.document.model import names_of
+from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.schema import MODELS
 from syncengine.plan.diff import Action

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.setting_types import Reference, has_password
+from syncengine.document.types import Reference
+from syncengine.document.urls import has_password
 from syncengine.errors import Problems
 from syncengine.project.connections import Connections
 from syncengine.project.load import load_project

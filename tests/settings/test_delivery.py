@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.setting_types import Reference
-from syncengine.document.template_types import Written
+from syncengine.document.types import Reference, Written
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.project.load import load_project

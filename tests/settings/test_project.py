@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.setting_types import Reference
+from syncengine.document.types import Reference
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project

@@ -8,16 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from syncengine.document.model import Model
-from syncengine.document.setting_types import place, web_url
-from syncengine.document.template_types import File, file_path
+from syncengine.document.types import SOME_TEXT
 from syncengine.errors import ExitCode, Problems
 from syncengine.manifest.desired import load
-from syncengine.project.delivery_schema import JsonlSection, SqlSinkConfig
+from syncengine.project.delivery_schema import FILES, SINKS
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.project.secret_places import SINKS, places_written
 from tests.manifest.loading import problems, write
 
 SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident
@@ -174,24 +172,12 @@ def test_a_database_that_we_write_is_no_file_of_data(tmp_path: Path, lines: str,
 
 
 def test_every_kind_of_sink_says_where_it_writes() -> None:
-    """A new sink hides its file from templates by the type of the field that names it; one with no such field fails."""
-    assert {"sql", "http", "jsonl"} <= SINKS.keys()
+    """A sink's fields that hold a path are its files, which no template may read; databases are found by `url`."""
     for kind, model in SINKS.items():
-        assert places_written(model, file_path, place, web_url), kind
-    assert (places_written(JsonlSection, file_path), places_written(SqlSinkConfig, place)) == (["path"], ["url"])
-
-
-class ParquetSection(Model, frozen=True):
-    """A kind of sink that nobody has written yet."""
-
-    folder: File
-    backup: File | None = None
-    partition: str = ""
-
-
-def test_a_new_sink_cannot_forget_its_files() -> None:
-    """Whatever the field is called, and also where it may be left out."""
-    assert places_written(ParquetSection, file_path) == ["folder", "backup"]
+        shapes = TypeAdapter(model).json_schema()["properties"].items()
+        paths = [name for name, shape in shapes if {**shape, **SOME_TEXT} == shape]
+        assert list(FILES.get(model, ())) == paths, kind
+        assert paths or "url" in model.model_fields, kind
 
 
 def test_a_state_is_found_under_any_name(tmp_path: Path) -> None:

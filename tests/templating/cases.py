@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.resource import Row

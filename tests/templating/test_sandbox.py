@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from tests.manifest.loading import problems
 from tests.templating.cases import Case, of_manifests, of_posted_time

@@ -5,17 +5,20 @@ A row is built as nodes with the places of its templates, and is read like a res
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, Sequence
+from syncengine.document.nodes import Scalar, plain
+from syncengine.document.validation import names_of, report
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate.fields import ResourceTemplate, Twice, is_dynamic, resource_template
+from syncengine.manifest.declarations import declared_by
+from syncengine.manifest.generate.fields import ResourceTemplate, Twice, resource_template
 from syncengine.manifest.generate.scalars import Compiled, Leaf
-from syncengine.manifest.generate_schema import Generate
-from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import SECTIONS, TEMPLATED, Generate
 from syncengine.resource import Kind
 from syncengine.templating.bounds import OutOfBounds
 from syncengine.templating.sandbox import TemplateSandbox
@@ -46,32 +49,22 @@ class Block:
         self.when = self._compiled.condition(when) if isinstance(when, Scalar) else None
         self.has_faulty_condition = len(findings.found) > before
         self.templates = [
-            resource for section, kind in SECTIONS.items() for resource in self._section(section, kind, findings)
+            self._template(kind, item, findings)
+            for section, kind in SECTIONS.items()
+            for item in getattr(settings, names_of(Generate)[section]) or ()
         ]
         if not self.templates and not findings.found:
             findings.error(
                 "missing-field", node, "an item of `generate` needs `tags`, `tagCategories` or `activityTypes`"
             )
 
-    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[ResourceTemplate]:
-        items = self.node.get(section)
-        if items is None:
-            return
-        if not isinstance(items, Sequence):
-            findings.error("wrong-type", items, f"`{section}` must be a list")
-            return
-        for item in items.items:
-            if not isinstance(item, MappingNode):
-                findings.error("wrong-type", item, f"an item of {section} must be a mapping of fields")
-                continue
-            table = RESOURCE_TABLES[kind]
-            constant = [n for n, v in enumerate(item.values) if not is_dynamic(v)]
-            fixed = MappingNode([item.keys[n] for n in constant], [item.values[n] for n in constant], item.mark)
-            table.read(fixed, findings)
-            for n, key in enumerate(item.keys):
-                if n not in constant and key.text not in table.readers:
-                    table.read(MappingNode([key], [item.values[n]], item.mark), findings)
-            yield resource_template(kind, item, self._compiled)
+    def _template(self, kind: Kind, node: MappingNode, findings: Collector) -> ResourceTemplate:
+        """Return the template of one resource, after reporting what is wrong with it whatever the rows are."""
+        try:
+            TEMPLATED[kind].model_validate(plain(node))
+        except ValidationError as error:
+            report(error, TEMPLATED[kind], node, findings)
+        return resource_template(kind, node, self._compiled)
 
     def results(
         self, row: Record, variables: Mapping[str, Any], diagnostics: list[Diagnostic]
@@ -92,7 +85,7 @@ class Block:
                 return values
             sound = {n: value for n, value in values.items() if value is not FAILED}
             for template in () if self.is_faulty else self.templates:  # leaves of a faulty block may be missing
-                RESOURCE_TABLES[template.kind].read(template.as_node(sound, *SURPRISES), findings)
+                declared_by(template.kind, template.as_node(sound, *SURPRISES), findings, ignore=("missing",))
         self.whole = self.whole and len(diagnostics) == before
         return None
 

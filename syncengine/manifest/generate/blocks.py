@@ -13,29 +13,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.document.diagnostics import INVALID, Collector, nearest
-from syncengine.document.model import constructed
-from syncengine.document.model_reader import Table
+from syncengine.document.diagnostics import Collector, nearest
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
+from syncengine.document.validation import names_of, validated
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block
 from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
-from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.lints import WHEN_NONE, Alike
 from syncengine.manifest.reading import Reading
 from syncengine.manifest.resources import resource_of
+from syncengine.manifest.schema import KINDS, Generate
 from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.bounds import OutOfBounds
 from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import Record
-
-GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
 def generated(
@@ -60,7 +57,7 @@ def generated(
 
 def _may_make_categories(node: MappingNode) -> bool:
     """Return whether the block has a section of tag categories, even under a misspelt name."""
-    names = tuple(GENERATE_TABLE.readers)
+    names = tuple(names_of(Generate))
     return any("tagCategories" in (key.text, nearest(key.text, names)) for key in node.keys)
 
 
@@ -75,11 +72,9 @@ class _Making:
     def of_block(self, node: MappingNode, folder: Path) -> Reading | None:
         """Return a reading with the resources of one block, or `None` when the block itself is invalid."""
         findings, before = self.findings, len(self.findings.found)
-        values = GENERATE_TABLE.read(node, findings)
-        missing = GENERATE_TABLE.missing(values, node, findings)
-        if missing or INVALID in values.values() or not is_whole(node):
+        settings = validated(Generate, node, findings)
+        if settings is None or not is_whole(node):
             return None
-        settings: Generate = constructed(Generate, values)
         block = Block(settings, node, findings)
         block.is_faulty = len(findings.found) > before
         if block.is_faulty and block.has_faulty_condition:

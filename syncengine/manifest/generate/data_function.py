@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
-from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.delivery_schema import PAGING_NEEDS, PAGINGS, Paging
 
@@ -41,7 +41,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
         "allow_empty": bool(options.get("allowEmpty")),
     }
     if path is None:
-        return ForEach(**_source_options(options), **common)
+        return ForEach.model_construct(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
         raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
@@ -49,7 +49,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
     file: dict[str, Any] = {FILE_KINDS[kind]: Written(str(path), 1, 1)}
-    return ForEach(
+    return ForEach.model_construct(
         **file,
         delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
         encoding=_encoding(options.get("encoding")),
@@ -72,10 +72,12 @@ def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
         raise SourceTrouble("`data` needs the path of a file or the argument `source`")
     source = Written(str(options["source"]), 1, 1)
     if "query" in options and isinstance(options["query"], str):
-        sql = SqlFrom(source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {}))
+        sql = SqlFrom.model_construct(
+            source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {})
+        )
         return {"sql": sql}
     paging = _paging(options)
-    http = HttpFrom(
+    http = HttpFrom.model_construct(
         source=source,
         path=Written(str(options.get("path", "")), 1, 1),
         query=dict(options.get("params") or {}),
@@ -96,7 +98,7 @@ def _paging(options: Mapping[str, Any]) -> Paging:
             raise SourceTrouble(f"`data`: `{name}` must be {_KINDS[kind]}")
         if missing := [f"`{other}`" for other in PAGING_NEEDS.get(name, ()) if other not in settings]:
             raise SourceTrouble(f"`data`: `{name}` needs {' and '.join(missing)} beside it")
-    return Paging(**settings)
+    return Paging.model_construct(**settings)
 
 
 _KINDS: Mapping[type, str] = {int: "a whole number", bool: "true", str: "text"}

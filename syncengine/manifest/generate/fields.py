@@ -76,21 +76,6 @@ class ResourceTemplate(NamedTuple):
         return Mapping(keys, values, self.node.mark)
 
 
-def is_dynamic(node: Node) -> bool:
-    """Return whether a node contains a template anywhere."""
-    waiting = [node]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, Scalar):
-            if is_template(inner.text):
-                return True
-        elif isinstance(inner, Sequence):
-            waiting += inner.items
-        elif isinstance(inner, Mapping):
-            waiting += [*inner.keys, *inner.values]
-    return False
-
-
 def resource_template(kind: Kind, node: Mapping, compiled: Compiled) -> ResourceTemplate:
     """Return the template of one resource, and register the templates of its fields in `compiled`."""
     parts = [(key, _part(value, compiled)) for key, value in zip(node.keys, node.values, strict=True)]

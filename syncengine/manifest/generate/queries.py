@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from msgspec.structs import replace
-
 from syncengine.document.diagnostics import Collector
-from syncengine.document.model_reader import display
 from syncengine.document.nodes import Position, Scalar
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
+from syncengine.document.validation import display
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.scalars import Compiled
-from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import variables_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.templating.filters import plain_text
@@ -31,10 +29,12 @@ def filled(context: LoadContext, for_each: ForEach) -> ForEach:
     """Return the source with its templates filled in. Raise `SourceTrouble` if one fails or a query contains one."""
     if for_each.file is not None:
         kind, path = for_each.file
-        return replace(for_each, **{FILE_KINDS[kind]: _text(context, path)})
+        return for_each.model_copy(update={FILE_KINDS[kind]: _text(context, path)})
     if for_each.sql is not None:
-        return replace(for_each, sql=_sql(context, for_each.sql))
-    return for_each if for_each.http is None else replace(for_each, http=_http(context, for_each.http))
+        return for_each.model_copy(update={"sql": _sql(context, for_each.sql)})
+    if for_each.http is not None:
+        return for_each.model_copy(update={"http": _http(context, for_each.http)})
+    return for_each
 
 
 def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
@@ -43,12 +43,12 @@ def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
             "a query cannot contain templates: write `:name` in the query, and its value under `params`"
         )
     file = None if section.file is None else _text(context, section.file)
-    return replace(section, file=file, params=_values(context, section.params))
+    return section.model_copy(update={"file": file, "params": _values(context, section.params)})
 
 
 def _http(context: LoadContext, section: HttpFrom) -> HttpFrom:
     path = None if section.path is None else _text(context, section.path)
-    return replace(section, path=path, query=_values(context, section.query))
+    return section.model_copy(update={"path": path, "query": _values(context, section.query)})
 
 
 def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:

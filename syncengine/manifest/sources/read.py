@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.json_paths import steps_of
-from syncengine.document.model_reader import display
-from syncengine.document.template_types import Written
+from syncengine.document.types import Written
+from syncengine.document.validation import Model, display
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, Asks, Input, LoadContext, OutsideProject, near_name
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
@@ -164,28 +163,44 @@ def _digest_now(context: LoadContext, folder: Path, one: Input) -> str:
 def packed(for_each: ForEach) -> str:
     """Return a query as text, of which `unpacked` makes an equal one, or an empty text if it has unusual parameters."""
     try:
-        if for_each.sql is not None and for_each.sql.params:
-            params = {name: _typed(value) for name, value in for_each.sql.params.items()}
-            for_each = replace(for_each, sql=replace(for_each.sql, params=params))
-        if for_each.http is not None and for_each.http.query:
-            query = {name: _typed(value) for name, value in for_each.http.query.items()}
-            for_each = replace(for_each, http=replace(for_each.http, query=query))
-        return msgspec.json.encode(for_each).decode()
-    except (KeyError, TypeError):
+        return msgspec.json.encode(_packed(for_each)).decode()
+    except TypeError:
         return ""
+
+
+def _packed(value: Any) -> Any:
+    match value:
+        case Model():
+            return {name: _packed(inner) for name, inner in value.__dict__.items() if inner is not None}
+        case dict():
+            return {name: _typed(inner) for name, inner in value.items()}
+        case _:
+            return value
 
 
 def unpacked(text: str) -> ForEach | None:
     """Return the query that `packed` made a text of, or `None` if it could not, or another version did."""
     try:
-        for_each = msgspec.json.decode(text, type=ForEach)
-        if for_each.sql is not None and for_each.sql.params:
-            for_each = replace(for_each, sql=replace(for_each.sql, params=_untyped(for_each.sql.params)))
-        if for_each.http is not None and for_each.http.query:
-            for_each = replace(for_each, http=replace(for_each.http, query=_untyped(for_each.http.query)))
+        for_each: ForEach = _unpacked(ForEach, msgspec.json.decode(text))
         return for_each
-    except (msgspec.DecodeError, KeyError, ValueError, ArithmeticError):
+    except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError, ArithmeticError):
         return None
+
+
+def _unpacked(model: type[Model], values: dict[str, Any]) -> Any:
+    return model.model_construct(**{name: _part(name, value) for name, value in values.items()})
+
+
+def _part(name: str, value: Any) -> Any:
+    if name in _PARTS:
+        return _unpacked(_PARTS[name], value)
+    if isinstance(value, dict):
+        return Written(**value) if value.keys() == {"text", "line", "column"} else _untyped(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+_PARTS: Mapping[str, type[Model]] = {"sql": SqlFrom, "http": HttpFrom, "paging": Paging}
+"""The models of the parts of a query, by attribute."""
 
 
 def _typed(value: Any) -> tuple[str, str]:
@@ -286,7 +301,7 @@ def _http(context: LoadContext, section: HttpFrom, *, may_repeat: bool) -> Itera
         path=section.path.text if section.path else "",
         query={n: v.text if isinstance(v, Written) else str(v) for n, v in (section.query or {}).items()},
         items=steps_of(section.items),
-        paging=section.paging or Paging(),
+        paging=section.paging or Paging.model_construct(),
         may_be_partial=bool(section.allow_partial),
         may_repeat=may_repeat,
     )

@@ -1,4 +1,4 @@
-"""Models of files and documents → pydantic models, from which JSON Schemas are generated; pure."""
+"""Models of documents → pydantic models, from which JSON Schemas are generated; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from msgspec import NODEFAULT, UNSET, Meta, UnsetType
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from syncengine.document.model import Model
 from syncengine.document.text import to_camel
 from syncengine.render.formats import OpenModel
 
@@ -24,22 +23,17 @@ class Format(BaseModel):
 
 
 @cache
-def pydantic_model(model: type[Model]) -> type[BaseModel]:
+def pydantic_model(model: type[OpenModel]) -> type[BaseModel]:
     """Return a pydantic model with the fields of `model`, in the same order and under their names in files."""
     model_fields: dict[str, Any] = {
         field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)
     }
-    beyond = dict(model.beyond_fields)
-    config = ConfigDict(extra="forbid", title=beyond.pop("title", None), json_schema_extra=beyond)
-    if issubclass(model, OpenModel):
-        config["extra"] = "allow"
+    config = ConfigDict(extra="allow")
     if tag := model.__struct_config__.tag:
         config["title"] = str(tag).partition("/")[0].replace(".", " ")
         model_fields = {"format": (Annotated[Literal[tag], FORMAT], ...), **model_fields}
-    return create_model(
-        model.schema_name or model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **model_fields
-    )
+    return create_model(model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **model_fields)
 
 
 def _default(field: FieldInfo) -> Any:
@@ -52,7 +46,7 @@ def _default(field: FieldInfo) -> Any:
 
 def _typed(annotation: Any) -> Any:
     """Return a type in which all models are pydantic models and all annotations are pydantic's."""
-    if isinstance(annotation, type) and issubclass(annotation, Model):
+    if isinstance(annotation, type) and issubclass(annotation, OpenModel):
         return pydantic_model(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:

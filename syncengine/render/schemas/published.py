@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from syncengine.document.model import PART, Model
+from syncengine.document.validation import PART
 from syncengine.manifest.lints import LINTS
-from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
+from syncengine.manifest.schema import Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.environments import UNUSED
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
-from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
+from syncengine.render.formats import Diagnostics, OpenModel, PlanFormat, ReportFormat, TestFormat
 from syncengine.render.schemas.commands import (
     AdoptFormat,
     ConnectorFormat,
@@ -92,7 +92,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
     _name(project, "ServiceSection", "endpoints", OPERATIONS.keys() - UNUSED.keys())
     _name(project, "PolicySection", "diagnostics", {*LINTS, *PLANNING_LINTS, *SETTING_LINTS})
-    manifest = _with_labels(_with_templates(_schema(Manifest, _Written)))
+    manifest = _with_labels(_schema(Manifest, _Written))
     policies = _schema(Policies, _Written)
     policies["$defs"] |= _parts(manifest, "Manifest")
     project["$defs"] |= _parts(policies, "Policies")
@@ -169,30 +169,6 @@ def _object(field: str, schema: object) -> dict[str, Any]:
     return {"type": "object", "required": [field], "properties": {field: schema}}
 
 
-TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%", "description": "A template (Jinja2)."}
-
-
-def _with_templates(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of manifests in which each value of a resource in a `generate` block may be a template."""
-    definitions, block = manifest["$defs"], manifest["$defs"]["Generate"]["properties"]
-    for section in SECTIONS:
-        name = manifest["properties"][section]["items"]["$ref"].rpartition("/")[2]
-        definitions[f"{name}Template"] = _templated(definitions[name])
-        block[section] = {**block[section], "items": {"$ref": f"#/$defs/{name}Template"}}
-    return manifest
-
-
-def _templated(resource: dict[str, Any]) -> dict[str, Any]:
-    fields = {name: _or_template(field) for name, field in resource["properties"].items()}
-    return {**resource, "properties": fields}
-
-
-def _or_template(field: dict[str, Any]) -> dict[str, Any]:
-    description = {key: value for key, value in field.items() if key == "description"}
-    shape = {key: value for key, value in field.items() if key != "description"}
-    return {**description, "anyOf": [shape, TEMPLATE]}
-
-
-def _schema(model: type[BaseModel | Model], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
-    model_class = pydantic_model(model) if issubclass(model, Model) else model
+def _schema(model: type[BaseModel | OpenModel], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+    model_class = pydantic_model(model) if issubclass(model, OpenModel) else model
     return {"$schema": DIALECT, **model_class.model_json_schema(schema_generator=generator)}
