@@ -247,8 +247,8 @@ class _Building:
         headers = self._headers(found.headers)
         body = None if http.body is None else self._json(http.body)
         sink = HttpSink(
-            section.name.text,
-            address,
+            name=section.name.text,
+            address=address,
             method=http.method or "POST",
             path=path,
             headers=headers,

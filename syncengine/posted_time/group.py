@@ -58,41 +58,22 @@ def _number(value: object) -> int | float | None:
     return int(value) if value == int(value) else value  # 3600.0 is the same as 3600, in a digest too
 
 
-def _duration(value: object) -> int | float | None:
-    """Return a number, `None` for a missing value, and `nan` for an invalid one, which must not count as missing."""
-    return None if value is None else math.nan if (number := _number(value)) is None else number
-
-
-def _integer(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
-
-
-def _title(value: object) -> str:
-    return unwrapped(_text(value) or "").strip() or EMPTY_TITLE
-
-
-def _description(value: object) -> str | None:
-    text = _text(value)
-    return None if text is None else unwrapped(text)
-
-
-def _object(value: object) -> object:
-    return value if isinstance(value, Mapping) else None
-
-
 def _objects(value: object) -> Sequence[object]:
     """Return the objects in a list. What is none is left out."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else ()
 
 
 Text = Annotated[str | None, BeforeValidator(_text)]
-Unwrapped = Annotated[str | None, BeforeValidator(_description)]
-Title = Annotated[str | None, BeforeValidator(_title)]
-Integer = Annotated[int | None, BeforeValidator(_integer)]
+Unwrapped = Annotated[str | None, BeforeValidator(lambda sent: None if (t := _text(sent)) is None else unwrapped(t))]
+Title = Annotated[str | None, BeforeValidator(lambda sent: unwrapped(_text(sent) or "").strip() or EMPTY_TITLE)]
 Number = Annotated[int | float | None, BeforeValidator(_number)]
-Seconds = Annotated[int | float | None, BeforeValidator(_duration)]
-"""A duration, in seconds or hours; `nan` if it is invalid."""
+Integer = Annotated[int | None, BeforeValidator(lambda sent: None if (n := _number(sent)) is None else int(n))]
+Seconds = Annotated[
+    int | float | None,
+    BeforeValidator(lambda sent: None if sent is None else math.nan if (n := _number(sent)) is None else n),
+]
+"""A duration, in seconds or hours; `nan` if it is invalid, which must not count as missing."""
+_OBJECT = BeforeValidator(lambda sent: sent if isinstance(sent, Mapping) else None)
 
 
 class _Posted(BaseModel):
@@ -163,9 +144,9 @@ class Group(_Posted):
     submissionTime: Integer = None
     tags: Annotated[tuple[PostedTag, ...], BeforeValidator(_objects)] = ()
     timeRows: Annotated[tuple[TimeRow, ...], BeforeValidator(_objects)] = ()
-    activityType: Annotated[PostedActivityType | None, BeforeValidator(_object)] = None
-    user: Annotated[User | None, BeforeValidator(_object)] = None
-    originatingUser: Annotated[User | None, BeforeValidator(_object)] = None
+    activityType: Annotated[PostedActivityType | None, _OBJECT] = None
+    user: Annotated[User | None, _OBJECT] = None
+    originatingUser: Annotated[User | None, _OBJECT] = None
     durationSplitStrategy: Text = None
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.project.model import Project
@@ -77,6 +77,7 @@ def _missing(message: str) -> Problems:
     return Problems([Diagnostic(severity=Severity.ERROR, code="missing-setting", message=message)])
 
 
+@dataclass(eq=False, repr=False)
 class Registrar:
     """The registration of mechanisms for the project whose state is at `state`. `say` gets a message for each step.
 
@@ -84,40 +85,31 @@ class Registrar:
     possible. `caller_key` is updated to the key that the service has.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        state: str,
-        base_url: str,
-        say: Callable[[str], None],
-        before_leaving_fetch: Callable[[], Awaitable[object]] | None = None,
-        caller_key: CallerKey | None = None,
-    ) -> None:
-        self._client = client
-        self._state = state
-        self._base_url = base_url
-        self._say = say
-        self._before_leaving_fetch = before_leaving_fetch
-        self._caller_key = caller_key or CallerKey()
+    client: Client
+    state: str
+    base_url: str
+    say: Callable[[str], None]
+    before_leaving_fetch: Callable[[], Awaitable[object]] | None = None
+    caller_key: CallerKey = field(default_factory=CallerKey)
 
     async def fetch(self) -> None:
         """Register a fetch client. An existing one is taken for this project's, since it has no owner."""
         before = await self._mechanism()
         if before is not None and before.name == WEBHOOK:
             await self.end(WEBHOOK)
-        answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
+        answer = await self.client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
-            raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
+            raise refusal(REGISTER_FETCH_CLIENT, self.client, answer)
         if answer.ok:
-            self._say("registered a fetch client")
+            self.say("registered a fetch client")
         elif before is not None and before.name == FETCH:
-            self._say("nothing changed: this project has already registered a fetch client")
+            self.say("nothing changed: this project has already registered a fetch client")
         else:  # a 409 does not say which of both the team has
-            self._say(
+            self.say(
                 f"nothing changed: the team already has a fetch client or a webhook ({answer.summary});"
                 " to see which, run `syncengine time pull`"
             )
-        await self._remember(Mechanism(FETCH, self._base_url))
+        await self._remember(Mechanism(FETCH, self.base_url))
 
     async def webhook(self, callback: Callback) -> None:
         """Register the project's callback URL and key as a webhook. Replace an existing one only if they changed.
@@ -128,7 +120,7 @@ class Registrar:
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
         if kept:
-            self._caller_key.current = key
+            self.caller_key.current = key
         else:
             if before is not None and before.name == WEBHOOK:
                 await self._ended(WEBHOOK)
@@ -139,50 +131,50 @@ class Registrar:
                 raise _foreign(answer)
             # Recorded before it is registered, so that it does not look foreign after a crash or a lost answer.
             digest = await asyncio.to_thread(store.digest, key)
-            await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
-        answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
+            await self._remember(Mechanism(WEBHOOK, self.base_url, callback.url, digest))
+        answer = await self.client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
         answer = replace(answer, data=None, text=answer.text.replace(key, "***"))  # it may quote the key
         if not kept and not answer.ok and not answer.exhausted:
             await self._remember(None)
         if answer.status == 409 and not kept:
             raise _foreign(answer)
         if not answer.ok and answer.status != 409:
-            raise refusal(REGISTER_WEBHOOK, self._client, answer)
-        self._caller_key.current = key
-        self._say(f"{'registered the webhook' if answer.ok else 'the webhook is already registered'}: {callback.url}")
+            raise refusal(REGISTER_WEBHOOK, self.client, answer)
+        self.caller_key.current = key
+        self.say(f"{'registered the webhook' if answer.ok else 'the webhook is already registered'}: {callback.url}")
 
     async def end(self, name: str) -> bool:
         """Unregister a mechanism. Return `False` when the service had none."""
         answer = await self._ended(name)
         if answer.status == 409:
             other = FETCH if name == WEBHOOK else WEBHOOK
-            self._say(f"the team has a {NAMES[other]}: to remove it, run `syncengine time unregister {other}`")
+            self.say(f"the team has a {NAMES[other]}: to remove it, run `syncengine time unregister {other}`")
         return answer.ok
 
     async def _ended(self, name: str) -> Answer:
         """Unregister a mechanism, and return the answer: 404 when there is none, or 409 when there is the other one."""
-        if name == FETCH and self._before_leaving_fetch is not None:
-            await self._before_leaving_fetch()
-        answer = await self._client.call(ENDING[name], {})
+        if name == FETCH and self.before_leaving_fetch is not None:
+            await self.before_leaving_fetch()
+        answer = await self.client.call(ENDING[name], {})
         if not answer.ok and answer.status not in (404, 409):
-            raise refusal(ENDING[name], self._client, answer)
+            raise refusal(ENDING[name], self.client, answer)
         if name == WEBHOOK:
-            self._caller_key.current = None
+            self.caller_key.current = None
         mechanism = await self._mechanism()
         if mechanism is not None and mechanism.name == name:
             await self._remember(None)
         if answer.ok:
-            self._say(f"unregistered the {NAMES[name]}")
+            self.say(f"unregistered the {NAMES[name]}")
         return answer
 
     async def _mechanism(self) -> Mechanism | None:
         """Return the recorded registration at this service, or `None`. One at another service is ignored."""
-        mechanism = await asyncio.to_thread(store.registered_mechanism, self._state)
-        return mechanism if mechanism is not None and mechanism.base_url == self._base_url else None
+        mechanism = await asyncio.to_thread(store.registered_mechanism, self.state)
+        return mechanism if mechanism is not None and mechanism.base_url == self.base_url else None
 
     async def _remember(self, mechanism: Mechanism | None) -> None:
         if await self._mechanism() != mechanism:
-            await asyncio.to_thread(store.remember_mechanism, self._state, mechanism)
+            await asyncio.to_thread(store.remember_mechanism, self.state, mechanism)
 
 
 def _foreign(refused: Answer) -> MechanismTaken:

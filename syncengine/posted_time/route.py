@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
@@ -170,23 +170,16 @@ class RouteSettings:
     needs_narrative: bool = True
 
 
+@dataclass(eq=False, repr=False)
 class Route:
     """The compiled rules, lookups, narrative and sinks through which groups are delivered."""
 
-    def __init__(
-        self,
-        settings: RouteSettings,
-        rules: tuple[Rule, ...],
-        lookups: tuple[Lookup, ...],
-        narrative: Narrative,
-        stops: tuple[SinkRule, ...],
-    ) -> None:
-        self.settings = settings
-        self.rules = rules
-        self.lookups = lookups
-        self.narrative = narrative
-        self.stops = stops
-        self.configuration: Mapping[str, Any] = {}
+    settings: RouteSettings
+    rules: tuple[Rule, ...]
+    lookups: tuple[Lookup, ...]
+    narrative: Narrative
+    stops: tuple[SinkRule, ...]
+    configuration: Mapping[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:

@@ -88,11 +88,11 @@ def compiled(rules: Iterable[PolicyRule], diagnostics: list[Diagnostic]) -> tupl
         if rule.message is not None:
             templates.leaf(rule.message.node())
         message = next(iter(templates.leaves), None)
-        known = {**scope, **dict.fromkeys(("range", "dict", "namespace"))}
+        names = {**scope, **dict.fromkeys(("range", "dict", "namespace"))}
         for written, leaf in ((rule.condition, condition), (rule.message, message)):
             if written is not None and leaf is not None:
                 node = written.node()
-                for line, words in unknown_fields(environment.parse(leaf.text), known):
+                for line, words in unknown_fields(environment.parse(leaf.text), names):
                     findings.at("unknown-name", first_line(node) + line - 1, place(node)[1], words)
         if condition is not None and len(diagnostics) == before:
             found.append(CompiledRule(rule, condition, message))

@@ -15,7 +15,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -69,25 +69,25 @@ class LineForm(Protocol):
         """Make the file, of any content, begin as it must and end in a whole line. Raise `AnotherForm` if it cannot."""
 
 
+@dataclass(eq=False, repr=False)
 class AppendedFile:
     """A sink that appends one line per group to a file. It fails if the file is locked for `patience` seconds."""
 
-    def __init__(self, name: str, path: Path, form: LineForm, words: Words, *, patience: float = PATIENCE) -> None:
-        self.name = name
-        self._path = path
-        self._form = form
-        self._words = words
-        self._patience = patience
-        self._turn = asyncio.Lock()
+    name: str
+    path: Path
+    form: LineForm
+    words: Words
+    patience: float = PATIENCE
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def render(self, variables: Variables) -> bytes:
-        return self._form.render(variables, self.name)
+        return self.form.render(variables, self.name)
 
     def shown(self, content: bytes) -> Any:
-        return {"path": str(self._path), **self._form.shown(content)}
+        return {"path": str(self.path), **self.form.shown(content)}
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        external_id = reference(self._words.external_id, rendered.variables)
+        external_id = reference(self.words.external_id, rendered.variables)
         content, key = rendered.content, rendered.delivery
 
         def append(file: int) -> None:
@@ -150,7 +150,7 @@ class AppendedFile:
         """
 
         def opened() -> Result:
-            file = _locked(self._path, self._form, self._patience)
+            file = _locked(self.path, self.form, self.patience)
             try:
                 return work(file)
             finally:

@@ -102,55 +102,45 @@ class Address:
     health: str | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HttpSink:
     """A sink that delivers each group as one HTTP request with a JSON body."""
 
-    def __init__(
-        self,
-        name: str,
-        address: Address,
-        *,
-        method: str,
-        path: Text | None,
-        headers: Mapping[str, Text],
-        body: Json | None,
-        refuse_on: frozenset[int],
-        trouble_on: frozenset[int],
-        words: Words,
-        find: Find | None = None,
-    ) -> None:
-        self.name = name
-        self.find = find
-        self._address = address
-        self._method = method
-        self._path = path
-        self._headers = headers
-        self._body = body
-        self._refuse_on = refuse_on
-        self._trouble_on = trouble_on
-        self._words = words
-        self._free = asyncio.Semaphore(SIDE_BY_SIDE)
-        self._rests_until = 0.0
-        """The instant (monotonic) before which the receiver asked to be sent nothing."""
+    name: str
+    address: Address
+    method: str
+    path: Text | None
+    headers: Mapping[str, Text]
+    body: Json | None
+    refuse_on: frozenset[int]
+    trouble_on: frozenset[int]
+    words: Words
+    find: Find | None = None
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE), init=False)
+    _rests_until: float = field(default=0.0, init=False)
+    """The instant (monotonic) before which the receiver asked to be sent nothing."""
+    _client: httpx.AsyncClient = field(init=False)
+
+    def __post_init__(self) -> None:
         limits = httpx.Limits(max_keepalive_connections=SIDE_BY_SIDE, keepalive_expiry=KEPT_SECONDS)
         self._client = http_client(None, HEADERS, limits=limits)
 
     def render(self, variables: Variables) -> HttpRequest:
-        path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
+        path = line(self.path.render(variables), f"the path of {self.name}") if self.path else ""
         if upwards(path) is not None:
             raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} would be {path}")
         headers = {
             name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
-            for name, text in self._headers.items()
+            for name, text in self.headers.items()
         }
-        body = None if self._body is None else document(self._body.value(variables), f"the body of {self.name}")
+        body = None if self.body is None else document(self.body.value(variables), f"the body of {self.name}")
         if len(quote(variables["group"].groupId or "")) > MAX_GROUP_ID:
             raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
         return HttpRequest(path, headers, body)
 
     def shown(self, content: HttpRequest) -> Any:
         body = None if content.body is None else orjson.loads(content.body)
-        return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
+        return {"method": self.method, "path": content.path, "headers": dict(content.headers), "json": body}
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         request: HttpRequest = rendered.content
@@ -165,11 +155,11 @@ class HttpSink:
 
     def receiver(self) -> str:
         """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
-        return sha256_of(f"{self.name} {self._address.url()}".encode())
+        return sha256_of(f"{self.name} {self.address.url()}".encode())
 
     async def _answered(self, request: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
         try:
-            reply = await self._send(self._method, request.path, headers, request.body)
+            reply = await self._send(self.method, request.path, headers, request.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind = TroubleKind.UNREACHABLE
             return Failed(kind, self._sentence(kind), isinstance(error, NOT_SENT), detail=cause_of(error))
@@ -184,26 +174,26 @@ class HttpSink:
     async def found(self, variables: Variables) -> Took | Differs | Failed | None:
         """Return `Took` if the receiver has the group's entry, `None` if it has none: see `find_entry`."""
         assert self.find is not None, "the sink has `find`"
-        headers = {name: text.constant for name, text in self._headers.items() if isinstance(text.constant, str)}
+        headers = {name: text.constant for name, text in self.headers.items() if isinstance(text.constant, str)}
 
         async def ask(method: str, url: httpx.URL) -> Reply:
             async with self._free:
                 return await self._exchange(method, url, headers, None)
 
         try:
-            return await find_entry(self.find, self.name, ask, variables, self._trouble_on)
+            return await find_entry(self.find, self.name, ask, variables, self.trouble_on)
         except Problems as problems:  # the file of a secret is missing
             return unknown(self.name, problems.found[0].message)
 
     async def probe(self) -> SinkTrouble | None:
-        method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
+        method, path = ("GET", self.address.health) if self.address.health else ("HEAD", "")
         try:
             status = (await self._send(method, path or "", {}, None)).status
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return self._trouble(TroubleKind.UNREACHABLE, cause_of(error))
         except Problems as problems:
             return self._trouble(TroubleKind.AUTHENTICATION, problems.found[0].message)
-        if self._address.health and not is_success(status):
+        if self.address.health and not is_success(status):
             return self._trouble(NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE))
         return self._trouble(TroubleKind.UNREACHABLE) if status in (502, 503, 504) else None
 
@@ -211,14 +201,14 @@ class HttpSink:
         await self._client.aclose()
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
-        base = self._address.url()
+        base = self.address.url()
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
         return await self._exchange(method, url, headers, body)
 
     async def _exchange(
         self, method: str, url: httpx.URL | str, headers: Mapping[str, str], body: bytes | None
     ) -> Reply:
-        secrets = {name: read() for name, read in self._address.secrets.items()}
+        secrets = {name: read() for name, read in self.address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret must be one line of ASCII")
         usual = {} if body is None else {"Content-Type": "application/json"}
@@ -227,7 +217,7 @@ class HttpSink:
         merged.pop("transfer-encoding", None)
         sent = [(name.encode("ascii"), value.encode()) for name, value in merged.values()]
         request = self._client.build_request(method, url, headers=sent, content=body)
-        return await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST, needs_content=False)
+        return await exchange(self._client, request, seconds=self.address.timeout, most=LARGEST, needs_content=False)
 
     def _answer(self, reply: Reply, variables: Variables) -> Answer:
         """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""
@@ -238,15 +228,15 @@ class HttpSink:
             response = None
         scope = {**variables, "response": response, "status": status}
         if is_success(status):
-            return Took(reference_in_answer(self._words.external_id, scope))
+            return Took(reference_in_answer(self.words.external_id, scope))
         is_4xx = 400 <= status < 500
-        is_trouble = status in NOT_THE_USERS or status in self._trouble_on
-        if status in self._refuse_on or (is_4xx and not is_trouble):
+        is_trouble = status in NOT_THE_USERS or status in self.trouble_on
+        if status in self.refuse_on or (is_4xx and not is_trouble):
             words = ""
             with suppress(RenderTrouble):  # the refusal counts nevertheless
-                words = self._words.refused.render(scope) if self._words.refused else ""
+                words = self.words.refused.render(scope) if self.words.refused else ""
             return Refused(words or f"{self.name} rejected the time ({status}).")
-        if status in self._trouble_on:
+        if status in self.trouble_on:
             kind = TroubleKind.UNREACHABLE
         else:
             kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -45,54 +46,44 @@ from syncengine.state.inbox_model import DeliveryKey
 NO_ROW = "the statement changed no row (no-row)"
 
 
+@dataclass(eq=False, repr=False)
 class SqlSink:
     """A sink that delivers each group by one SQL statement with bound parameters."""
 
-    def __init__(
-        self,
-        name: str,
-        database: Database,
-        statement: Statement,
-        params: Json,
-        words: Words,
-        *,
-        keeps_receipts: bool,
-        allows_no_row: bool,
-        now: Callable[[], float],
-    ) -> None:
-        self.name = name
-        self.keeps_receipts = keeps_receipts
-        self._allows_no_row = allows_no_row
-        self._database = database
-        self._engine = database.engine
-        self._statement = statement
-        self._params = params
-        self._words = words
-        self._now = now
-        self._is_ready = not keeps_receipts
-        event.listen(self._engine, "connect", self._look_for_receipts)
+    name: str
+    database: Database
+    statement: Statement
+    params: Json
+    words: Words
+    keeps_receipts: bool = field(kw_only=True)
+    allows_no_row: bool = field(kw_only=True)
+    now: Callable[[], float] = field(kw_only=True)
+    _is_ready: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        event.listen(self.database.engine, "connect", self._look_for_receipts)
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
-        dialect = self._engine.dialect.name
-        return {name: bound(value, dialect) for name, value in self._params.value(variables).items()}
+        dialect = self.database.engine.dialect.name
+        return {name: bound(value, dialect) for name, value in self.params.value(variables).items()}
 
     def shown(self, content: Mapping[str, Any]) -> Any:
-        return {"sql": self._statement.clause.text, "params": plain(dict(content))}
+        return {"sql": self.statement.clause.text, "params": plain(dict(content))}
 
     def check(self) -> None:
         """Have the target check the statement, and create the table of receipts. Raise the database's own errors."""
 
         def look(_: threading.Event) -> None:
-            with self._engine.connect() as connection:
+            with self.database.engine.connect() as connection:
                 with connection.begin():
-                    self._statement.check(connection)
+                    self.statement.check(connection)
                 self._get_ready(connection)
 
-        self._database.ask_now(look)
+        self.database.ask_now(look)
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         try:
-            return await self._database.ask(lambda given_up: self._deliver(rendered, given_up))
+            return await self.database.ask(lambda given_up: self._deliver(rendered, given_up))
         except Silent as error:
             return self._failure(error, rendered, is_sure=False)
 
@@ -101,28 +92,28 @@ class SqlSink:
             return None
 
         def look(_: threading.Event) -> bool:
-            with self._engine.connect() as connection:
+            with self.database.engine.connect() as connection:
                 self._get_ready(connection)
                 return receipts.find(connection, (key.group_id, key.sink)) is not None
 
         try:
-            return await self._database.ask(look)
+            return await self.database.ask(look)
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             return Failed(kind, sentence(self.name, kind), detail=cause(error))
 
     async def probe(self) -> SinkTrouble | None:
-        return await self._database.probe(self.name)
+        return await self.database.probe(self.name)
 
     async def close(self) -> None:
         """Do nothing: the engine is closed by `Databases`, which opened it."""
 
     def _look_for_receipts(self, *_: object) -> None:
         """Note that a new connection may lead to another database, such as a restored one, without the table."""
-        self._is_ready = not self.keeps_receipts
+        self._is_ready = False
 
     def _get_ready(self, connection: sa.Connection) -> None:
-        if not self._is_ready:
+        if self.keeps_receipts and not self._is_ready:
             receipts.create(connection)
             self._is_ready = True
 
@@ -130,7 +121,7 @@ class SqlSink:
         """Deliver a group in a thread, in a transaction that ends before the next group of this thread begins."""
         signing = committing = False
         try:
-            with self._database.writing(), self._engine.connect().execution_options(writes=True) as connection:
+            with self.database.writing(), self.database.engine.connect().execution_options(writes=True) as connection:
                 self._get_ready(connection)
                 transaction = connection.begin()
                 receipt = receipts.find(connection, rendered.mark) if self.keeps_receipts else None
@@ -145,7 +136,7 @@ class SqlSink:
                     if self.keeps_receipts:
                         receipt = receipts.Receipt(rendered.digest, posted.external_id)
                         signing = True
-                        receipts.write(connection, rendered.mark, rendered.revision, receipt, self._now())
+                        receipts.write(connection, rendered.mark, rendered.revision, receipt, self.now())
                         signing = False
                 if given_up.is_set():
                     raise Silent  # the group was already reported as trouble, and is offered again
@@ -167,7 +158,7 @@ class SqlSink:
         A database that does not count the rows counts as having changed some.
         """
         before = _all_changes(connection)
-        result = connection.execute(self._statement.clause, dict(rendered.content))
+        result = connection.execute(self.statement.clause, dict(rendered.content))
         row = result.mappings().first() if result.returns_rows else None
         if result.returns_rows:
             changed = row is not None
@@ -175,21 +166,21 @@ class SqlSink:
             changed = _all_changes(connection) != before
         else:
             changed = result.rowcount != 0
-        if not changed and not self._allows_no_row and self._statement.counts_rows:
+        if not changed and not self.allows_no_row and self.statement.counts_rows:
             return None
         variables = {**rendered.variables, "returned": dict(row) if row else None}
-        return Took(reference(self._words.external_id, variables))
+        return Took(reference(self.words.external_id, variables))
 
     def _refused(self, rendered: RenderedGroup, words: str, detail: str) -> Refused:
         """Return a refusal with the project's sentence, or these words."""
-        return Refused((self._words.refused and self._words.refused.render(rendered.variables)) or words, detail)
+        return Refused((self.words.refused and self.words.refused.render(rendered.variables)) or words, detail)
 
     def _failure(self, error: Exception, rendered: RenderedGroup, *, is_sure: bool) -> Answer:
         kind = meaning(error)
         if kind is USER:
             words = f"{self.name} rejected the time: something in it does not fit there."
             return self._refused(rendered, words, cause(error))
-        self._is_ready = not self.keeps_receipts  # the table of receipts may have been dropped
+        self._is_ready = False  # the table of receipts may have been dropped
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error), answered, cause(error))
 
