@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
 from syncengine.posted_time.inbox_writer import InboxWriter
-from syncengine.posted_time.window import WIDTH, side_by_side
+from syncengine.posted_time.pace import PACE, WIDTH, BackOff, Pace, side_by_side, slept
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status

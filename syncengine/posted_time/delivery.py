@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, TypeVar
@@ -23,17 +23,27 @@ from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.inbox_writer import InboxWriter, Work
-from syncengine.posted_time.sink_delivery import SinkDelivery
+from syncengine.posted_time.pace import WIDTH, each, side_by_side
+from syncengine.posted_time.sink_delivery import NextStep, SinkDelivery, doubtful
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took, message
-from syncengine.posted_time.transitions import NextStep, next_step, said_of_holders, settled_content
-from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
-from syncengine.posted_time.window import WIDTH, each, side_by_side
+from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.project.model import Project
 from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
-from syncengine.state.inbox_model import BETWEEN_TAGS, FETCH, InboxEntry, Offer
+from syncengine.state.inbox_model import (
+    BETWEEN_TAGS,
+    DOUBTFUL,
+    FETCH,
+    TAKEN,
+    Event,
+    EventKind,
+    InboxEntry,
+    Offer,
+    PostedTimeStatus,
+    sink_of,
+)
 from syncengine.state.store import refuse_vanished
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
@@ -383,6 +393,31 @@ class Delivery:
 
         await self.writer.write(decide)
         return verdict
+
+
+def next_step(entry: InboxEntry, digest: str) -> NextStep:
+    """Return the next step for an offer of content with this digest. `entry` is the state before the offer."""
+    if entry.digest == digest:
+        return NextStep.ANSWER if entry.is_delivered else NextStep.DELIVER
+    if entry.is_delivered or any(found.status in TAKEN for found in entry.deliveries):
+        return NextStep.CONFLICT
+    return NextStep.ASK if doubtful(entry) else NextStep.REVISE
+
+
+def settled_content(story: Sequence[Event]) -> str | None:
+    """Return the content (a group as JSON) of the last conflict that a person settled, or `None`."""
+    settled = max((place for place, event in enumerate(story) if event.kind is EventKind.SETTLED), default=0)
+    offered = (event.detail for event in reversed(story[:settled]) if event.kind is EventKind.OFFERED and event.detail)
+    return next(offered, None)
+
+
+def said_of_holders(entry: InboxEntry) -> str:
+    """Return a clause such as `a and b took it`, about the sinks that took the group or, if none did, may have it."""
+    for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
+        sinks = sorted({sink_of(found.sink) for found in entry.deliveries if found.status in statuses})
+        if sinks:
+            return f"{' and '.join(sinks)} {verb}"
+    return "the target took it"
 
 
 def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:

@@ -1,24 +1,26 @@
-"""The fetch loop: fetch groups by long polling, and deliver them. Verdicts are sent by `acknowledge`.
+"""Fetch groups by long polling, and deliver them: the loop of `serve`, and the one round of `time pull`.
 
-A fetch that is in progress when the loop is stopped is abandoned: its groups are offered again.
+Verdicts are sent by `acknowledge`. A fetch that is in progress when the loop is stopped is abandoned: its groups are
+offered again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
-from syncengine.posted_time.events import Offered, RetryLater, Taken, Tell, Unusable, message_of
-from syncengine.posted_time.verdict import SinkTrouble, Verdict
-from syncengine.posted_time.window import each, side_by_side
+from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Tell, Unusable, message_of
+from syncengine.posted_time.pace import PACE, BackOff, Pace, each, side_by_side, slept
+from syncengine.posted_time.verdict import Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
-from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
-from syncengine.state.inbox_model import FETCH
+from syncengine.service.posted_time import Group, Unreadable, fetch, fetch_query, group_id, groups_of
+from syncengine.state.inbox_model import FETCH, PostedTimeStatus
 from syncengine.state.lock import LockLost
 
 T = TypeVar("T")
@@ -26,7 +28,7 @@ SINK = "sink"
 """The `what` of an event `RetryLater` that is about a sink in trouble."""
 
 TOGETHER = 500
-"""The maximum number of groups of one answer that are stored in the inbox together."""
+"""The maximum number of groups of one answer that are stored in the inbox together: one transaction of the writer."""
 
 
 class WebhookRegistered(SyncengineError):
@@ -35,33 +37,13 @@ class WebhookRegistered(SyncengineError):
     code = "webhook-registered"
 
 
-class FetchDelivery(Protocol):
-    """The part of a delivery that the fetch loop needs."""
-
-    @property
-    def troubles(self) -> Sequence[SinkTrouble]: ...
-
-    @property
-    def is_cautious(self) -> bool: ...
-
-    def width(self, stop: asyncio.Event) -> int: ...
-
-    async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int: ...
-
-    async def keep(self, raw: Mapping[str, Any], *, mechanism: str) -> Any: ...
-
-    async def deliver(self, kept: Any) -> Verdict: ...
-
-    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict: ...
-
-
 class Fetching:
     """The loop that fetches and delivers groups until `stop` is set. `limit` returns the most groups to ask for."""
 
     def __init__(
         self,
         client: Client,
-        delivery: FetchDelivery,
+        delivery: Delivery,
         limit: Callable[[], int | None],
         *,
         tell: Tell,
@@ -99,19 +81,28 @@ class Fetching:
 
     async def round(self) -> float:
         """Fetch once, deliver the fetched groups, and return the seconds to wait before the next fetch."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        answer = await self._polled()
-        if answer is None:
-            return 0.0
-        took = loop.time() - began
+        began = asyncio.get_running_loop().time()
+        polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._patience))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait([polling, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not polling.done():
+                return 0.0
+            answer = polling.result()
+        finally:
+            stopped.cancel()
+            polling.cancel()
+        took = asyncio.get_running_loop().time() - began
         groups = groups_of(answer)
         if groups is not None:
-            del answer  # `groups` is emptied while it is stored, to free memory
-            return await self._brought(groups, took)
+            del answer, polling  # `groups` is emptied while it is stored, to free memory
+            return await self._take(groups, took)
         if answer.status == 409:
-            raise WebhookRegistered(_explained(answer))
-        return 0.0 if self._is_quiet(answer, took) else self._trouble(answer)
+            raise WebhookRegistered(
+                f"posted time cannot be fetched: the team has a webhook, which excludes fetching ({answer.summary});"
+                " set `postedTime.mode: webhook`, or run `syncengine time unregister webhook`"
+            )
+        return 0.0 if self._is_quiet(answer, took) else self._wait("fetch", answer.summary, answer.retry_after)
 
     def _is_quiet(self, answer: Answer, took: float) -> bool:
         """Return whether a fetch without an answer counts as empty, because a proxy ended a long wait.
@@ -122,49 +113,30 @@ class Fetching:
             return answer.timed_out or (answer.reached and took >= self._pace.fetch * 2 / 3)
         return answer.status in (408, 504) and took >= self._pace.fetch / 2
 
-    async def _polled(self) -> Answer | None:
-        """Fetch, and return the answer, or `None` when `stop` was set meanwhile."""
-        polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._patience))
-        stopped = asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait([polling, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return polling.result() if polling.done() else None
-        finally:
-            stopped.cancel()
-            polling.cancel()
-
-    async def _brought(self, groups: list[Group | Unreadable], took: float) -> float:
+    async def _take(self, groups: list[Group | Unreadable], took: float) -> float:
         """Store all fetched groups first, so that a crash loses none, then deliver. Return the seconds to wait."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
         # A service that answers an empty fetch at once must not be asked a thousand times a second.
         self._pause = self._pace.empty if not groups and took < self._pace.empty else 0.0
-        kept = await self._all_kept(groups)
-        is_whole = await side_by_side(each(_emptied(kept)), self._delivered, lambda: self._delivery.width(self._stop))
-        self._has_left |= not is_whole
-        return self._pause
-
-    async def _all_kept(self, groups: list[Group | Unreadable]) -> deque[tuple[str, Any]]:
-        """Empty the list of fetched groups into the inbox, and return their ids and stored offers in order."""
-        kept = deque[tuple[str, Any]]()
+        stored = deque[tuple[str, Any]]()
         while groups:
             piece = [(id, group) for group in groups[:TOGETHER] if (id := self._id(group))]
             del groups[:TOGETHER]
-            found = await _all(self._kept(id, group) for id, group in piece)
-            kept += ((id, one) for (id, _), one in zip(piece, found, strict=True) if one)
-        return kept
+            found = await asyncio.gather(*(self._store(id, group) for id, group in piece), return_exceptions=True)
+            for (id, _), one in zip(piece, found, strict=True):  # all have ended before the first error is raised
+                if isinstance(one, BaseException):
+                    raise one
+                if one:
+                    stored.append((id, one))
 
-    async def _delivered(self, kept: tuple[str, Any]) -> None:
-        id, one = kept
-        if verdict := await self._tried(id, self._delivery.deliver(one)):
-            self._heard(id, verdict)
+        def emptied() -> Iterator[tuple[str, Any]]:
+            while stored:
+                yield stored.popleft()  # a group that was delivered is kept in memory no longer
 
-    def _heard(self, id: str, verdict: Verdict) -> None:
-        """Report a verdict, or that the group is held back when its verdict is not final."""
-        if verdict.is_final:
-            self._tell(Taken(id, verdict))
-        else:
-            self._tell(RetryLater(SINK, f"{id} is held back and will be tried again: {verdict.message}", 0.0))
+        is_whole = await side_by_side(each(emptied()), self._deliver, lambda: self._delivery.width(self._stop))
+        self._has_left |= not is_whole
+        return self._pause
 
     def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
@@ -174,50 +146,115 @@ class Fetching:
             )
         return id
 
-    async def _kept(self, id: str, group: Group | Unreadable) -> Any:
+    async def _store(self, id: str, group: Group | Unreadable) -> Any:
         """Store a group in the inbox, or refuse an unreadable one. Return `None` when there is nothing to deliver."""
         if not isinstance(group, Unreadable):
-            return await self._tried(id, self._delivery.keep(group, mechanism=FETCH))
-        if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=FETCH)):
+            return await self._try(id, self._delivery.keep(group, mechanism=FETCH))
+        if verdict := await self._try(id, self._delivery.refuse(id, group.digest, mechanism=FETCH)):
             self._tell(Taken(id, verdict))
         return None
 
-    async def _tried(self, id: str, work: Awaitable[T]) -> T | None:
+    async def _deliver(self, stored: tuple[str, Any]) -> None:
+        id, kept = stored
+        if verdict := await self._try(id, self._delivery.deliver(kept)):
+            self._heard(id, verdict)
+
+    def _heard(self, id: str, verdict: Verdict) -> None:
+        """Report a verdict, or that the group is held back when its verdict is not final."""
+        if verdict.is_final:
+            self._tell(Taken(id, verdict))
+        else:
+            self._tell(RetryLater(SINK, f"{id} is held back and will be tried again: {verdict.message}", 0.0))
+
+    async def _try(self, id: str, work: Awaitable[T]) -> T | None:
         """Return the result of work on a group, or `None` after an error: then the service offers the group again."""
         try:
             return await work
         except LockLost:
             raise
         except Exception as error:  # an error in one group must not stop the others
-            self._pause = max(self._pause, self._waits("take", f"{id}: {message_of(error)}", None))
+            self._pause = max(self._pause, self._wait("take", f"{id}: {message_of(error)}", None))
             return None
 
-    def _trouble(self, answer: Answer) -> float:
-        return self._waits("fetch", answer.summary, answer.retry_after)
-
-    def _waits(self, what: str, why: str, retry_after: float | None) -> float:
+    def _wait(self, what: str, why: str, retry_after: float | None) -> float:
         seconds = self._back_off.after(retry_after)
         self._tell(RetryLater(what, why, seconds))
         return seconds
 
 
-def _emptied(kept: deque[T]) -> Iterator[T]:
-    """Yield the items, and remove each from the queue, to free memory."""
-    while kept:
-        yield kept.popleft()
+async def pull(
+    client: Client,
+    delivery: Delivery,
+    limit: int | None,
+    *,
+    tell: Tell,
+    stop: asyncio.Event,
+    call_seconds: float,
+    pace: Pace = PACE,
+) -> bool:
+    """Run one manual round, and return whether it made a fetch. Raise `WebhookRegistered` when the team has a webhook.
+
+    Deliver and acknowledge open and requested groups, then fetch, deliver and acknowledge. The fetch waits until there
+    are groups, for a minute at most. While a sink is down nothing is fetched, because a group could only fail before
+    its user's eyes. A sink whose last attempt failed, in any process, is tried with one group first. A failure counts
+    only after a second try.
+    """
+    fetch_query(limit)  # which raises for a limit that the service does not take, before anything is done
+    acknowledging = Acknowledging(client, delivery.writer, tell, stop)
+    before = delivery.troubles
+    await delivery.remember_troubles()
+    await delivery.check_sinks()
+    if delivery.troubles and not delivery.reported:
+        await slept(pace.again, stop)
+        await delivery.check_sinks()
+    down = tuple(dict.fromkeys((*before, *delivery.troubles)))  # a good probe does not prove write access
+    if not down:
+        await delivery.resume(stop)
+        await delivery.catch_up(stop)
+        down = delivery.troubles
+    await acknowledging.round()
+    if not down:
+        await _fetch_round(client, delivery, limit, tell, stop, call_seconds, pace)
+        await acknowledging.round()
+    for trouble in down or delivery.troubles:
+        why = f" [{trouble.detail}]" if trouble.detail else ""
+        tell(RetryLater(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
+    return not down
 
 
-async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all works concurrently, and return their results, or raise the first error after all have ended."""
-    found = await asyncio.gather(*works, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in found if not isinstance(one, BaseException)]
+async def _fetch_round(
+    client: Client,
+    delivery: Delivery,
+    limit: int | None,
+    tell: Tell,
+    stop: asyncio.Event,
+    call_seconds: float,
+    pace: Pace,
+) -> None:
+    """Fetch once, preceded by a fetch of only one group if a sink is in doubt, and deliver what failed once more."""
+    offered = 0
+    troubled = list[str]()
 
+    def heard(event: Event) -> None:
+        nonlocal offered
+        if isinstance(event, Offered):
+            offered = event.groups
+        if isinstance(event, Taken) and event.verdict.outcome is PostedTimeStatus.TROUBLE:
+            troubled.append(event.group_id)
+        tell(event)
 
-def _explained(answer: Answer) -> str:
-    return (
-        f"posted time cannot be fetched: the team has a webhook, which excludes fetching ({answer.summary});"
-        " set `postedTime.mode: webhook`, or run `syncengine time unregister webhook`"
-    )
+    if delivery.is_cautious:
+        await Fetching(client, delivery, lambda: 1, tell=heard, stop=stop, timeout=call_seconds).round()
+        if not offered or delivery.troubles:
+            return
+    await Fetching(client, delivery, lambda: limit, tell=heard, stop=stop, timeout=call_seconds).round()
+    if not delivery.troubles or delivery.reported:
+        return
+    # The failed groups are delivered again before their failure is acknowledged, then the groups not yet begun.
+    await slept(pace.again, stop)
+    for id in troubled:
+        if verdict := await delivery.again(id):
+            tell(Taken(id, verdict))
+        if stop.is_set() or delivery.troubles:
+            return
+    await delivery.resume(stop, lambda id, verdict: tell(Taken(id, verdict)))

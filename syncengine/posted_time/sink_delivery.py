@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from syncengine.document.instants import instant
@@ -17,10 +19,19 @@ from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refus
 from syncengine.posted_time.sinks.find import unknown
 from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
-from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
 from syncengine.state.connector import remember_rest, rests_in
 from syncengine.state.inbox import DIED
-from syncengine.state.inbox_model import DOUBTFUL, Delivered, DeliveryKey, DeliveryStatus, InboxEntry, sink_of
+from syncengine.state.inbox_model import DOUBTFUL, TAKEN, Delivered, DeliveryKey, DeliveryStatus, InboxEntry, sink_of
+
+
+class NextStep(Enum):
+    """The next step for an offer. `ANSWER` repeats the verdict; `ASK` asks the sinks in doubt whether they have it."""
+
+    ANSWER = 1
+    DELIVER = 2
+    REVISE = 3
+    ASK = 4
+    CONFLICT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +206,23 @@ class SinkDelivery:
         if isinstance(has, Failed):
             self._health.failed(sink.name, has)
         return has
+
+
+def doubtful(entry: InboxEntry) -> tuple[Delivered, ...]:
+    """Return the delivery attempts whose result is unknown."""
+    return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)
+
+
+def is_divided_otherwise(entry: InboxEntry, sink: str, keys: Collection[str]) -> bool:
+    """Return whether the sink may have this content divided otherwise than into these keys (whole, or by tag).
+
+    That happens when `each: tag` is added or removed while a group is being delivered. The first tag has the key of a
+    whole group and is delivered last: if the key was used and the other tags' keys were not, the whole was delivered.
+    """
+    attempts = {one.sink: one for one in entry.deliveries if one.revision == entry.revision}
+    may_have = {key for key, one in attempts.items() if sink_of(key) == sink and one.status in TAKEN | DOUBTFUL}
+    parts = set(keys) - {sink}
+    return bool(may_have - {sink}) if not parts else sink in may_have and not parts <= attempts.keys()
 
 
 def _defect(error: Exception) -> Failed:

@@ -27,11 +27,11 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
 from syncengine.errors import SyncengineError
 from syncengine.plan.inputs import is_as_loaded
-from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.build_route import warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.mechanism import CallerKey, callback_of
+from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored

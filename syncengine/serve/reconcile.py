@@ -18,7 +18,7 @@ from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, U
 from syncengine.plan.inputs import InputsChanged, is_as_loaded
 from syncengine.plan.quarantine import CODES
 from syncengine.plan.request import PlanRequest, Runtime
-from syncengine.posted_time.backoff import slept
+from syncengine.posted_time.pace import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.signals import RunStopper
 from syncengine.render.diagnostics import message, where

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncengine.posted_time.backoff import Pace
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Event
+from syncengine.posted_time.pace import Pace
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.backoff import PACE
 from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.pace import PACE
 from syncengine.posted_time.verdict import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.samples import raw

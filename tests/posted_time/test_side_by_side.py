@@ -25,8 +25,8 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.inbox_writer import InboxWriter
+from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
-from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer
 from tests.posted_time.mortal import Dead, Fate, MortalInbox

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.window import each, side_by_side
+from syncengine.posted_time.pace import each, side_by_side
 from syncengine.project.load import load_project
 from syncengine.state.holder import Holder
 from tests.posted_time.samples import raw

@@ -7,7 +7,7 @@ import signal
 import pytest
 import sqlalchemy as sa
 
-from syncengine.posted_time.window import WIDTH
+from syncengine.posted_time.pace import WIDTH
 from tests import postgresql
 from tests.sandbox.receiver import receiving
 
