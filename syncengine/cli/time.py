@@ -404,8 +404,8 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
 
 
 def _rows(options: Globals, since: float, sink: str | None) -> Sequence[ExportedDelivery]:
-    from syncengine.posted_time.clock import named_zone
     from syncengine.posted_time.export import ExportSettings, exported
+    from syncengine.posted_time.group import named_zone
     from syncengine.project.delivery_schema import USER, DurationSection, PostedTimeSection
     from syncengine.state.inbox import open_inbox
 

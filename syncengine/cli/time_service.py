@@ -211,8 +211,8 @@ def pull_time(options: Globals, format: str, limit: int | None) -> int:
     """Fetch posted time once, deliver it and acknowledge it. Waits up to a minute when there is none."""
     from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
     from syncengine.posted_time.fetch import SINK
-    from syncengine.posted_time.verdict import PostedTimeStatus
     from syncengine.service.posted_time import fetch_query
+    from syncengine.state.inbox_model import PostedTimeStatus
 
     fetch_query(limit)
     events: list[Event] = []

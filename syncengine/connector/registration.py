@@ -18,7 +18,7 @@ from typing import Any
 
 from syncengine import __version__
 from syncengine.errors import AuthFailed, SyncengineError, TroubleKind
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.operations import (

@@ -18,10 +18,9 @@ from syncengine.document.diagnostics import in_order
 from syncengine.document.types import Reference, Written
 from syncengine.document.validation import Model
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
-from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
-from syncengine.posted_time.narrative import TEMPLATE, Narrative
-from syncengine.posted_time.route import Lookup, Route, RouteSettings, Rule, SinkRule
+from syncengine.posted_time.group import named_zone
+from syncengine.posted_time.route import NARRATIVE, Lookup, Narrative, Route, RouteSettings, Rule, SinkRule
 from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile
 from syncengine.posted_time.sinks.contract import Sink, Words, objection
 from syncengine.posted_time.sinks.find import LATE, Find
@@ -166,7 +165,7 @@ class _Building:
         return tuple(found)
 
     def _narrative(self, section: file.NarrativeSection) -> Narrative:
-        template = self.compiler.builtin(TEMPLATE)
+        template = self.compiler.builtin(NARRATIVE)
         if section.template:
             template = self.compiler.file(section.template.text, self._scope, section.template) or template
             if section.summary is not None:

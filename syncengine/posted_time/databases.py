@@ -20,9 +20,9 @@ import sqlalchemy as sa
 from syncengine.database.errors import FAILURES, Silent, cause, meaning, sentence
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import TOO_LARGE, parameter, undeliverable
 from syncengine.posted_time.templates import RenderTrouble
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.project.references import sqlite_file
 
 PATIENCE_SECONDS = 30.0

@@ -20,6 +20,7 @@ import orjson
 from syncengine.database.errors import sentence
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
+from syncengine.posted_time.events import SinkTrouble, Verdict
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.inbox_writer import InboxWriter, Work
@@ -27,7 +28,6 @@ from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sink_delivery import NextStep, SinkDelivery, doubtful
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took, message
-from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.project.model import Project
 from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of

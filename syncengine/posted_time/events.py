@@ -1,15 +1,40 @@
-"""The events of the fetch loop, the webhook receiver and the acknowledgement loop. Values only.
+"""Verdicts on groups, troubles of sinks, and the events of the fetch loop, the webhook receiver and `acknowledge`.
 
-`serve` turns them into log lines, metrics and readiness, and `time pull` into text.
+Values only. `serve` turns events into log lines, metrics and readiness, and `time pull` into text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from syncengine.errors import SyncengineError, as_bug
-from syncengine.posted_time.verdict import Verdict
+from syncengine.errors import SyncengineError, TroubleKind, as_bug
+from syncengine.state.inbox_model import PostedTimeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on a group. `message` is for the user, `detail` for the operator.
+
+    `external_id` is the sink's reference, which is sent with SUCCESS. A verdict with `is_final` false is not reported:
+    the group is tried again before any other is fetched.
+    """
+
+    outcome: PostedTimeStatus
+    message: str | None = None
+    external_id: str | None = None
+    is_final: bool = True
+    detail: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTrouble:
+    """A sink (or the database of a lookup) that is down. `message` is for users, `detail` for the operator."""
+
+    sink: str
+    kind: TroubleKind
+    message: str
+    detail: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

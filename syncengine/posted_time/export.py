@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
-from syncengine.posted_time.clock import group_start, placed
 from syncengine.posted_time.durations import Duration, divided, duration_of, objection, tag_of
-from syncengine.posted_time.group import Group, read_group
+from syncengine.posted_time.group import Group, group_start, placed, read_group
 from syncengine.project.delivery_schema import DurationSection
 from syncengine.state.inbox_model import TAKEN, Delivered, InboxEntry, PostedTimeStatus, sink_of
 

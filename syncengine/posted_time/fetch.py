@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Tell, Unusable, message_of
+from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Tell, Unusable, Verdict, message_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, each, side_by_side, slept
-from syncengine.posted_time.verdict import Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, fetch_query, group_id, groups_of

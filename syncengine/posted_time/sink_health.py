@@ -21,8 +21,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.posted_time.verdict import SinkTrouble
 
 LONG_ENOUGH = 600.0
 """Seconds after a failure from which on a good probe suffices to call a sink well that got no group since."""

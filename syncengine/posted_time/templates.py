@@ -36,8 +36,8 @@ from syncengine.document.text import foreign, has_conflicts
 from syncengine.document.types import Written
 from syncengine.errors import Diagnostic
 from syncengine.posted_time import group
-from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.durations import Duration, NotPositive, decimal, hours, in_words, round_up, rounded
+from syncengine.posted_time.group import named_zone
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.deliveries import DeliverySandbox, Fields, deliverable, limited
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, numeric

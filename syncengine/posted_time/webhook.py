@@ -22,11 +22,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, message_of
-from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
+from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, Verdict, message_of
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
-from syncengine.state.inbox_model import WEBHOOK
+from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
 
 MAX_BODY = 1024 * 1024
 READ_SECONDS = 20.0

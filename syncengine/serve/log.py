@@ -26,11 +26,11 @@ from syncengine.posted_time.events import (
     Tell,
     Unusable,
 )
-from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.render.diagnostics import where
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of
 from syncengine.serve.readiness import Readiness
+from syncengine.state.inbox_model import PostedTimeStatus
 
 SHORTEST_SECRET = 4
 """The fewest characters of a secret that is masked. Masking shorter values would destroy ordinary text."""

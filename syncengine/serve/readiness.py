@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Info, generate_
 
 from syncengine import __version__
 from syncengine.posted_time.drift.compare import DriftKind
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.events import SinkTrouble
 
 STARTING = "starting"
 NOT_RECONCILED = {

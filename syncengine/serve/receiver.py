@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.verdict import Verdict
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.webhook import WebhookDelivery
 from syncengine.serve.log import Log
 from syncengine.serve.probes import Server

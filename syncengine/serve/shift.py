@@ -24,11 +24,10 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from syncengine.posted_time.drift.compare import DriftKind
 from syncengine.posted_time.drift.read import TagWatch
-from syncengine.posted_time.events import message_of
+from syncengine.posted_time.events import SinkTrouble, message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.project.delivery_schema import BIND, Mode
 from syncengine.project.model import Project
 from syncengine.serve.log import Log, telling

@@ -14,7 +14,7 @@ import pytest
 
 from syncengine.connector.registration import ERROR_TYPES, HealthReporter, failure_of
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.service.client import Client
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.store import new_lineage

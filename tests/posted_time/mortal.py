@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import DeliveryKey
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from syncengine.posted_time.clock import group_start, placed
+from syncengine.posted_time.group import group_start, placed
 from tests.posted_time.samples import group, row
 
 NOON = {"activityHour": 2024050212, "firstObservedInHour": 30}

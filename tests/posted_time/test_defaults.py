@@ -9,7 +9,7 @@ import pytest
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.pace import PACE
-from syncengine.posted_time.verdict import PostedTimeStatus
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking

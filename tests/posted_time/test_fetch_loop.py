@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from syncengine.errors import SyncengineError, TroubleKind
-from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Unusable
+from syncengine.posted_time.events import Event, Offered, RetryLater, SinkTrouble, Taken, Unusable, Verdict
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.pace import WIDTH, Pace
-from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
 from syncengine.service.client import Client, Conduct
+from syncengine.state.inbox_model import PostedTimeStatus
 from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
 from tests.service.talking import key

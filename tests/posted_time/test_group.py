@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.posted_time.clock import placed
 from syncengine.posted_time.durations import UNREADABLE, duration_of, objection
-from syncengine.posted_time.group import EMPTY_TITLE, digest, read_group, stored, without_descriptions
+from syncengine.posted_time.group import EMPTY_TITLE, digest, placed, read_group, stored, without_descriptions
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, raw, row
 

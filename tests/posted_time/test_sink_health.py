@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, SinkHealth
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.posted_time.verdict import SinkTrouble
 
 UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")
 ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", has_answered=True)

@@ -14,7 +14,7 @@ import pytest
 from psycopg.types.range import Range
 
 from syncengine.document.types import Written
-from syncengine.posted_time.narrative import Narrative
+from syncengine.posted_time.route import Narrative
 from syncengine.posted_time.templates import SCOPE, Compiler, RenderTrouble, plain
 from syncengine.templating.names import Shape
 from tests.posted_time.projects import bare_route, problems

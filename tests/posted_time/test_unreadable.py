@@ -15,10 +15,10 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import UNREADABLE
 from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken, Unusable
 from syncengine.posted_time.fetch import Fetching
-from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import fetch, id_in, items_in
 from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
 

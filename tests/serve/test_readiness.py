@@ -9,7 +9,7 @@ import pytest
 
 from syncengine import __version__
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.serve.probes import Server, probes
 from syncengine.serve.readiness import DOWN_SECONDS, NOT_RECONCILED, Readiness
 from syncengine.serve.reconcile import OUTCOMES

@@ -23,10 +23,10 @@ import orjson
 
 from syncengine.document.digest import sha256_of
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import to_its_end
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words, reference
 from syncengine.posted_time.templates import Variables
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox_model import DeliveryKey
 
 Result = TypeVar("Result")

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import orjson
 
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.group import NOT_TEXT, clean
 from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables, plain
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox_model import DeliveryKey
 
 

@@ -20,6 +20,7 @@ import orjson
 
 from syncengine.document.digest import sha256_of
 from syncengine.errors import Problems, TroubleKind
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import (
     MAX_LINE,
     TOO_LONG,
@@ -38,7 +39,6 @@ from syncengine.posted_time.sinks.contract import (
 )
 from syncengine.posted_time.sinks.find import Find, find_entry, unknown
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, upwards
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.answers import retry_after
 from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import http_client

@@ -28,6 +28,7 @@ from syncengine.database.open import is_replaced
 from syncengine.errors import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
+from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import (
     Answer,
     Differs,
@@ -40,7 +41,6 @@ from syncengine.posted_time.sinks.contract import (
     reference,
 )
 from syncengine.posted_time.templates import Json, Variables, plain
-from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox_model import DeliveryKey
 
 NO_ROW = "the statement changed no row (no-row)"
