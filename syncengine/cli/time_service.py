@@ -163,7 +163,7 @@ def audit_time(options: Globals, format: str, since: float) -> int:
 
 
 async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing, Targets]:
-    from syncengine.posted_time.audit import AuditReceipt, Known, Listed, ask_targets, audit, listing
+    from syncengine.posted_time.audit import Known, Listed, ask_targets, audit, listing
     from syncengine.posted_time.group import read_group
     from syncengine.service.posted_time import group_id, submitted
     from syncengine.state.inbox import open_inbox
@@ -174,7 +174,7 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
     receipts = [one for signed in targets.by_sink.values() for one in signed]
     with open_inbox(project.state, write=False) as inbox:
         for sink in sinks.keys() - targets.by_sink.keys():
-            receipts += [AuditReceipt(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
+            receipts += inbox.receipts(sink, 0.0)
         entries = {
             entry.group_id: Known(entry.state, entry.outcome, frozenset(delivery.sink for delivery in entry.deliveries))
             for entry in inbox.entries()

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import sqlalchemy as sa
+
 from syncengine.database.errors import FAILURES, meaning, sentence
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems, TroubleKind
@@ -18,11 +20,10 @@ from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database
 from syncengine.posted_time.durations import suffixes, tag_of
 from syncengine.project.connections import Connections
-from syncengine.project.delivery_schema import SinkConfig, SqlSinkConfig
 from syncengine.project.model import Project
 from syncengine.service.client import Client
 from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed
-from syncengine.state.inbox_model import GroupState, PostedTimeStatus, sink_of
+from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt, sink_of
 
 PENDING = "PENDING"
 """The only stored status that the interface shows; that of a posted group is SUCCESS (docs/service.md §2)."""
@@ -36,16 +37,6 @@ class Listed:
     status: str | None
     submitted: int | None
     tags: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AuditReceipt:
-    """A sink's receipt for a group, or for the part under `key`. `at` is in seconds since the epoch."""
-
-    group_id: str
-    key: str
-    at: float
-    external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +68,6 @@ class Known:
     outcome: PostedTimeStatus | None
     keys: frozenset[str] = frozenset()
 
-    @property
-    def is_refused(self) -> bool:
-        return self.outcome not in (None, PostedTimeStatus.SUCCESS)
-
 
 @dataclass(frozen=True, slots=True)
 class Other:
@@ -110,7 +97,7 @@ class Audit:
 
 def audit(
     listed: Iterable[Listed],
-    signed: Iterable[AuditReceipt],
+    signed: Iterable[SinkReceipt],
     sinks: Mapping[str, bool],
     inbox: Mapping[str, Known],
     since: float,
@@ -125,31 +112,29 @@ def audit(
     signed = list(signed)
     marks = {(receipt.group_id, receipt.key) for receipt in signed}
     recent = [group for group in by_id.values() if group.submitted is None or group.submitted >= since * 1000]
-    posted = [group for group in recent if _is_posted(group, inbox.get(group.group_id))]
-    lacking = [
-        Lacking(group.group_id, sink, group.submitted, tag)
-        for group in posted
-        for sink, takes_all in sinks.items()
-        for key, tag in _parts(sink, group, inbox.get(group.group_id), sink in each_tag).items()
-        if (group.group_id, key) not in marks and _was_meant(key, takes_all, inbox.get(group.group_id))
-    ]
-    unposted = [
-        _unposted(receipt, group)
-        for receipt in signed
-        if receipt.at >= since and ((group := by_id.get(receipt.group_id)) is None or group.status == PENDING)
-    ]
-    others = [
-        Other(group.group_id, group.status, group.submitted, inbox.get(group.group_id), _takers(group, sinks, marks))
-        for group in recent
-        if group.status != PostedTimeStatus.SUCCESS
-    ]
-    return Audit(len(recent), len(posted), tuple(lacking), tuple(unposted), tuple(others))
-
-
-def _is_posted(group: Listed, entry: Known | None) -> bool:
-    if group.status in (PENDING, PostedTimeStatus.SUCCESS):
-        return group.status == PostedTimeStatus.SUCCESS
-    return entry is None or not entry.is_refused
+    posted, lacking, unposted, others = 0, list[Lacking](), list[Unposted](), list[Other]()
+    for group in recent:
+        entry = inbox.get(group.group_id)
+        is_refused = entry is not None and entry.outcome not in (None, PostedTimeStatus.SUCCESS)
+        if group.status == PostedTimeStatus.SUCCESS or (group.status != PENDING and not is_refused):
+            posted += 1
+            for sink, takes_all in sinks.items():
+                for key, tag in _parts(sink, group, entry, sink in each_tag).items():
+                    # A group that the inbox does not know may have been meant for every sink.
+                    was_meant = takes_all or entry is None or key in entry.keys
+                    if was_meant and (group.group_id, key) not in marks:
+                        lacking.append(Lacking(group.group_id, sink, group.submitted, tag))
+        if group.status != PostedTimeStatus.SUCCESS:
+            parts = ("", *suffixes(group.tags).values())
+            takers = tuple(sink for sink in sinks if any((group.group_id, sink + part) in marks for part in parts))
+            others.append(Other(group.group_id, group.status, group.submitted, entry, takers))
+    for receipt in signed:
+        listed_as, sink = by_id.get(receipt.group_id), sink_of(receipt.key)
+        if receipt.at >= since and (listed_as is None or listed_as.status == PENDING):
+            tag = tag_of(receipt.key, sink, listed_as.tags) if listed_as and receipt.key != sink else None
+            status = listed_as.status if listed_as else None
+            unposted.append(Unposted(receipt.group_id, sink, receipt.at, status, tag))
+    return Audit(len(recent), posted, tuple(lacking), tuple(unposted), tuple(others))
 
 
 def _parts(sink: str, group: Listed, entry: Known | None, each_tag: bool) -> Mapping[str, str | None]:
@@ -159,22 +144,6 @@ def _parts(sink: str, group: Listed, entry: Known | None, each_tag: bool) -> Map
     if len(keys) < 2 or before == {sink}:
         return {sink: None}  # also if it was delivered whole, before `each: tag` was added
     return keys
-
-
-def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
-    sink = sink_of(receipt.key)
-    tag = tag_of(receipt.key, sink, group.tags) if group and receipt.key != sink else None
-    return Unposted(receipt.group_id, sink, receipt.at, group.status if group else None, tag)
-
-
-def _was_meant(key: str, takes_all: bool, entry: Known | None) -> bool:
-    """Return whether a sink should have the group under this key: always, if the inbox does not know the group."""
-    return takes_all or entry is None or key in entry.keys
-
-
-def _takers(group: Listed, sinks: Iterable[str], marks: set[tuple[str, str]]) -> tuple[str, ...]:
-    parts = ("", *suffixes(group.tags).values())
-    return tuple(sink for sink in sinks if any((group.group_id, sink + part) in marks for part in parts))
 
 
 # --- what the service lists
@@ -213,7 +182,7 @@ async def listing(client: Client, enough: Callable[[Group], bool], page: int = L
 class Targets:
     """The receipts of targets that answered, by sink, and in `unread` the reasons why other targets did not."""
 
-    by_sink: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
+    by_sink: dict[str, Sequence[SinkReceipt]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
 
@@ -225,7 +194,8 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
             continue
         name = sink.name.text
         try:
-            found.by_sink[name] = await _receipts_in(project, environ, sink, sink.sql)
+            what, url = Connections(project.sources, project.root, environ).database(sink.sql, name)
+            found.by_sink[name] = await _receipts_in(open_engine(url, what), name)
         except Problems as problems:
             found.unread[name] = problems.found[0].message
         except FAILURES as error:
@@ -233,14 +203,8 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
     return found
 
 
-async def _receipts_in(
-    project: Project, environ: Mapping[str, str], sink: SinkConfig, sql: SqlSinkConfig
-) -> Sequence[AuditReceipt]:
-    name = sink.name.text
-    what, url = Connections(project.sources, project.root, environ).database(sql, name)
-    engine = open_engine(url, what)
+async def _receipts_in(engine: sa.Engine, sink: str) -> Sequence[SinkReceipt]:
     try:
-        signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
+        return await Database(engine, sink).ask(lambda _: receipts.all_of(engine, sink))
     finally:
         engine.dispose()
-    return [AuditReceipt(one.group_id, one.key, one.delivered, one.external_id) for one in signed]

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import mysql
 
 from syncengine.database.errors import NO_RIGHT, fault_of
 from syncengine.database.open import MYSQL
-from syncengine.state.inbox_model import PART
+from syncengine.state.inbox_model import PART, SinkReceipt
 
 
 class _Exact(sa.types.TypeDecorator[str]):
@@ -97,24 +97,14 @@ def find(connection: sa.Connection, mark: tuple[str, str]) -> Receipt | None:
     return None if row is None else Receipt(row.digest, row.external_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
-    """A receipt as listed: a sink has the group, or the part under `key`. `delivered` is in seconds since the epoch."""
-
-    group_id: str
-    key: str
-    delivered: float
-    external_id: str | None
-
-
-def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
+def all_of(engine: sa.Engine, sink: str) -> list[SinkReceipt]:
     """Return all receipts of a sink. An empty list when the table does not exist."""
     mine = sa.or_(RECEIPTS.c.sink == sink, RECEIPTS.c.sink.startswith(sink + PART, autoescape=True))
     columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.delivered, RECEIPTS.c.external_id)
     with engine.connect() as connection:
         if not sa.inspect(connection).has_table(RECEIPTS.name):
             return []
-        return [Signed(*row) for row in connection.execute(sa.select(*columns).where(mine))]
+        return [SinkReceipt(*row) for row in connection.execute(sa.select(*columns).where(mine))]
 
 
 def write(connection: sa.Connection, mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> None:

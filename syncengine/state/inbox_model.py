@@ -236,10 +236,10 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class SinkReceipt:
-    """The record that a sink took a group, or its part for one tag, `at` seconds since epoch, with its reference."""
+    """The record that a sink took a group, or the part under `key`, `at` seconds since epoch, with its reference."""
 
     group_id: str
-    sink: str
+    key: str
     at: float
     external_id: str | None = None
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.audit import AuditReceipt, Known, Lacking, Listed, Other, Unposted, audit
+from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Unposted, audit
 from syncengine.posted_time.durations import suffixes
-from syncengine.state.inbox_model import GroupState, PostedTimeStatus
+from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
@@ -25,8 +25,8 @@ def posted(id: str, days: float = 1, status: str = "SUCCESS") -> Listed:
     return Listed(id, status, int((NOW - days * DAY) * 1000))
 
 
-def taken(id: str, sink: str = "ledger", days: float = 1) -> AuditReceipt:
-    return AuditReceipt(id, sink, NOW - days * DAY)
+def taken(id: str, sink: str = "ledger", days: float = 1) -> SinkReceipt:
+    return SinkReceipt(id, sink, NOW - days * DAY)
 
 
 def known(*sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS) -> Known:
@@ -61,7 +61,7 @@ def test_a_receipt_that_the_service_does_not_show_as_posted_is_told() -> None:
     [([posted("a", 31)], []), ([], [taken("a", days=31)]), ([posted("a", 40)], [taken("a", days=1)])],
     ids=["posted before", "taken before", "posted before and taken since"],
 )
-def test_what_is_older_is_left_out(listed: list[Listed], receipts: list[AuditReceipt]) -> None:
+def test_what_is_older_is_left_out(listed: list[Listed], receipts: list[SinkReceipt]) -> None:
     """And a group that was posted long before it was taken is no difference."""
     assert audit(listed, receipts, BOTH, {}, SINCE).agrees
 
