@@ -72,110 +72,12 @@ class _Farewell(PlainTextResponse):
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
-                await _thrown_away(receive)
+                rest, more = LINGER_BYTES, True
+                while more and rest > 0:
+                    message = await receive()
+                    rest -= len(message.get("body", b""))
+                    more = message.get("more_body", False)
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _thrown_away(receive: Receive) -> None:
-    rest, more = LINGER_BYTES, True
-    while more and rest > 0:
-        message = await receive()
-        rest -= len(message.get("body", b""))
-        more = message.get("more_body", False)
-
-
-class Receiver:
-    """A handler of webhook calls at the path `path` (`/`: at every path).
-
-    `caller_key` is read at each call, as it may change; `max_body` is in bytes.
-    """
-
-    def __init__(
-        self,
-        delivery: WebhookDelivery,
-        caller_key: Callable[[], str],
-        *,
-        path: str,
-        max_body: int,
-        read_seconds: float,
-        tell: Tell,
-    ) -> None:
-        self._path = path.rstrip("/")
-        self._delivery = delivery
-        self._caller_key = caller_key
-        self._max_body = max_body
-        self._read_seconds = read_seconds
-        self._tell = tell
-
-    async def answer(self, request: Request) -> Response:
-        try:
-            self._check_path(request)
-            group = self._trusted(await self._read(request))
-        except _Rejected as rejected:
-            self._tell(Answered(rejected.status, rejected.message))
-            kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
-            return kind(rejected.message, rejected.status)
-        except SyncengineError as error:
-            self._tell(RetryLater("key", f"{error.message}; the service will call again", 0.0))
-            return PlainTextResponse(LATER, 503)
-        except ClientDisconnect:
-            return PlainTextResponse("", 400)  # the client is gone
-        return await self._response_to(group)
-
-    def _check_path(self, request: Request) -> None:
-        if self._path and request.scope["path"].rstrip("/") != self._path:
-            raise _Rejected(404, "Posted time is not taken at this path, only at that of the callback URL.")
-
-    async def _read(self, request: Request) -> bytes:
-        """Return the whole body, or reject the call with 408 when it does not arrive in time."""
-        try:
-            async with asyncio.timeout(self._read_seconds):
-                return await self._body(request)
-        except TimeoutError:
-            raise _Rejected(408, f"The request was not complete within {self._read_seconds:g} s.") from None
-
-    async def _body(self, request: Request) -> bytes:
-        """Return the whole body, or reject the call with 413 as soon as it is known to be too large."""
-        too_large = _Rejected(413, f"The request is larger than {self._max_body} bytes.")
-        announced = request.headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced) > self._max_body:
-            raise too_large
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._max_body:
-                raise too_large
-        return bytes(body)
-
-    def _trusted(self, body: bytes) -> dict[str, Any]:
-        """Return the group without its caller key, or reject the call when its JSON, key or `groupId` is wrong."""
-        try:
-            document = read_loosely(body)
-        except orjson.JSONDecodeError:
-            raise _Rejected(400, "The request is not JSON.") from None
-        key = document.pop("callerKey", None) if isinstance(document, dict) else None
-        if not _same(key if isinstance(key, str) else "", self._caller_key()):
-            raise _Rejected(401, "The caller key is wrong.")
-        if group_id(document) is None:
-            raise _Rejected(400, "The request is not a posted time group: its groupId is missing or not a string.")
-        trusted: dict[str, Any] = document
-        return trusted
-
-    async def _response_to(self, group: Group) -> Response:
-        id = group_id(group) or ""
-        try:
-            verdict = await self._delivery.take(group, mechanism=WEBHOOK)
-        except Exception as error:  # after any error, the service must call again
-            self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service will call again", 0.0))
-            return PlainTextResponse(LATER, 503)
-        self._tell(Taken(id, verdict))
-        words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None
-        return PlainTextResponse(words or WORDS[verdict.outcome], STATUSES[verdict.outcome])
-
-
-def _same(key: str, expected: str) -> bool:
-    """Compare two secrets in constant time."""
-    return hmac.compare_digest(key.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 
 def application(
@@ -187,6 +89,69 @@ def application(
     tell: Tell,
     read_seconds: float = READ_SECONDS,
 ) -> ASGIApp:
-    """Return the receiver as an application that takes calls at `path`, the unescaped path of the callback URL."""
-    receiver = Receiver(delivery, caller_key, path=path, max_body=max_body, read_seconds=read_seconds, tell=tell)
-    return Starlette(routes=[Route("/{path:path}", receiver.answer, methods=["POST"])])
+    """Return an application that takes webhook calls at `path`, the unescaped path of the callback URL.
+
+    `/` is every path. `caller_key` is read at each call, as it may change; `max_body` is in bytes.
+    """
+
+    async def answer(request: Request) -> Response:
+        try:
+            if path.rstrip("/") and request.scope["path"].rstrip("/") != path.rstrip("/"):
+                raise _Rejected(404, "Posted time is not taken at this path, only at that of the callback URL.")
+            try:
+                async with asyncio.timeout(read_seconds):
+                    body = await _body(request, max_body)
+            except TimeoutError:
+                raise _Rejected(408, f"The request was not complete within {read_seconds:g} s.") from None
+            group = _trusted(body, caller_key)
+        except _Rejected as rejected:
+            tell(Answered(rejected.status, rejected.message))
+            kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
+            return kind(rejected.message, rejected.status)
+        except SyncengineError as error:
+            tell(RetryLater("key", f"{error.message}; the service will call again", 0.0))
+            return PlainTextResponse(LATER, 503)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # the client is gone
+        id = group_id(group) or ""
+        try:
+            verdict = await delivery.take(group, mechanism=WEBHOOK)
+        except Exception as error:  # after any error, the service must call again
+            tell(RetryLater("take", f"{id}: {message_of(error)}; the service will call again", 0.0))
+            return PlainTextResponse(LATER, 503)
+        tell(Taken(id, verdict))
+        words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None
+        return PlainTextResponse(words or WORDS[verdict.outcome], STATUSES[verdict.outcome])
+
+    return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+
+async def _body(request: Request, max_body: int) -> bytes:
+    """Return the whole body, or reject the call with 413 as soon as it is known to be too large."""
+    too_large = _Rejected(413, f"The request is larger than {max_body} bytes.")
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced) > max_body:
+        raise too_large
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_body:
+            raise too_large
+    return bytes(body)
+
+
+def _trusted(body: bytes, caller_key: Callable[[], str]) -> dict[str, Any]:
+    """Return the group without its caller key, or reject the call when its JSON, key or `groupId` is wrong."""
+    try:
+        document = read_loosely(body)
+    except orjson.JSONDecodeError:
+        raise _Rejected(400, "The request is not JSON.") from None
+    key = document.pop("callerKey", None) if isinstance(document, dict) else None
+    presented = (key if isinstance(key, str) else "").encode("utf-8", "surrogatepass")
+    # In constant time, so that no answer tells how much of a guessed key is right; and before anything else is judged.
+    if not hmac.compare_digest(presented, caller_key().encode("utf-8", "surrogatepass")):
+        raise _Rejected(401, "The caller key is wrong.")
+    if group_id(document) is None:
+        raise _Rejected(400, "The request is not a posted time group: its groupId is missing or not a string.")
+    trusted: dict[str, Any] = document
+    return trusted
