@@ -12,7 +12,6 @@ from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
@@ -48,7 +47,6 @@ from syncengine.state.store import refuse_vanished
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
-T = TypeVar("T")
 KEEP = 60 * 86400.0
 """How long (in seconds) the content of delivered groups is kept, unless the project sets `keep`."""
 TIDY = 3600.0
@@ -78,28 +76,12 @@ TWICE_NOTE = "`find` finds {copies} entries of this group: remove all but one"
 DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
 
 
-class _Turn(asyncio.Lock):
-    """The lock of one group, which keeps two calls for it from being handled at the same time.
-
-    `entry` is the group's entry if the turn before left one as `fresh`, so that it need not be read.
-    """
-
-    entry: InboxEntry | None = None
-    fresh: InboxEntry | None = None
-
-    async def acquire(self) -> Literal[True]:
-        await super().acquire()
-        self.entry, self.fresh = self.fresh, None
-        return True
-
-
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A group whose offer is stored in the inbox. `turn` knows the group's entry until another call is handled."""
+    """A group whose offer is stored in the inbox."""
 
     group: Group
     offer: Offer
-    turn: _Turn
 
 
 class Delivery:
@@ -116,7 +98,7 @@ class Delivery:
         self._keep = keep
         self._now = now
         self._tidied = float("-inf")
-        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
         self._health = SinkHealth(now, public_names)
         for part, kind in built.troubles:
@@ -169,15 +151,14 @@ class Delivery:
         group = read_group(raw)
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
-        async with (turn := self._only(offer.group_id)):
-            entry = await self.writer.write(lambda tx: tx.receive(offer))
-            turn.fresh = entry if entry.offers == 1 else None
-        return Kept(group, offer, turn)
+        async with self._only(offer.group_id):
+            await self.writer.write(lambda tx: tx.receive(offer))
+        return Kept(group, offer)
 
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver a stored group, and return the verdict, as `take` does."""
-        async with kept.turn:
-            entry = kept.turn.entry or await to_thread(self.inbox.entry, kept.offer.group_id)
+        async with self._only(kept.offer.group_id):
+            entry = await to_thread(self.inbox.entry, kept.offer.group_id)  # much may have happened since
             assert entry is not None, "`keep` has stored it"
             return await self._continue(entry, kept.group, kept.offer)
 
@@ -196,16 +177,7 @@ class Delivery:
 
         Stop when `stop` is set or a sink is down, and leave further groups for the next call.
         """
-        count = 0
-
-        async def again(group_id: str) -> None:
-            nonlocal count
-            count += 1
-            if verdict := await self.again(group_id):
-                heard(group_id, verdict)
-
-        await side_by_side(self._undecided(), again, lambda: self.width(stop))
-        return count
+        return await self._again_each(self._undecided(), stop, heard)
 
     async def _undecided(self) -> AsyncIterator[str]:
         """Yield the ids of groups without a verdict, oldest first, reading `WIDTH` of them at a time."""
@@ -244,15 +216,24 @@ class Delivery:
             self._tidied = self._now()
             before = self._tidied - self._keep
             await self.writer.write(lambda tx: tx.reduce(before))
-        ids = await to_thread(self.inbox.redeliveries)
+        return await self._again_each(each(await to_thread(self.inbox.redeliveries)), stop)
+
+    async def _again_each(
+        self,
+        ids: AsyncIterator[str],
+        stop: asyncio.Event,
+        heard: Callable[[str, Verdict], None] = lambda id, verdict: None,
+    ) -> int:
+        """Deliver groups of the inbox while no sink is down, and return the number of those that were begun."""
         count = 0
 
         async def again(group_id: str) -> None:
             nonlocal count
             count += 1
-            await self.again(group_id)
+            if verdict := await self.again(group_id):
+                heard(group_id, verdict)
 
-        await side_by_side(each(ids), again, lambda: self.width(stop))
+        await side_by_side(ids, again, lambda: self.width(stop))
         return count
 
     async def again(self, group_id: str) -> Verdict | None:
@@ -335,9 +316,9 @@ class Delivery:
             entry = await self.writer.write(lambda tx: tx.revise(offer))
         return await self._process(entry, group, mechanism)
 
-    def _only(self, group_id: str) -> _Turn:
-        """Return the lock of a group."""
-        return self._turns.setdefault(group_id, _Turn())
+    def _only(self, group_id: str) -> asyncio.Lock:
+        """Return the lock of a group, which keeps two calls for it from being handled at the same time."""
+        return self._turns.setdefault(group_id, asyncio.Lock())
 
     async def _is_settled_with(self, entry: InboxEntry, digest: str) -> bool:
         """Return whether a person settled a conflict about this content, so that the sinks count as having it."""

@@ -304,19 +304,6 @@ def test_requests_are_under_way_side_by_side_but_not_all_at_once(tmp_path: Path)
 # --- a backlog
 
 
-def test_a_stored_group_is_known_as_the_inbox_has_it(tmp_path: Path) -> None:
-    """At its first offer; at a second one it is read, since much may have happened to it."""
-
-    async def play(opened: Delivery) -> None:
-        once = await opened.keep(raw("g1"), mechanism="fetch")
-        assert once.turn.fresh == opened.inbox.entry("g1")
-        assert (await opened.deliver(once)).outcome is SUCCESS
-        again = await opened.keep(raw("g1"), mechanism="fetch")
-        assert again.turn.fresh is None
-
-    run(delivering(tmp_path), play)
-
-
 @pytest.mark.parametrize("other", ["again", "keep", "take", "refuse"])
 def test_a_stored_group_that_another_call_handled_is_looked_at_anew(other: str, tmp_path: Path) -> None:
     """Asked for again by a person, or offered twice in one fetch: no sink gets it twice, no refusal is overruled."""
