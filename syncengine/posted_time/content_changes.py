@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from syncengine.document.comparison import ValueChange, value_changes
-from syncengine.posted_time.group import Content, content, read_group
+from syncengine.document.comparison import value_changes
+from syncengine.posted_time.group import content, read_group
 from syncengine.state.inbox_model import Event, EventKind, InboxEntry
 
 PAIRED = 30
@@ -29,35 +29,26 @@ class ContentChange:
 
 def changes(before: str, after: str) -> tuple[ContentChange, ...]:
     """Return the differences between two groups given as JSON, whatever the order of their rows and tags."""
-    one, other = _content(before), _content(after)
+    one, other = (
+        content(read_group(raw if isinstance(raw := orjson.loads(body), Mapping) else {})) for body in (before, after)
+    )
     rows = max(len(one["timeRows"]), len(other["timeRows"]))
-    found = value_changes(
+    found = list[ContentChange]()
+    for change in value_changes(
         one,
         other,
         ignore_order=True,
         report_repetition=True,
         ignore_nan_inequality=True,
+        # With 1, pairs are always sought, at the cost of the square of the rows; with 0.7 not where little is in common.
         cutoff_intersection_for_pairs=1 if rows <= PAIRED else 0.7,
-        cutoff_distance_for_pairs=0.6,
-    )
-    return tuple(sorted(map(_change, found), key=lambda change: change.field))
-
-
-def _change(change: ValueChange) -> ContentChange:
-    before, after = (
-        value if isinstance(value, str | int | float | dict) else None for value in (change.before, change.after)
-    )
-    return ContentChange(_field(change.path), before, after)
-
-
-def _content(body: str) -> Content:
-    raw = orjson.loads(body)
-    return content(read_group(raw if isinstance(raw, Mapping) else {}))
-
-
-def _field(path: Sequence[str | int]) -> str:
-    first, *rest = path
-    return str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+        cutoff_distance_for_pairs=0.6,  # rows that differ in more than that are no pair: one went, and one came
+    ):
+        first, *rest = change.path
+        field = str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+        values = (v if isinstance(v, str | int | float | dict) else None for v in (change.before, change.after))
+        found.append(ContentChange(field, *values))
+    return tuple(sorted(found, key=lambda change: change.field))
 
 
 def last_changes(entry: InboxEntry, story: Sequence[Event]) -> tuple[ContentChange, ...]:

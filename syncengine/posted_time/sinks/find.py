@@ -66,7 +66,14 @@ Ask = Callable[[str, httpx.URL], Awaitable[Reply]]
 
 
 class _Unread(Exception):
-    """Raised when an answer cannot be read, or not as a whole. The message is a clause that says why."""
+    """Raised when an answer cannot be read, or not as a whole. The message is a clause that says why.
+
+    `rest`: the seconds for which the receiver wants to be asked nothing.
+    """
+
+    def __init__(self, message: str, rest: float = 0.0) -> None:
+        super().__init__(message)
+        self.rest = rest
 
 
 async def find_entry(
@@ -80,9 +87,9 @@ async def find_entry(
         return await _found(find, ask, variables, trouble_on)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return unknown(sink, f"asking for it failed: {cause_of(error)}", is_down=True)
-    except _Resting as resting:
-        return unknown(sink, str(resting), is_down=True, rest=resting.seconds)
-    except (_Unread, NoPage, RenderTrouble) as why:
+    except _Unread as why:
+        return unknown(sink, f"asking for it failed: {why}", is_down=why.rest > 0, rest=why.rest)
+    except (NoPage, RenderTrouble) as why:
         return unknown(sink, f"asking for it failed: {why}")
 
 
@@ -97,14 +104,6 @@ def unknown(sink: str, why: str, *, is_down: bool = False, rest: float = 0.0) ->
         detail=f"perhaps taken: an earlier attempt has no known end; {why}",
         rest=rest,
     )
-
-
-class _Resting(_Unread):
-    """Raised when the receiver wants to be asked nothing for so many `seconds`."""
-
-    def __init__(self, message: str, seconds: float) -> None:
-        super().__init__(message)
-        self.seconds = seconds
 
 
 async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozenset[int]) -> Took | Differs | None:
@@ -169,9 +168,8 @@ def _question(find: Find, base: httpx.URL, variables: Variables) -> tuple[httpx.
 def _page(find: Find, url: httpx.URL, reply: Reply, variables: Variables, first: Page | None) -> Page:
     """Return an answer with its entries. Raise `_Unread` if it is no list of them."""
     if not 200 <= reply.status < 300:
-        words = f"the answer has the status {reply.status}"
         rest = retry_after(reply.headers.get("retry-after"), time.time())
-        raise _Resting(words, rest) if rest else _Unread(words)
+        raise _Unread(f"the answer has the status {reply.status}", rest or 0.0)
     if reply.content is None:
         raise _Unread("the answer is too large")
     try:
