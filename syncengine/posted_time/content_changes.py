@@ -40,7 +40,7 @@ def changes(before: str, after: str) -> tuple[ContentChange, ...]:
         ignore_order=True,
         report_repetition=True,
         ignore_nan_inequality=True,
-        # With 1, pairs are always sought, at the cost of the square of the rows; with 0.7 not where little is in common.
+        # With 1, pairs are always sought, which costs the square of the rows; with 0.7 not where little is in common.
         cutoff_intersection_for_pairs=1 if rows <= PAIRED else 0.7,
         cutoff_distance_for_pairs=0.6,  # rows that differ in more than that are no pair: one went, and one came
     ):
