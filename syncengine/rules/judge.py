@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector, in_order
 from syncengine.document.nodes import place
+from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.generate.scalars import Compiled, Leaf, first_line
 from syncengine.resource import Kind
 from syncengine.rules.model import (
-    COUNTS,
     EMPTY,
     MetadataView,
     NoResource,
@@ -26,6 +26,7 @@ from syncengine.rules.model import (
     RuleSet,
     Subject,
 )
+from syncengine.rules.read import ExpectedSummary
 from syncengine.templating.bounds import Allowance
 from syncengine.templating.filters import plain_text
 from syncengine.templating.names import Scope, Shape, unknown_fields
@@ -39,7 +40,7 @@ LONGEST = 1000
 RULE_TEXT = "rule-text"
 """The code of the error about a rule whose expression yields text."""
 
-_PLAN = Shape("plan", {"summary": Shape("plan.summary", dict.fromkeys(COUNTS))})
+_PLAN = Shape("plan", {"summary": Shape("plan.summary", dict.fromkeys(names_of(ExpectedSummary)))})
 _SOURCE = Shape("source", {"file": None, "line": None, "data": Shape("source.data", {"file": None, "row": None})})
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Position, Scalar, place
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic
@@ -16,7 +15,7 @@ from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS
 from syncengine.resource import Body, Key, Kind
 
 if TYPE_CHECKING:
-    from syncengine.rules.read import Expectation
+    from syncengine.rules.read import RuleTest
 
 
 class RuleKind(StrEnum):
@@ -39,11 +38,6 @@ class Ruling(StrEnum):
 
 
 ACTIONS = ("create", "update", "delete", "retire", "forget")
-COUNTS = (
-    *(*ACTIONS, "unchanged", "keywordAdds", "keywordDeletes"),
-    *("metadataDeletes", "cascadedTags", "kept", "requests"),
-)
-"""The counts of a plan's summary, by their names in its JSON."""
 
 
 class TemplateText(NamedTuple):
@@ -88,18 +82,12 @@ class PolicyRule:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTestCase:
-    """A test of rules and manifests, and its place. `manifests` are mappings, or scalars with paths."""
+class RuleTestCase(NamedTuple):
+    """A test of rules and manifests as it is written, and its place."""
 
-    name: str
+    written: RuleTest
     file: str
     line: int
-    recorded: MappingNode | None
-    manifests: tuple[MappingNode | Scalar, ...]
-    data: Mapping[str, str]
-    variables: Mapping[str, str]
-    expect: Expectation
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,21 +354,8 @@ class _Reading:
         if isinstance(expect, Mapping) and not expect.keys:
             findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
         test = validated(RuleTest, node, findings)
-        if test is None:
-            return
-        if self._is_first("test", test.name, node, findings):
-            self.tests.append(
-                RuleTestCase(
-                    name=test.name,
-                    file=findings.file,
-                    line=place(node)[0],
-                    recorded=test.recorded,
-                    manifests=test.manifests,
-                    data=test.data or {},
-                    variables=test.variables or {},
-                    expect=test.expect,
-                )
-            )
+        if test is not None and self._is_first("test", test.name, node, findings):
+            self.tests.append(RuleTestCase(test, findings.file, place(node)[0]))
 
     def _is_first(self, what: str, name: str, node: Mapping, findings: Collector) -> bool:
         """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""

@@ -75,33 +75,33 @@ class _Run:
             found = self._differences()
         except Problems as problems:
             errors = tuple(d for d in problems.found if d.severity is Severity.ERROR)
-            return RuleTestResult(test.name, test.file, test.line, *self._unless_expected(errors))
-        if test.expect.errors:
-            found = (Deviation(("errors",), sorted(test.expect.errors), []), *found)
-        return RuleTestResult(test.name, test.file, test.line, found)
+            return RuleTestResult(test.written.name, test.file, test.line, *self._unless_expected(errors))
+        if test.written.expect.errors:
+            found = (Deviation(("errors",), sorted(test.written.expect.errors), []), *found)
+        return RuleTestResult(test.written.name, test.file, test.line, found)
 
     def _unless_expected(self, errors: tuple[Diagnostic, ...]) -> tuple[tuple[Deviation, ...], tuple[Diagnostic, ...]]:
         """Return deviations from the expected error codes, with the errors as an explanation."""
-        if self._test.expect.errors is None:
+        if self._test.written.expect.errors is None:
             return (), errors
-        expected, actual = sorted(self._test.expect.errors), sorted({error.code for error in errors})
+        expected, actual = sorted(self._test.written.expect.errors), sorted({error.code for error in errors})
         found = tuple(deviations({"errors": expected}, {"errors": actual}))
         return found, errors if found else ()
 
     def _differences(self) -> tuple[Deviation, ...]:
         """Plan and compare. Raise `Problems` with every problem of the manifests."""
-        rows = [recorded_as(resource) for resource in self._read(self._test.recorded, self._own.defaults)]
+        rows = [recorded_as(resource) for resource in self._read(self._test.written.recorded, self._own.defaults)]
         wanted = self._wanted()
-        reads = [read for part in self._test.manifests for read in self._reads(part)]
+        reads = [read for part in self._test.written.manifests for read in self._reads(part)]
         if self._problems:
             raise Problems(in_order(self._problems))
         declared: Desired = desired(self._own._replace(files=self._files, found=()), reads)
         made: Plan = plan(declared, {row.key: row for row in rows}, self._options, BASIS)
-        return differences(self._test.expect, made, declared, wanted)
+        return differences(self._test.written.expect, made, declared, wanted)
 
     def _wanted(self) -> Wanted:
         """Return the expected resources, by kind."""
-        expect = self._test.expect
+        expect = self._test.written.expect
         sections: Mapping[str, Node | None] = {
             "tags": expect.tags,
             "tagCategories": expect.tag_categories,
@@ -158,14 +158,14 @@ def offline_context(test: RuleTestCase, project: Project, folder: Path) -> Offli
     """Return the project's context without its environment and sources, with the test's data written into `folder`."""
     context = context_of(project)
     parts = {each.name: getattr(context, each.name) for each in fields(context) if each.name != "memo"}
-    parts |= {"variables": {**context.variables, **test.variables}, "environ": {}, "secrets": {}}
+    parts |= {"variables": {**context.variables, **(test.written.variables or {})}, "environ": {}, "secrets": {}}
     return OfflineContext(**{**parts, "sources": OfflineSources()}, files=_written(test, project.root, folder))
 
 
 def _written(test: RuleTestCase, root: Path, folder: Path) -> dict[Path, Path]:
     """Write each data file, and return it by its paths relative to the test's folder and to the project's."""
     files: dict[Path, Path] = {}
-    for n, (name, text) in enumerate(test.data.items()):
+    for n, (name, text) in enumerate((test.written.data or {}).items()):
         file = folder / f"{n}{Path(name).suffix}"
         file.write_text(text, encoding="utf-8")
         files |= {_normal(base / name): file for base in ((root / test.file).parent, root)}
