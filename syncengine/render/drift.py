@@ -12,7 +12,6 @@ from syncengine.posted_time.drift.compare import (
     FEWEST,
     Drift,
     DriftKind,
-    ListReading,
     ShownFinding,
     shown_count,
     shown_findings,
@@ -21,8 +20,8 @@ from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
 from syncengine.render.markdown import LIMIT, as_markdown, code, fitted, prose, rendered
+from syncengine.render.schemas import document
 from syncengine.render.schemas.commands import DriftCoverage, DriftFormat, DriftItem
-from syncengine.render.schemas.posted_time import document
 from syncengine.render.style import Look, Tone, lettered, painted
 from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
@@ -76,15 +75,14 @@ def incompleteness(drift: Drift, *, published: bool) -> Iterator[str]:
 
 
 def reassert_commands(addresses: Sequence[str], options: str) -> Iterator[str]:
-    """Yield shell commands that send tags again; `options` are the options that name the project."""
-    for start in range(0, len(addresses), TARGETS):
-        targets = " ".join(f"--target {_pattern(each)}" for each in addresses[start : start + TARGETS])
-        yield f"syncengine apply{options} --reassert {targets}"
+    """Yield shell commands that send tags again; `options` are the options that name the project.
 
-
-def _pattern(address: str) -> str:
-    """Return the address as a quoted shell glob; `?` stands in for each letter that cannot be printed."""
-    return shlex.quote("".join(letter if letter.isprintable() else "?" for letter in glob.escape(address)))
+    Addresses are quoted shell globs, in which `?` stands in for each letter that cannot be printed.
+    """
+    globs = ("".join(letter if letter.isprintable() else "?" for letter in glob.escape(each)) for each in addresses)
+    targets = [f"--target {shlex.quote(each)}" for each in globs]
+    for start in range(0, len(targets), TARGETS):
+        yield f"syncengine apply{options} --reassert {' '.join(targets[start : start + TARGETS])}"
 
 
 # --- text
@@ -131,15 +129,13 @@ def _lines(finding: ShownFinding) -> Iterator[str]:
     about += [f"differs from {finding.similar} only in case or Unicode form"] if finding.similar else []
     words = ", ".join(filter(None, about))
     yield visible(f"  {finding.address}{'  ' if words else ''}{words}")
-    for name, value in (finding.recorded or {}).items() if finding.kind is DriftKind.DIFFERS else ():
-        yield f"    {name}{_change(value, (finding.seen or {}).get(name))}"
-
-
-def _change(before: str | None, after: str | None) -> str:
-    if before is None or after is None:
-        return ""
-    old, new = excerpts(before, after)
-    return f": {quoted(old)} → {quoted(new)}"
+    for name, before in (finding.recorded or {}).items() if finding.kind is DriftKind.DIFFERS else ():
+        after = (finding.seen or {}).get(name)
+        if before is None or after is None:
+            yield f"    {name}"
+        else:
+            old, new = excerpts(before, after)
+            yield f"    {name}: {quoted(old)} → {quoted(new)}"
 
 
 def _groups(groups: int | str) -> str:
@@ -149,23 +145,20 @@ def _groups(groups: int | str) -> str:
 def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options: str) -> Iterator[str]:
     few = findings if look.verbose or len(findings) <= MOST + 1 else findings[:MOST]
     if kind is DriftKind.UNKNOWN:
+        items = []
+        for finding in few:  # as a manifest would declare them, with their values from posted time
+            seen = {name: value for name, value in (finding.seen or {}).items() if value}
+            names = ["description", "externalId", *(["path"] if seen.get("path") != "/" else [])]
+            own = {name: seen[name] for name in names if name in seen}
+            items.append({"name": (finding.address or "").partition("/")[2], **own})
         yield from ("", "To declare the tags that are yours and in no manifest yet, paste them into one:", "")
-        yield from section_yaml(Kind.TAG, map(_item, few), ORIGIN).splitlines()
+        yield from section_yaml(Kind.TAG, items, ORIGIN).splitlines()
     elif kind is DriftKind.DIFFERS:
         addresses = [finding.address for finding in few if finding.address is not None]
         yield from ("", "To send the declared values again:", "")
         yield from (f"  {command}" for command in reassert_commands(addresses, options))
     elif kind is DriftKind.RETIRED_IN_USE:
         yield from ("", "To bring a tag back, declare it again; otherwise ask its users to choose another tag.")
-
-
-def _item(finding: ShownFinding) -> dict[str, str]:
-    """Return a tag as a manifest would declare it, with its values from posted time."""
-    fields = finding.seen or {}
-    values = {name: value for name in ("description", "externalId") if (value := fields.get(name))}
-    path = fields.get("path")
-    name = (finding.address or "").partition("/")[2]
-    return {"name": name, **values, **({"path": path} if path and path != "/" else {})}
 
 
 # --- Markdown
@@ -217,43 +210,34 @@ def _row(finding: ShownFinding) -> str:
 
 def drift_document(drift: Drift, *, published: bool) -> Document:
     """Return the document of `drift --format json`."""
+    reading = drift.reading
     return document(
         DriftFormat(
             format="syncengine.drift/v1",
             published=published,
             since=when(drift.since) or "",
             unused_since=when(drift.unused_since),
-            coverage=_coverage(drift, drift.reading, published=published),
+            coverage=DriftCoverage(
+                tags=drift.declared,
+                seen=drift.seen,
+                groups=shown_count(reading.groups, published=published),
+                complete=reading.is_complete,
+                unreadable=reading.unreadable,
+                hidden=[instant(at) or "" for at in reading.hidden],
+                ignored=reading.ignored,
+                endless=reading.endless,
+                unlisted=shown_count(drift.unlisted, published=published),
+            ),
             summary={kind.value: drift.count(kind) for kind in DriftKind},
-            findings=[_document_item(finding) for finding in shown_findings(drift, published=published)],
+            findings=[
+                DriftItem(
+                    kind=each.kind.value,
+                    last=None if each.last is None else instant(each.last),
+                    **{n: getattr(each, n) for n in ("address", "groups", "recorded", "seen", "mended", "similar")},
+                )
+                for each in shown_findings(drift, published=published)
+            ],
         )
-    )
-
-
-def _coverage(drift: Drift, reading: ListReading, *, published: bool) -> DriftCoverage:
-    return DriftCoverage(
-        tags=drift.declared,
-        seen=drift.seen,
-        groups=shown_count(reading.groups, published=published),
-        complete=reading.is_complete,
-        unreadable=reading.unreadable,
-        hidden=[instant(at) or "" for at in reading.hidden],
-        ignored=reading.ignored,
-        endless=reading.endless,
-        unlisted=shown_count(drift.unlisted, published=published),
-    )
-
-
-def _document_item(finding: ShownFinding) -> DriftItem:
-    return DriftItem(
-        kind=finding.kind.value,
-        address=finding.address,
-        groups=finding.groups,
-        recorded=finding.recorded,
-        seen=finding.seen,
-        last=None if finding.last is None else instant(finding.last),
-        mended=finding.mended,
-        similar=finding.similar,
     )
 
 

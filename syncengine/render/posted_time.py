@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from syncengine.posted_time.audit import Audit, Known, Listing, Other
+from syncengine.posted_time.audit import Audit, Listing
 from syncengine.posted_time.content_changes import ContentChange, changes_of
 from syncengine.posted_time.durations import tag_of
 from syncengine.posted_time.export import ExportedDelivery
@@ -14,6 +14,7 @@ from syncengine.posted_time.group import read_group
 from syncengine.posted_time.sinks.line_forms import record
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
+from syncengine.render.schemas import document
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
     ChangedEventItem,
@@ -27,11 +28,10 @@ from syncengine.render.schemas.posted_time import (
     SinkItem,
     TimeExportFormat,
     UnpostedItem,
-    document,
 )
 from syncengine.render.words import count_of, when
 from syncengine.service.posted_time import submitted
-from syncengine.state.inbox_model import Delivered, Event, EventKind, GroupState, InboxEntry, PostedTimeStatus, sink_of
+from syncengine.state.inbox_model import Event, EventKind, GroupState, InboxEntry, PostedTimeStatus, sink_of
 
 LISTING_FORMAT = "syncengine.posted-time/v1"
 
@@ -42,16 +42,16 @@ def listing_document(listing: Listing) -> Document:
 
 
 def listing_text(listing: Listing) -> str:
-    return "".join(map(_line, listing.groups)) or "The service lists no posted time.\n"
-
-
-def _line(group: Mapping[str, Any]) -> str:
-    tags, user = group.get("tags"), group.get("user")
-    tag = tags[0].get("name") if isinstance(tags, list) and tags and isinstance(tags[0], dict) else None
-    name = user.get("name") if isinstance(user, dict) else None
-    parts = (_at(submitted(group)), group.get("status"), group.get("totalDurationSecs"), tag or "-", name)
-    text = "  ".join(visible(str(part)) for part in parts if part is not None)
-    return f"{visible(str(group.get('groupId')))}  {text}\n"
+    """Return one line for each group, with whatever the service sent of it."""
+    lines = []
+    for group in listing.groups:
+        tags, user = group.get("tags"), group.get("user")
+        tag = tags[0].get("name") if isinstance(tags, list) and tags and isinstance(tags[0], dict) else None
+        name = user.get("name") if isinstance(user, dict) else None
+        parts = (_at(submitted(group)), group.get("status"), group.get("totalDurationSecs"), tag or "-", name)
+        text = "  ".join(visible(str(part)) for part in parts if part is not None)
+        lines.append(f"{visible(str(group.get('groupId')))}  {text}\n")
+    return "".join(lines) or "The service lists no posted time.\n"
 
 
 def incompleteness(listing: Listing) -> Iterator[str]:
@@ -106,37 +106,32 @@ def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Doc
 
 
 def audit_text(audit: Audit) -> str:
+    """Return one line for each group on which the service and the sinks differ, and their numbers."""
+
+    def sink(name: str, tag: str | None) -> str:
+        return name if tag is None else f"{name} [{visible(tag)}]"
+
     lines = [
-        f"{visible(one.group_id)}  posted {_at(one.submitted)}, but sink {_sink(one.sink, one.tag)} has no receipt"
+        f"{visible(one.group_id)}  posted {_at(one.submitted)}, but sink {sink(one.sink, one.tag)} has no receipt"
         for one in audit.lacking
     ]
-    lines += [
-        f"{visible(one.group_id)}  taken by sink {_sink(one.sink, one.tag)} at {when(one.at)}, but the service "
-        + (f"lists it as {visible(one.status)}" if one.status else "does not list it")
-        for one in audit.unposted
-    ]
-    lines += [_other_line(one) for one in audit.others]
+    for late in audit.unposted:
+        listed = f"lists it as {visible(late.status)}" if late.status else "does not list it"
+        taken = f"taken by sink {sink(late.sink, late.tag)} at {when(late.at)}"
+        lines.append(f"{visible(late.group_id)}  {taken}, but the service {listed}")
+    for other in audit.others:
+        status = f"as {visible(other.status)}" if other.status else "without a status"
+        place = "not in the inbox"
+        if entry := other.entry:
+            place = f"{entry.state} in the inbox" + (f", answered {entry.outcome}" if entry.outcome else "")
+        sinks = f", taken by {' and '.join(other.takers)}" if other.takers else ""
+        about = f"listed {status}, submitted {_at(other.submitted)}; {place}{sinks}"
+        lines.append(f"{visible(other.group_id)}  {about}")
     lines.append(
         f"{count_of(audit.listed, 'group')} listed, {audit.posted} posted; {len(audit.lacking)} lacking"
         f" a receipt, {len(audit.unposted)} taken but not posted, {len(audit.others)} not listed as SUCCESS."
     )
     return "\n".join(lines) + "\n"
-
-
-def _sink(name: str, tag: str | None) -> str:
-    return name if tag is None else f"{name} [{visible(tag)}]"
-
-
-def _other_line(one: Other) -> str:
-    status = f"as {visible(one.status)}" if one.status else "without a status"
-    sinks = f", taken by {' and '.join(one.takers)}" if one.takers else ""
-    return f"{visible(one.group_id)}  listed {status}, submitted {_at(one.submitted)}; {_in_inbox(one.entry)}{sinks}"
-
-
-def _in_inbox(entry: Known | None) -> str:
-    if entry is None:
-        return "not in the inbox"
-    return f"{entry.state} in the inbox" + (f", answered {entry.outcome}" if entry.outcome else "")
 
 
 PREVIEW_FORMAT = "syncengine.preview/v1"
@@ -155,12 +150,27 @@ def _group(entry: InboxEntry) -> dict[str, Any]:
     """Return the fields of a group under the names of `GroupItem`."""
     same = ("group_id", "state", "revision", "outcome", "message", "external_id", "note", "tag", "mechanism", "offers")
     times = ("received", "offered", "decided", "answered", "asked")
+    sinks = [
+        SinkItem(
+            sink=sink_of(each.sink),
+            key=each.sink,
+            tag=_part(each.sink, entry),
+            revision=each.revision,
+            status=each.status.value,
+            attempts=each.attempts,
+            first=when(each.first),
+            last=when(each.last),
+            external_id=each.external_id,
+            message=each.message,
+        )
+        for each in entry.deliveries
+    ]
     return {
         **{name: getattr(entry, name) for name in same},
         **{name: when(getattr(entry, name)) for name in times},
         "user": entry.user_name,
         "waiting": entry.waiting,
-        "sinks": [_sink_item(delivery, entry) for delivery in entry.deliveries],
+        "sinks": sinks,
     }
 
 
@@ -178,82 +188,47 @@ def _called(key: str, entry: InboxEntry) -> str:
     return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
 
 
-def _sink_item(delivery: Delivered, entry: InboxEntry) -> SinkItem:
-    return SinkItem(
-        sink=sink_of(delivery.sink),
-        key=delivery.sink,
-        tag=_part(delivery.sink, entry),
-        revision=delivery.revision,
-        status=delivery.status.value,
-        attempts=delivery.attempts,
-        first=when(delivery.first),
-        last=when(delivery.last),
-        external_id=delivery.external_id,
-        message=delivery.message,
-    )
-
-
 def entries_text(entries: Sequence[InboxEntry]) -> str:
     """Return one line for each group, a second line with its problem if any, and the count of groups."""
     if not entries:
         return "No group is waiting, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
-    return "".join(_entry_lines(entry, room) for entry in entries) + f"{count_of(len(entries), 'group')}.\n"
-
-
-def _entry_lines(entry: InboxEntry, room: int) -> str:
-    whose = visible(entry.user_name or "no user")
-    tag = visible(entry.tag or "no tag")
-    first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
-    why = _why(entry)
-    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not PostedTimeStatus.SUCCESS else ""
-    return first + (f"  {answer}{visible(why)}\n" if why else "")
-
-
-def _why(entry: InboxEntry) -> str | None:
-    """Return the message for the user who posted the time, the operator's note, or both."""
-    if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
-        return f"{entry.message} [{entry.note}]"
-    return entry.note or entry.message
+    lines = []
+    for entry in entries:
+        whose, tag = visible(entry.user_name or "no user"), visible(entry.tag or "no tag")
+        lines.append(f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n")
+        # The message is for the user who posted the time, the note for the operator.
+        why = entry.note or entry.message
+        if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
+            why = f"{entry.message} [{entry.note}]"
+        answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not PostedTimeStatus.SUCCESS else ""
+        lines += [f"  {answer}{visible(why)}\n"] if why else []
+    return "".join(lines) + f"{count_of(len(entries), 'group')}.\n"
 
 
 def story_document(entry: InboxEntry, events: Sequence[Event]) -> Document:
     """Return the JSON document of `time show`; events with new content have `changes`."""
-    changes = changes_of(entry, events)
-    story = [_event_item(event, entry, changes.get(place)) for place, event in enumerate(events)]
-    group = GroupFormat(format="syncengine.group/v1", **_group(entry), group=entry.raw() or None, story=story)
-    return document(group)
-
-
-def _event_item(event: Event, entry: InboxEntry, changes: Sequence[ContentChange] | None) -> EventItem:
-    facts: dict[str, Any] = {
-        "at": when(event.at),
-        "kind": event.kind.value,
-        "revision": event.revision,
-        "sink": sink_of(event.sink) if event.sink else None,
-        "tag": _part(event.sink, entry) if event.sink else None,
-        "outcome": event.outcome,
-        "message": event.message,
-        "external_id": event.external_id,
-        "detail": event.detail,
-    }
-    return ChangedEventItem(**facts, changes=changes_document(changes)) if changes else EventItem(**facts)
+    changes, story = changes_of(entry, events), list[EventItem]()
+    for place, event in enumerate(events):
+        facts: dict[str, Any] = {
+            "at": when(event.at),
+            "kind": event.kind.value,
+            "revision": event.revision,
+            "sink": sink_of(event.sink) if event.sink else None,
+            "tag": _part(event.sink, entry) if event.sink else None,
+            "outcome": event.outcome,
+            "message": event.message,
+            "external_id": event.external_id,
+            "detail": event.detail,
+        }
+        own = changes.get(place)
+        story.append(ChangedEventItem(**facts, changes=changes_document(own)) if own else EventItem(**facts))
+    return document(GroupFormat(format="syncengine.group/v1", **_group(entry), group=entry.raw() or None, story=story))
 
 
 def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
     """Return a group's facts, deliveries and whole story, oldest event first."""
-    lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
-    lines += ["sinks:"] if entry.deliveries else []
-    lines += [_delivered_line(delivery, entry) for delivery in entry.deliveries]
-    lines += ["story:"] if events else ["Only the receipts are left: older details were removed."]
-    changes = changes_of(entry, events)
-    for place, event in enumerate(events):
-        lines += [_event_line(event, entry), *changes_lines(changes.get(place, ()))]
-    return "\n".join(lines) + "\n"
-
-
-def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
-    return (
+    facts = (
         ("state", entry.state + (", not yet reported to the service" if entry.waiting else "")),
         ("revision", entry.revision),
         ("user", entry.user_name),
@@ -264,15 +239,18 @@ def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
         ("note", entry.note),
         ("requested again", when(entry.asked)),
     )
-
-
-def _delivered_line(delivery: Delivered, entry: InboxEntry) -> str:
-    reference = f", reference {visible(delivery.external_id)}" if delivery.external_id else ""
-    why = f": {visible(delivery.message)}" if delivery.message else ""
-    tries = count_of(delivery.attempts, "attempt")
-    at = f"{tries}, last {when(delivery.last)}"
-    sink = f"{_called(delivery.sink, entry)}  revision {delivery.revision}"
-    return f"  {sink}  {delivery.status.value} ({at}){reference}{why}"
+    lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in facts if value)]
+    lines += ["sinks:"] if entry.deliveries else []
+    for each in entry.deliveries:
+        reference = f", reference {visible(each.external_id)}" if each.external_id else ""
+        why = f": {visible(each.message)}" if each.message else ""
+        at = f"{each.status.value} ({count_of(each.attempts, 'attempt')}, last {when(each.last)})"
+        lines.append(f"  {_called(each.sink, entry)}  revision {each.revision}  {at}{reference}{why}")
+    lines += ["story:"] if events else ["Only the receipts are left: older details were removed."]
+    changes = changes_of(entry, events)
+    for place, event in enumerate(events):
+        lines += [_event_line(event, entry), *changes_lines(changes.get(place, ()))]
+    return "\n".join(lines) + "\n"
 
 
 EVENT_WORDS: Mapping[EventKind, str] = {
@@ -295,15 +273,12 @@ def _event_line(event: Event, entry: InboxEntry) -> str:
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
-    texts = [visible(text) for text in (event.message, _detail(event)) if text]
+    detail = None if event.kind is EventKind.OFFERED else event.detail
+    if detail and event.kind is EventKind.UNACCEPTED:
+        detail = f"{detail} times"
+    texts = [visible(text) for text in (event.message, detail) if text]
     why = f": {'; '.join(texts)}" if texts else ""
     return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
-
-
-def _detail(event: Event) -> str | None:
-    if event.kind is EventKind.UNACCEPTED:
-        return f"{event.detail} times" if event.detail else None
-    return None if event.kind is EventKind.OFFERED else event.detail
 
 
 def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:

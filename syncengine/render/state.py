@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from syncengine.document.text import as_word, to_camel
-from syncengine.plan.quarantine import QuarantineVerdict, SetAside
+from syncengine.plan.quarantine import QuarantineVerdict
 from syncengine.project.quarantine import until_text
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Recorded, Source, Status, Value
 from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.journal_detail import Detail
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import QuarantineRecord
 from syncengine.state.removal import Erased, Pruned
@@ -66,19 +64,14 @@ def _place(source: Source | None) -> Document | None:
 
 def rows_text(rows: Sequence[Recorded], width: int) -> str:
     """Return one line for each row: address, special states, and place; lines are cut to the width."""
-    if not rows:
-        return "Nothing is recorded.\n"
-    room = min(60, max(len(visible(str(row.key))) for row in rows))
-    lines = [_row_line(row, room) for row in rows]
-    return "\n".join(line[: max(width, 40)] if width < len(line) else line for line in lines) + "\n"
-
-
-def _row_line(row: Recorded, room: int) -> str:
-    flags = [row.status.value] if row.status is not Status.ACTIVE else []
-    flags += ["doubtful"] if row.doubtful else []
-    flags += ["protected"] if row.protect else []
-    place = str(row.source) if row.source else ""
-    return f"{visible(str(row.key)):<{room}}  {' '.join(flags):<10}  {file_name(place)}".rstrip()
+    room, lines = min(60, max((len(visible(str(row.key))) for row in rows), default=0)), list[str]()
+    for row in rows:
+        flags = [row.status.value] if row.status is not Status.ACTIVE else []
+        flags += ["doubtful"] if row.doubtful else []
+        flags += ["protected"] if row.protect else []
+        place = file_name(str(row.source)) if row.source else ""
+        lines.append(f"{visible(str(row.key)):<{room}}  {' '.join(flags):<10}  {place}".rstrip()[: max(width, 40)])
+    return "\n".join(lines or ["Nothing is recorded."]) + "\n"
 
 
 def row_text(row: Recorded) -> str:
@@ -106,22 +99,22 @@ def _value(value: Value | None) -> str:
 
 
 def history_document(entries: Iterable[HistoryEntry]) -> Document:
-    return {"format": HISTORY_FORMAT, "entries": [_entry_document(entry) for entry in entries]}
-
-
-def _entry_document(entry: HistoryEntry) -> Document:
-    optional = _fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation")
-    return {"at": when(entry.at), **optional, "source": _place(entry.source), **_detail_document(entry.detail)}
-
-
-def _detail_document(detail: Detail) -> Document:
-    return {
-        "fields": [{"name": n, "before": before, "after": after} for n, (before, after) in detail.fields.items()],
-        "keywords": {"add": list(detail.keywords_added), "delete": list(detail.keywords_deleted)},
-        "metadata": {"set": dict(detail.metadata_set), "delete": list(detail.metadata_deleted)},
-        "status": {"before": detail.status[0], "after": detail.status[1]} if detail.status else None,
-        "message": detail.message,
-    }
+    documents = []
+    for entry in entries:
+        detail = entry.detail
+        documents.append(
+            {
+                "at": when(entry.at),
+                **_fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation"),
+                "source": _place(entry.source),
+                "fields": [{"name": n, "before": old, "after": new} for n, (old, new) in detail.fields.items()],
+                "keywords": {"add": list(detail.keywords_added), "delete": list(detail.keywords_deleted)},
+                "metadata": {"set": dict(detail.metadata_set), "delete": list(detail.metadata_deleted)},
+                "status": {"before": detail.status[0], "after": detail.status[1]} if detail.status else None,
+                "message": detail.message,
+            }
+        )
+    return {"format": HISTORY_FORMAT, "entries": documents}
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
@@ -152,45 +145,46 @@ def _entry_lines(entry: HistoryEntry) -> Iterator[str]:
         yield f"    {visible(detail.message)}"
 
 
-def runs_document(runs: Iterable[Run]) -> Document:
-    return {"format": HISTORY_FORMAT, "runs": [_run_document(run) for run in runs]}
-
-
 RUN_FIELDS = (
     "command", "outcome", "plan", "user", "host", "job_url", "commit", "clean", "counts", "actor", "approvals",
     "exit_code", "reason",
 )  # fmt: skip
 
 
-def _run_document(run: Run) -> Document:
-    undoes = _fields(run, "undoes") if run.undoes else {}
-    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS), **undoes}
+def runs_document(runs: Iterable[Run]) -> Document:
+    documents = [
+        {
+            "id": run.id,
+            "started": when(run.started),
+            "ended": when(run.ended),
+            **_fields(run, *RUN_FIELDS),
+            **(_fields(run, "undoes") if run.undoes else {}),
+        }
+        for run in runs
+    ]
+    return {"format": HISTORY_FORMAT, "runs": documents}
 
 
 def runs_text(runs: Sequence[Run]) -> str:
     """Return one line for each run, in the given order."""
-    return "".join(_run_line(run) + "\n" for run in runs) or "Nothing has been applied yet.\n"
-
-
-def _run_line(run: Run) -> str:
-    tree = "" if run.clean else " (with uncommitted changes)"
-    commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
-    job = f" {run.job_url}" if run.job_url else ""
-    counts = _counts(run.counts)
-    outcome = run.outcome or "running or killed"
-    code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
-    who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
-    approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
-    undoes = f", undoes {run.undoes}" if run.undoes else ""
-    why = f": {run.reason}" if run.reason else ""
-    return visible(
-        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{undoes}{approved}{who}{commit}{job}{why}"
-    )
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    text = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f" ({text})" if text else ""
+    lines = []
+    for run in runs:
+        tree = "" if run.clean else " (with uncommitted changes)"
+        commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
+        counts = ", ".join(f"{count} {name}" for name, count in run.counts.items() if count)
+        facts = [
+            f"{when(run.started)} {run.id} {run.command} {run.outcome or 'running or killed'}",
+            f" (exit {run.exit_code})" if run.exit_code is not None else "",
+            f" ({counts})" if counts else "",
+            f", undoes {run.undoes}" if run.undoes else "",
+            f", approved: {' '.join(run.approvals)}" if run.approvals else "",
+            f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else ""),
+            commit,
+            f" {run.job_url}" if run.job_url else "",
+            f": {run.reason}" if run.reason else "",
+        ]
+        lines.append(visible("".join(facts)) + "\n")
+    return "".join(lines) or "Nothing has been applied yet.\n"
 
 
 # --- the lock
@@ -289,33 +283,26 @@ LETTERS = 12
 
 
 def versions_document(versions: Sequence[Version]) -> Document:
-    return {"format": VERSIONS_FORMAT, "versions": [_version_document(version) for version in versions]}
-
-
-def _version_document(version: Version) -> Document:
-    info = version.info
-    return {
-        "id": version.id,
-        "number": info.serial,
-        "when": when(info.when),
-        "who": info.who,
-        "command": info.command,
-        "run": info.run,
-        "rows": info.rows,
-    }
+    documents = [
+        {
+            "id": each.id,
+            "number": each.info.serial,
+            "when": when(each.info.when),
+            **_fields(each.info, "who", "command", "run", "rows"),
+        }
+        for each in versions
+    ]
+    return {"format": VERSIONS_FORMAT, "versions": documents}
 
 
 def versions_text(versions: Sequence[Version]) -> str:
     """Return one line for each version."""
-    return "".join(_version_line(version) + "\n" for version in versions) or "There are no versions.\n"
-
-
-def _version_line(version: Version) -> str:
-    info = version.info
-    run = f"  run {info.run}" if info.run else ""
-    return visible(
-        f"{version.id[:LETTERS]}  {when(info.when)}  {info.rows:>6} rows  {info.command}{run}  by {info.who}"
-    )
+    lines = []
+    for each in versions:
+        info, run = each.info, f"  run {each.info.run}" if each.info.run else ""
+        about = f"{when(info.when)}  {info.rows:>6} rows  {info.command}{run}  by {info.who}"
+        lines.append(visible(f"{each.id[:LETTERS]}  {about}") + "\n")
+    return "".join(lines) or "There are no versions.\n"
 
 
 def restored_text(version: Version) -> str:
@@ -351,34 +338,31 @@ def set_aside_text(record: QuarantineRecord, place: str = "") -> str:
 
 def quarantine_document(verdict: QuarantineVerdict) -> Document:
     """Return the document of the resources in quarantine, with diagnostics for entries that have no effect."""
-    return {
-        "format": QUARANTINE_FORMAT,
-        "quarantine": [_set_aside_item(entry) for entry in verdict.entries.values()],
-        "diagnostics": diagnostic_items(verdict.diagnostics),
-    }
-
-
-def _set_aside_item(entry: SetAside) -> dict[str, Any]:
-    refusal = entry.refusal
-    return {
-        "address": str(entry.key),
-        "reason": entry.reason,
-        "until": when(entry.until),
-        "line": entry.line,
-        "refused": {"times": refusal.times, "since": when(refusal.since), "message": refusal.message},
-    }
+    entries = [
+        {
+            "address": str(entry.key),
+            "reason": entry.reason,
+            "until": when(entry.until),
+            "line": entry.line,
+            "refused": {
+                "times": entry.refusal.times,
+                "since": when(entry.refusal.since),
+                "message": entry.refusal.message,
+            },
+        }
+        for entry in verdict.entries.values()
+    ]
+    return {"format": QUARANTINE_FORMAT, "quarantine": entries, "diagnostics": diagnostic_items(verdict.diagnostics)}
 
 
 def quarantine_text(verdict: QuarantineVerdict) -> str:
-    lines = [line for entry in verdict.entries.values() for line in _set_aside_lines(entry)]
+    lines = []
+    for entry in verdict.entries.values():
+        refusal = entry.refusal
+        end = f" until {until_text(entry.until)}" if entry.until is not None else ""
+        place = f" (line {entry.line} of the project file)" if entry.line is not None else ""
+        times = "once, at" if refusal.times == 1 else f"{refusal.times:,} times since"
+        lines.append(f"{visible(str(entry.key))}{end}: {visible(entry.reason)}{place}")
+        lines.append(f"    rejected {times} {when(refusal.since)}: {quoted(refusal.message)}")
     lines += [visible(diagnostic.message) for diagnostic in verdict.diagnostics]
     return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
-
-
-def _set_aside_lines(entry: SetAside) -> Iterator[str]:
-    refusal = entry.refusal
-    end = f" until {until_text(entry.until)}" if entry.until is not None else ""
-    place = f" (line {entry.line} of the project file)" if entry.line is not None else ""
-    times = "once, at" if refusal.times == 1 else f"{refusal.times:,} times since"
-    yield f"{visible(str(entry.key))}{end}: {visible(entry.reason)}{place}"
-    yield f"    rejected {times} {when(refusal.since)}: {quoted(refusal.message)}"

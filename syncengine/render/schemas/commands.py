@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from syncengine.render.formats import DiagnosticItem
-from syncengine.render.schemas.from_models import Format, pydantic_model
+from syncengine.render.schemas import Format, pydantic_model
 from syncengine.render.schemas.state import Addresses
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from syncengine.render.schemas.from_models import Format
+from syncengine.render.schemas import Format
 
 State = Literal[
     "received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict"
@@ -286,9 +286,3 @@ class MechanismFormat(Format):
         None, description="The registration that was ended; null if there was none; absent from `register`."
     )
     messages: list[str] = Field(description="Messages about the actions that were taken.")
-
-
-def document(model: Format) -> dict[str, Any]:
-    """Return a model as a JSON object with `format` as its first key."""
-    names = model.model_dump(by_alias=True)
-    return {"format": names.pop("format"), **names}

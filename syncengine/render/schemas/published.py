@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,44 +17,7 @@ from syncengine.project.environments import UNUSED
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
 from syncengine.render.formats import Diagnostics, OpenModel, PlanFormat, ReportFormat, TestFormat
-from syncengine.render.schemas.commands import (
-    AdoptFormat,
-    ConnectorFormat,
-    DriftFormat,
-    FmtFormat,
-    HealthFormat,
-    InitFormat,
-    PublishFormat,
-    ReviewedFormat,
-)
-from syncengine.render.schemas.from_models import pydantic_model
-from syncengine.render.schemas.posted_time import (
-    AuditFormat,
-    GroupFormat,
-    InboxFormat,
-    ListingFormat,
-    MechanismFormat,
-    PreviewFormat,
-    PullFormat,
-    SelectionFormat,
-    TimeExportFormat,
-)
-from syncengine.render.schemas.state import (
-    EraseFormat,
-    ExportLine,
-    ForgetFormat,
-    HistoryFormat,
-    ImportFormat,
-    LockFormat,
-    PruneFormat,
-    QuarantineFormat,
-    RebindFormat,
-    RebuildFormat,
-    ResourceFormat,
-    RestoreFormat,
-    StateFormat,
-    StateVersionsFormat,
-)
+from syncengine.render.schemas import commands, posted_time, pydantic_model, state
 from syncengine.rules.read import Policies
 from syncengine.service.operations import OPERATIONS
 
@@ -104,38 +67,17 @@ def schemas() -> dict[str, dict[str, Any]]:
         "report.schema.json": _schema(ReportFormat, _Untitled),
         "test.schema.json": _schema(TestFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
-        "drift.schema.json": _schema(DriftFormat, _Untitled),
-        "inbox.schema.json": _schema(InboxFormat, _Untitled),
-        "group.schema.json": _schema(GroupFormat, _Untitled),
-        "preview.schema.json": _schema(PreviewFormat, _Untitled),
-        "posted-time.schema.json": _schema(ListingFormat, _Untitled),
-        "audit.schema.json": _schema(AuditFormat, _Untitled),
-        "pull.schema.json": _schema(PullFormat, _Untitled),
-        "selection.schema.json": _schema(SelectionFormat, _Untitled),
-        "time-export.schema.json": _schema(TimeExportFormat, _Untitled),
-        "mechanism.schema.json": _schema(MechanismFormat, _Untitled),
-        "state.schema.json": _schema(StateFormat, _Untitled),
-        "resource.schema.json": _schema(ResourceFormat, _Untitled),
-        "history.schema.json": _schema(HistoryFormat, _Untitled),
-        "lock.schema.json": _schema(LockFormat, _Untitled),
-        "state-export.schema.json": _schema(ExportLine, _Untitled),
-        "state-versions.schema.json": _schema(StateVersionsFormat, _Untitled),
-        "restore.schema.json": _schema(RestoreFormat, _Untitled),
-        "import.schema.json": _schema(ImportFormat, _Untitled),
-        "rebuild.schema.json": _schema(RebuildFormat, _Untitled),
-        "rebind.schema.json": _schema(RebindFormat, _Untitled),
-        "forget.schema.json": _schema(ForgetFormat, _Untitled),
-        "erase.schema.json": _schema(EraseFormat, _Untitled),
-        "prune.schema.json": _schema(PruneFormat, _Untitled),
-        "quarantine.schema.json": _schema(QuarantineFormat, _Untitled),
-        "connector.schema.json": _schema(ConnectorFormat, _Untitled),
-        "health.schema.json": _schema(HealthFormat, _Untitled),
-        "init.schema.json": _schema(InitFormat, _Untitled),
-        "fmt.schema.json": _schema(FmtFormat, _Untitled),
-        "adopt.schema.json": _schema(AdoptFormat, _Untitled),
-        "publish.schema.json": _schema(PublishFormat, _Untitled),
-        "reviewed.schema.json": _schema(ReviewedFormat, _Untitled),
+        **{f"{name}{SUFFIX}": _schema(model, _Untitled) for name, model in _printed()},
     }
+
+
+def _printed() -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the models of all printed documents, which have titles, unlike their parts, and their names."""
+    for module in (commands, posted_time, state):
+        for model in vars(module).values():
+            is_own = isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__
+            if is_own and (title := model.model_config.get("title")):
+                yield title.removeprefix("syncengine ").replace(" ", "-"), model
 
 
 def _name(project: dict[str, Any], section: str, field: str, names: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, RootModel
 
 from syncengine.render.formats import DiagnosticItem
-from syncengine.render.schemas.from_models import Format, pydantic_model
+from syncengine.render.schemas import Format, pydantic_model
 from syncengine.resource import Kind, Status
 
 FieldValue = str | int | bool | list[str] | None
