@@ -129,14 +129,14 @@ class _Building:
         behind = {"lookup": _names(*(text for each in lookups for text in (each.params, each.when, each.missing)))}
         of_narrative = narrative.template.names
         behind["narrative"] = of_narrative | (behind["lookup"] if "lookup" in of_narrative else frozenset())
-        stops, needs_narrative = list[SinkRule](), False
+        sink_rules, needs_narrative = list[SinkRule](), False
         for sink in section.deliver or ():
             when = self._condition(sink.when)
             content = self._content(sink)
             if content is not None:
                 names = content.names.union(*(inner for name, inner in behind.items() if name in content.names))
                 is_of_one_tag = "tag" in names and "tags" not in names and not content.is_whole
-                stops.append(SinkRule(content.sink, when, sink.each is not None, is_of_one_tag))
+                sink_rules.append(SinkRule(content.sink, when, sink.each is not None, is_of_one_tag))
                 needs_narrative = needs_narrative or content.is_whole
         settings = RouteSettings(
             named_zone(section.timezone) if section.timezone not in (None, file.USER) else None,
@@ -144,7 +144,7 @@ class _Building:
             section.unmatched or file.Unmatched.REFUSE,
             needs_narrative or "narrative" in self.compiler.names,
         )
-        return Route(settings, tuple(rules), lookups, narrative, tuple(stops))
+        return Route(settings, tuple(rules), lookups, narrative, tuple(sink_rules))
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
         """Build the lookups in order, so that each can use the columns of earlier lookups."""

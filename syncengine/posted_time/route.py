@@ -240,12 +240,12 @@ class Route:
     rules: tuple[Rule, ...]
     lookups: tuple[Lookup, ...]
     narrative: Narrative
-    stops: tuple[SinkRule, ...]
+    sink_rules: tuple[SinkRule, ...]
     configuration: Mapping[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        return tuple(stop.sink for stop in self.stops)
+        return tuple(rule.sink for rule in self.sink_rules)
 
     def parts(self) -> dict[str, Sink | Lookup]:
         """Return the sinks and lookups, which can be down, by name."""
@@ -284,7 +284,7 @@ class Route:
         parts = self._parts(whole)
         if isinstance(parts, Refused):
             return parts
-        needs_whole = whole not in parts and not all(stop.each_tag for stop in self.stops)
+        needs_whole = whole not in parts and not all(rule.each_tag for rule in self.sink_rules)
         for part in (whole, *parts) if needs_whole else parts:
             if (trouble := await self._completed(part.variables, rehearse, heard)) is not None:
                 return trouble
@@ -306,9 +306,9 @@ class Route:
 
         Return `None` if the group, as it is now, has no such part.
         """
-        stop = next(stop for stop in self.stops if stop.sink.name == sink)
+        rule = next(rule for rule in self.sink_rules if rule.sink.name == sink)
         whole = Part(self.variables(group))
-        parts = self._parts(whole) if stop.each_tag else (whole,)
+        parts = self._parts(whole) if rule.each_tag else (whole,)
         if isinstance(parts, Refused):
             return None
         return next((part.variables for part in parts if sink + part.suffix == key), None)
@@ -316,7 +316,7 @@ class Route:
     def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
         """Return the parts of a group for sinks with `each: tag`, sorted by tag name; else the whole group."""
         seen = whole.variables
-        if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
+        if not has_several(seen["group"]) or not any(rule.each_tag for rule in self.sink_rules):
             return (whole,)
         parts = shares(seen["group"], seen["duration"])
         if isinstance(parts, str):
@@ -345,13 +345,13 @@ class Route:
     def _taking(self, whole: Part, parts: tuple[Part, ...]) -> list[tuple[Sink, Part]] | Refused:
         """Return the sinks with the parts that each takes, or the refusal of a tag that no sink takes."""
         taking = list[tuple[Sink, Part]]()
-        for stop in self.stops:
+        for rule in self.sink_rules:
             # The first tag comes last: under its key, which is that of a whole, a sink may have the whole group.
-            choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
-            matches = [part for part in choice if stop.when is None or stop.when.holds(part.variables)]
-            if matches and stop.is_of_one_tag and not stop.each_tag and has_several(whole.variables["group"]):
-                return Refused(ONE_TAG.format(sink=stop.sink.name))
-            taking += [(stop.sink, part) for part in matches]
+            choice = tuple(reversed(parts)) if rule.each_tag else (whole,)
+            matches = [part for part in choice if rule.when is None or rule.when.holds(part.variables)]
+            if matches and rule.is_of_one_tag and not rule.each_tag and has_several(whole.variables["group"]):
+                return Refused(ONE_TAG.format(sink=rule.sink.name))
+            taking += [(rule.sink, part) for part in matches]
         takers = [part for _, part in taking]
         if self.settings.unmatched is Unmatched.ACCEPT or whole in takers:
             return taking
