@@ -1,5 +1,5 @@
 """Read YAML and JSON with a line and a column for every value. No other package decides the meaning of YAML.
 
-bytes → `text` (decoded, clean) → `reader` (nodes) → `model_reader` and `scalar_readers` (by `field_types`).
+bytes → `text` (decoded, clean) → `reader` (nodes) → `validation` (models, whose leaves have `types`).
 Manifests and the project file are both read here, so this package is below `project`.
 """

@@ -90,7 +90,7 @@ def _generated(
     under: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
 ) -> Reading:
-    from syncengine.manifest.generate.blocks import generated  # templates and sources cost more than most manifests
+    from syncengine.manifest.generate.block import generated  # templates and sources cost more than most manifests
 
     return generated(declared.generate, context or LoadContext(), under, findings)
 

@@ -39,9 +39,9 @@ from syncengine.posted_time import group
 from syncengine.posted_time.durations import Duration, NotPositive, decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import named_zone
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
-from syncengine.templating.deliveries import DeliverySandbox, Fields, deliverable, limited
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
+from syncengine.templating.sandbox import DeliverySandbox, Fields, deliverable, limited
 from syncengine.templating.troubles import SURPRISES, is_of_data, named_trouble, syntax_trouble
 from syncengine.templating.values import NotKnown, Unknown
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from syncengine.manifest.items import item_of
+from syncengine.manifest.resources import item_of
 from syncengine.manifest.schema import SECTIONS
 from syncengine.render.escape import file_name
 from syncengine.resource import Kind, Removed, Resource

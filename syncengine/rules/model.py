@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncengine.document.nodes import Position, Scalar, place
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic
-from syncengine.manifest.items import declared_keywords, written_fields
+from syncengine.manifest.resources import declared_keywords, written_fields
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS
 from syncengine.resource import Body, Key, Kind
 

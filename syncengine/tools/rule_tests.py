@@ -27,10 +27,10 @@ from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.manifest.files import ManifestFile, find
-from syncengine.manifest.items import item_of
 from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
 from syncengine.manifest.reading import ReadFile, Reading
+from syncengine.manifest.resources import item_of
 from syncengine.manifest.schema import IDENTITIES, SECTIONS
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.plan.base import DeclaredState, recorded_as
