@@ -1,4 +1,4 @@
-"""A service to ask without HTTP, and a running one."""
+"""Fixtures: a sandbox that is called without HTTP, and one that runs and is called over loopback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import loopback
 
 @dataclass
 class Clock:
-    """Moves on by a `step` of milliseconds each time it is looked at."""
+    """A clock that moves on by `step` milliseconds each time it is read."""
 
     now: int = 999
     step: int = 1
@@ -32,7 +32,7 @@ class Clock:
 
 @dataclass
 class Asking:
-    """Asks a sandbox's rules by operation id, and looks at what it holds."""
+    """Calls a sandbox's rules by operation id, and reads what the sandbox holds."""
 
     sandbox: Sandbox
     clock: Clock
@@ -41,11 +41,11 @@ class Asking:
         return tuple(self.sandbox.do(RULES[operation], body))
 
     def get(self, operation: str, **query: Any) -> tuple[int, Any]:
-        """Ask with a query instead of a body."""
+        """Call an operation with a query instead of a body."""
         return tuple(self.sandbox.do(RULES[operation], {}, query={name: str(said) for name, said in query.items()}))
 
     def groups(self, operation: str, **query: Any) -> list[str]:
-        """The ids of the groups that a fetch or a list answers."""
+        """The ids of the groups that an operation which fetches or lists posted time answers."""
         status, answer = self.get(operation, **query)
         assert status == 200, answer
         return [group["groupId"] for group in answer]
@@ -61,7 +61,7 @@ class Asking:
         self.clock.now += int(seconds * 1000)
 
     def told(self, operation: str, **body: Any) -> Any:
-        """The body of an answer that must be a 200."""
+        """The body of an answer, whose status must be 200."""
         status, answer = self.ask(operation, **body)
         assert status == 200, answer
         return answer
@@ -88,7 +88,7 @@ def service() -> Iterator[Asking]:
 
 @dataclass
 class Talking:
-    """Talks to a running sandbox over loopback: `post` as a connector, `control` as a test."""
+    """Talks to a running sandbox over loopback: `post` as a connector, `control` as the test itself."""
 
     connector: httpx.Client
     outsider: httpx.Client
@@ -126,6 +126,6 @@ def _started() -> Iterator[Talking]:
 
 @pytest.fixture
 def running(_started: Talking) -> Talking:
-    """One server for the whole run, as new for each test."""
+    """A running sandbox: one server for the whole run, reset before each test."""
     _started.control("/reset")
     return _started

@@ -1,4 +1,4 @@
-"""A webhook receiver in a thread: what it was called with, and what it is to answer."""
+"""A webhook receiver in a thread, which records its calls and answers as a test says."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.support.quiet import QuietHTTPServer
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
-"""How long something that must happen is waited for."""
+"""The longest wait of a test for something that must happen."""
 
 
 def eventually(look: Callable[[], T]) -> T:
-    """The first true thing that is seen."""
+    """Call `look` until its result is true, and return that result."""
     end = monotonic() + PATIENCE_SECONDS
     while not (seen := look()):
         assert monotonic() < end, "it did not happen"
@@ -31,13 +31,13 @@ def eventually(look: Callable[[], T]) -> T:
 
 @dataclass
 class Receiver:
-    """Answers 200 when it has nothing else to answer; `None`: it cuts the connection."""
+    """Gives the next of `answers`, or 200 when there is none; for `None` it cuts the connection."""
 
     url: str
     answers: deque[tuple[int, str] | None] = field(default_factory=deque)
     calls: list[dict[str, Any]] = field(default_factory=list)
     holding: threading.Event = field(default_factory=threading.Event)
-    """Cleared, it keeps its callers waiting."""
+    """While this event is cleared, callers wait for their answer."""
 
     def heard(self, payload: dict[str, Any]) -> tuple[int, str] | None:
         answer = self.answers.popleft() if self.answers else (200, "")
@@ -61,7 +61,7 @@ def receiving() -> Iterator[Receiver]:
             self.send_response(status)
             self.send_header("location", receiver.url)
             self.send_header("content-length", str(len(text.encode())))
-            with suppress(OSError):  # a caller that waits no longer
+            with suppress(OSError):  # the caller has given up
                 self.end_headers()
                 self.wfile.write(text.encode())
 

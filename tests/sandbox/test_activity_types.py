@@ -1,4 +1,4 @@
-"""The service's rules for activity types and sync sessions."""
+"""The sandbox keeps the service's rules for activity types and sync sessions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def complete(service: Asking, session: str) -> None:
     ("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)]
 )
 def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str, Any], enabled: bool) -> None:
-    """docs/service.md §2: enableIfNew, default false: created but not offered to users."""
+    """docs/service.md §2: without enableIfNew, a new activity type is created but not offered to users."""
     assert upload(service, "A", **flag) == {"errors": []}
     known = service.activity_types()["A"]
     assert (known["label"], known["enabled"], known["deleted"]) == ("L A", enabled, False)
 
 
 def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None:
-    """docs/service.md §2; the description is updated, empty clears it, absent keeps it."""
+    """docs/service.md §2: later uploads change only the description: an empty one clears it, a missing one keeps it."""
     upload(service, "A", description="one")
     service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "other", "enableIfNew": True}])
     known = service.activity_types()["A"]
@@ -55,7 +55,7 @@ def test_without_a_session_nothing_is_deleted(service: Asking) -> None:
 
 
 def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking) -> None:
-    """docs/interface.md 3: whoever made it; what was uploaded since its start stays, in the session or outside it."""
+    """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it."""
     upload(service, "A", "B", "C")
     session = start(service)
     upload(service, "A", session=session)
@@ -67,7 +67,7 @@ def test_completing_deletes_what_was_last_uploaded_before_the_session(service: A
 
 
 def test_an_upload_in_the_instant_of_the_start_is_before_or_after_it(service: Asking) -> None:
-    """As it came, although the clock stands still."""
+    """With equal timestamps, the order of requests decides which uploads came before the session's start."""
     service.clock.step = 0
     upload(service, "A", "B")
     session = start(service)
@@ -77,7 +77,7 @@ def test_an_upload_in_the_instant_of_the_start_is_before_or_after_it(service: As
 
 
 def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
-    """docs/service.md §2: all of them when nothing was uploaded."""
+    """docs/service.md §2: completing a session in which nothing was uploaded deletes all activity types."""
     upload(service, "A", "B")
     complete(service, start(service))
     assert service.alive() == set()
@@ -85,7 +85,7 @@ def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
 
 
 def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> None:
-    """docs/service.md §2: the mistake that known connectors make."""
+    """docs/service.md §2: a type whose upload failed counts as not uploaded; known connectors make this mistake."""
     upload(service, "A", "B")
     session = start(service)
     answer = service.told(
@@ -97,7 +97,7 @@ def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> N
 
 
 def test_cancelling_has_no_effect_on_activity_types(service: Asking) -> None:
-    """docs/interface.md 3; what was uploaded in the session is there."""
+    """docs/interface.md 3: a cancelled session deletes nothing, and what was uploaded in it stays."""
     upload(service, "A")
     session = start(service)
     upload(service, "B", session=session)
@@ -106,7 +106,7 @@ def test_cancelling_has_no_effect_on_activity_types(service: Asking) -> None:
 
 
 def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> None:
-    """An upload counts for all that were open by then."""
+    """An upload counts for every session that was open at the time."""
     first = start(service)
     upload(service, "A", session=first)
     second = start(service)
@@ -118,7 +118,7 @@ def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> Non
 
 
 def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> None:
-    """docs/service.md §2: reenableIfArchived, default false."""
+    """docs/service.md §2: without reenableIfArchived, uploading a deleted type succeeds and does not revive it."""
     upload(service, "A", enableIfNew=True)
     complete(service, start(service))
     session = start(service)
@@ -129,7 +129,7 @@ def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> No
 
 
 def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Asking) -> None:
-    """docs/service.md §2: reenableIfArchived takes precedence over enableIfNew; the label counts on creation only."""
+    """docs/service.md §2: reenableIfArchived wins over enableIfNew, and the label counts on creation only."""
     upload(service, "A")
     complete(service, start(service))
     item = {"code": "A", "label": "new", "reenableIfArchived": True, "enableIfNew": False}
@@ -139,7 +139,7 @@ def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Askin
 
 
 def test_reviving_does_not_offer_what_was_never_deleted(service: Asking) -> None:
-    """reenableIfArchived is about archived types only."""
+    """reenableIfArchived has no effect on a type that is not deleted."""
     upload(service, "A", reenableIfArchived=True)
     upload(service, "A", reenableIfArchived=True)
     assert service.activity_types()["A"]["enabled"] is False
@@ -150,7 +150,7 @@ def test_reviving_does_not_offer_what_was_never_deleted(service: Asking) -> None
     ("operation", "status"), [("completeSyncSession", 404), ("cancelSyncSession", 404), ("uploadActivityTypes", 400)]
 )
 def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: str, status: int) -> None:
-    """docs/interface.md 3, docs/service.md §1; the refusal carries no list of errors, and nothing changes."""
+    """docs/interface.md 3, docs/service.md §1: a completed or cancelled session is refused, and nothing changes."""
     upload(service, "A")
     session = start(service)
     upload(service, "A", session=session)
@@ -181,7 +181,7 @@ def test_an_unknown_session_is_refused(service: Asking, operation: str, session:
 
 
 def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
-    """docs/service.md §2: the lifetime of a session is unknown; one or all can be made to end."""
+    """docs/service.md §2: the lifetime of a session is unknown, so a test can end one session or all of them."""
     first, second, third = start(service), start(service), start(service)
     service.sandbox.do(expire, {"syncSessionId": first})
     assert service.ask("completeSyncSession", syncSessionId=first)[0] == 404
@@ -204,7 +204,7 @@ def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
     ],
 )
 def test_a_wrong_item_fails_alone(service: Asking, item: dict[str, Any], words: str) -> None:
-    """docs/interface.md 7.1."""
+    """docs/interface.md 7.1: an invalid item is reported, and the other items of the batch are applied."""
     answer = service.told("uploadActivityTypes", activityTypes=[item, {"code": "B", "label": "B"}])
     assert answer == {"errors": [{"index": 0, "errorDescription": words}]}
     assert service.alive() == {"B"}

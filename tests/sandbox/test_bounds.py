@@ -1,4 +1,4 @@
-"""Requests that take for ever to come or are larger than any: they are cut, and others are served meanwhile."""
+"""Requests that never end or are too large are cut off, and other requests are served meanwhile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def head(path: str, running: RunningSandbox, length: int) -> bytes:
 
 @pytest.mark.parametrize("begun", [b"", b"G", b"POST /connect/api/tag HTTP/1.1\r\nHost: x\r\nX-Long: "])
 def test_a_head_that_does_not_end_is_cut(impatient: RunningSandbox, begun: bytes) -> None:
-    """Also one that has not begun."""
+    """The sandbox closes a connection whose request head is not complete in time, even before its first byte."""
     with connected(impatient) as client:
         client.sendall(begun)
         assert is_cut(client)
@@ -54,14 +54,14 @@ def test_a_head_that_does_not_end_is_cut(impatient: RunningSandbox, begun: bytes
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_body_that_does_not_end_is_cut(impatient: RunningSandbox, path: str) -> None:
-    """Whatever reads it: the interface, the control API, the console."""
+    """The interface, the control API and the console all close a connection whose body is not complete in time."""
     with connected(impatient) as client:
         client.sendall(head(path, impatient, 100) + b"{")
         assert is_cut(client)
 
 
 def test_bytes_that_go_on_coming_win_no_time(impatient: RunningSandbox) -> None:
-    """The whole request has its time, not each piece of it."""
+    """The time limit is for the whole request, not for each piece of it."""
     with connected(impatient) as client, pytest.raises(ConnectionError):
         client.sendall(head(PATHS[0], impatient, 10**12))
         while True:
@@ -69,7 +69,7 @@ def test_bytes_that_go_on_coming_win_no_time(impatient: RunningSandbox) -> None:
 
 
 def test_an_answer_may_take_longer_than_its_request(impatient: RunningSandbox) -> None:
-    """What has come whole waits as long as it takes, and the connection lives on."""
+    """The time limit for reading a request does not limit its answer, and the connection stays usable."""
     loopback.post(f"{impatient.control_url}/faults", json=[{"operation": "teamInfo", "delay": 0.3}])
     with loopback.client(base_url=impatient.url, headers={"x-api-key": impatient.api_key}) as client:
         assert [client.get("/team/info").status_code for _ in range(2)] == [200, 200]
@@ -77,7 +77,7 @@ def test_an_answer_may_take_longer_than_its_request(impatient: RunningSandbox) -
 
 @pytest.mark.parametrize("path", PATHS[:2])
 def test_a_body_that_is_too_large_is_413(running: Talking, path: str) -> None:
-    """In a sentence; nothing of it is done, and the connection is good for the next."""
+    """A body over the limit is refused with a message, and nothing of it is applied."""
     body = b'{"tags": [{"name": "T"}]}'
     url = running.connector.base_url.join(path)
     response = running.connector.post(url, content=body.ljust(BODY_BYTES + 1))
@@ -86,7 +86,7 @@ def test_a_body_that_is_too_large_is_413(running: Talking, path: str) -> None:
 
 
 def test_clients_that_break_off_leave_no_traceback(tmp_path: Path) -> None:
-    """The terminal of a person who runs the sandbox stays as it is."""
+    """The sandbox prints no traceback when a client disconnects in the middle of a request."""
     process = Project(tmp_path, "sandbox").start("sandbox", "--port", "0")
     assert process.stdout is not None
     url = process.stdout.readline().split()[2]

@@ -1,4 +1,4 @@
-"""The service's rules for tag categories."""
+"""The sandbox keeps the service's rules for tag categories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_answer_carries_the_ids_that_the_service_gave(service: Asking) -> No
 
 
 def test_a_category_is_known_by_its_external_id(service: Asking) -> None:
-    """An upsert without id updates the one that has the externalId; what is not sent stays, empty clears."""
+    """An upsert without id updates the category with that externalId; absent fields stay, empty ones are cleared."""
     put(service, {"externalId": "a", "label": "A", "description": "old", "keywords": ["k"]})
     assert put(service, {"externalId": "a", "label": "B"}) == [
         {"id": "id-1", "externalId": "a", "label": "B", "description": "old", "keywords": ["k"]}
@@ -34,7 +34,7 @@ def test_a_category_is_known_by_its_external_id(service: Asking) -> None:
 
 
 def test_an_id_with_another_external_id_renames(service: Asking) -> None:
-    """The id stays, and with it the tags; the old externalId is free."""
+    """A renamed category keeps its id and its tags, and its old externalId is free again."""
     put(service, {"externalId": "old", "label": "L"})
     service.told("upsertTag", name="T", tagCategoryId="id-1")
     assert put(service, {"id": "id-1", "externalId": "new"}) == [{"id": "id-1", "externalId": "new", "label": "L"}]
@@ -43,7 +43,7 @@ def test_an_id_with_another_external_id_renames(service: Asking) -> None:
 
 
 def test_two_categories_swap_their_external_ids_in_one_batch(service: Asking) -> None:
-    """Uniqueness is looked at when the batch is through."""
+    """Uniqueness of externalIds is checked after the whole batch."""
     put(service, {"externalId": "a"}, {"externalId": "b"})
     put(service, {"id": "id-1", "externalId": "b"}, {"id": "id-2", "externalId": "a"})
     assert put(service, {"externalId": "a"}, {"externalId": "b"}) == [
@@ -64,14 +64,14 @@ def test_two_categories_swap_their_external_ids_in_one_batch(service: Asking) ->
     ],
 )
 def test_one_wrong_item_refuses_the_whole_batch(service: Asking, item: Any, words: str) -> None:
-    """docs/service.md §1: 400, nothing of the batch was applied."""
+    """docs/service.md §1: an invalid category answers 400, and nothing of the batch is applied."""
     status, answer = service.ask("upsertTagCategories", tagCategories=[{"externalId": "good"}, item])
     assert (status, answer) == (400, {"message": f"tagCategories[1]: {words}"})
     assert service.state()["categories"] == []
 
 
 def test_an_external_id_of_another_category_cannot_be_taken(service: Asking) -> None:
-    """Two categories with one externalId could not be told apart by a delete."""
+    """Two categories with one externalId would be ambiguous to delete."""
     put(service, {"externalId": "a"}, {"externalId": "b"})
     before = service.state()
     status, _ = service.ask("upsertTagCategories", tagCategories=[{"id": "id-1", "externalId": "b"}])
@@ -80,7 +80,7 @@ def test_an_external_id_of_another_category_cannot_be_taken(service: Asking) -> 
 
 
 def test_deleting_a_category_deletes_every_tag_still_in_it(service: Asking) -> None:
-    """docs/service.md §1; tags that were moved before, or were never in it, stay."""
+    """docs/service.md §1: tags that were moved out of the category before it is deleted stay."""
     put(service, {"externalId": "a"}, {"externalId": "b"})
     tags = {"in": "id-1", "moved": "id-1", "out": "id-1", "other": "id-2"}
     service.told("upsertTags", tags=[{"name": n, "tagCategoryId": c} for n, c in tags.items()] + [{"name": "none"}])
@@ -91,7 +91,7 @@ def test_deleting_a_category_deletes_every_tag_still_in_it(service: Asking) -> N
 
 
 def test_a_deleted_category_made_anew_has_another_id_and_no_tags(service: Asking) -> None:
-    """An id is never given twice."""
+    """The id of a deleted category is never given again."""
     put(service, {"externalId": "a"})
     service.told("deleteTagCategory", externalId="a")
     assert put(service, {"externalId": "a"})[0]["id"] == "id-2"

@@ -1,4 +1,4 @@
-"""`syncengine sandbox` as a process: where it listens, which key it takes, and where it keeps what it holds."""
+"""`syncengine sandbox` as a process: its address, its API key and its data file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "a-key-of-its-own"
 
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[str]:
-    """The base URL that it prints; ended as a terminal ends it."""
+    """Run `syncengine sandbox` and yield the base URL that it prints; it ends with SIGTERM."""
     process = Project(folder, "sandbox").start("sandbox", "--port", "0", *options)
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
@@ -33,23 +33,23 @@ def team(url: str, key: str) -> int:
     return loopback.get(f"{url}/team/info", headers={"x-api-key": key}).status_code
 
 
-def test_it_listens_where_it_is_told_and_takes_the_key_that_it_is_told(tmp_path: Path) -> None:
-    """Another address of loopback; the usual key is a wrong one then."""
+def test_host_and_api_key_can_be_chosen(tmp_path: Path) -> None:
+    """`--host` and `--api-key` replace the default address and key; the default key is then refused."""
     with started(tmp_path, "--host", "127.0.0.2", "--api-key", KEY) as url:
         assert url.startswith("http://127.0.0.2:")
         assert (team(url, KEY), team(url, "sandbox")) == (200, 401)
 
 
-def test_unless_it_is_told_otherwise_it_is_on_loopback_and_takes_its_own_key(tmp_path: Path) -> None:
-    """And keeps what it holds in the project's own folder."""
+def test_defaults_are_loopback_the_sandbox_key_and_the_projects_folder(tmp_path: Path) -> None:
+    """By default, the sandbox listens on 127.0.0.1, takes the key `sandbox` and keeps its data in the project."""
     with started(tmp_path) as url:
         assert url.startswith("http://127.0.0.1:")
         assert team(url, "sandbox") == 200
     assert (tmp_path / ".syncengine/sandbox/service.db").is_file()
 
 
-def test_what_it_holds_is_in_the_file_that_is_named_and_there_again(tmp_path: Path) -> None:
-    """After a restart; two sandboxes on one file are one too many."""
+def test_the_data_file_survives_a_restart_and_serves_one_sandbox(tmp_path: Path) -> None:
+    """`--data` names a file that survives a restart; a second sandbox on the same file exits with 6."""
     data = ("--data", "its/own.db")
     with started(tmp_path, *data) as url:
         headers = {"x-api-key": "sandbox"}
@@ -63,8 +63,8 @@ def test_what_it_holds_is_in_the_file_that_is_named_and_there_again(tmp_path: Pa
         assert [tag["name"] for tag in state["tags"]] == ["KEPT"]
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    """One line, no traceback."""
+def test_a_port_in_use_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """A port in use exits with 1, and the error names the port."""
     with started(tmp_path, "--data", "first.db") as url:
         port = str(httpx.URL(url).port)
         done = Project(tmp_path, "sandbox").run("sandbox", "--port", port, "--data", "second.db")

@@ -1,4 +1,4 @@
-"""The service's rules for connectors: registration and reported failures."""
+"""The sandbox keeps the service's rules for connectors: their registration and the failures that they report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGISTRATION = {
 
 
 def test_a_registration_is_answered_with_credentials_that_are_new_each_time(service: Asking) -> None:
-    """docs/interface.md 2.6; the service's id stays, and the expiry is an ISO 8601 instant."""
+    """docs/interface.md 2.6: the service's id stays the same, and the expiry is an ISO 8601 instant."""
     first, second = (service.told("registerConnector", **REGISTRATION) for _ in range(2))
     assert first["serviceId"] == second["serviceId"]
     assert first["serviceKey"] != second["serviceKey"]
@@ -42,7 +42,7 @@ def test_a_registration_is_answered_with_credentials_that_are_new_each_time(serv
 
 
 def test_what_was_registered_is_kept_without_the_credentials(service: Asking) -> None:
-    """What it was told, not what it told."""
+    """The sandbox keeps what the connector sent, and not the credentials that it answered."""
     answer = service.told("registerConnector", **REGISTRATION)
     connector = service.state()["connection"]["connector"]
     assert REGISTRATION.items() <= connector.items()
@@ -60,14 +60,14 @@ def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> No
 
 @pytest.mark.parametrize("body", [{"environment": []}, {"clientTimestamp": "now"}, {"connectorType": 1}])
 def test_a_registration_of_the_wrong_shape_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """And nothing is registered."""
+    """An invalid registration answers 400, and nothing is registered."""
     assert service.ask("registerConnector", **body)[0] == 400
     assert service.state()["connection"]["connector"] is None
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service: Asking, kind: str) -> None:
-    """docs/interface.md 3: with the message of its type, or the one of the report."""
+    """docs/interface.md 3: users see the message of the report, or else the standard message of its error type."""
     assert service.ask("reportHealthFailure", errorType=kind) == (204, None)
     assert service.sandbox.do(posting.post, {}).body["healthMessage"] == MESSAGES[kind]
     assert service.ask("reportHealthFailure", errorType=kind, userErrorMessage="Ask Ann.")[0] == 204
@@ -80,6 +80,6 @@ def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service:
 
 @pytest.mark.parametrize("body", [{"errorType": "BROKEN"}, {"errorType": 1}, {"userErrorMessage": {}}])
 def test_a_failure_that_is_not_understood_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """docs/interface.md 2.7: an enum."""
+    """docs/interface.md 2.7: errorType is an enum; a report with an unknown type or a wrong field answers 400."""
     assert service.ask("reportHealthFailure", **body)[0] == 400
     assert service.state()["connection"]["health"] is None

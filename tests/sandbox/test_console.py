@@ -1,4 +1,4 @@
-"""The console page without a browser: its form, its doors, and groups of any shape."""
+"""The console page, requested without a browser: its form, its protection, and groups of any shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .conftest import Talking
 
 @pytest.fixture
 def browser(running: Talking) -> Iterator[httpx.Client]:
-    """What a browser sends, without one."""
+    """An HTTP client that sends to the console what a browser would send."""
     root = running.connector.base_url.copy_with(path="/")
     with loopback.client(base_url=root) as client:
         yield client
@@ -50,13 +50,13 @@ def browser(running: Talking) -> Iterator[httpx.Client]:
     ],
 )
 def test_a_duration_is_read_as_people_write_it(text: str, seconds: int | None) -> None:
-    """Hours, minutes and seconds, a clock's spelling, or minutes; more than nothing and at most a day."""
+    """A duration is `1h 30m`, `1:30` or minutes; it must be more than zero and at most a day."""
     assert form.duration(text) == seconds
 
 
 @pytest.mark.parametrize(("lines", "shares"), [("", [100]), ("a", [100]), ("a\nb\n\n c", [34, 33, 33])])
 def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int]) -> None:
-    """No second is lost; manual rows carry their names as the service wraps them (docs/service.md §2)."""
+    """The shares add up to the whole time; manual rows carry their names wrapped as in docs/service.md §2."""
     rows = form.rows(lines, 100)
     assert [row["durationSecs"] for row in rows] == shares
     assert [row["activity"] for row in rows] == [f"@_{name}_@" for name in lines.split() or ["empty"]]
@@ -72,15 +72,15 @@ def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int])
         ("Etc/GMT+3", "900", 0, {"Etc/GMT+3"}),
     ],
 )
-def test_the_browser_says_where_it_is(zone: str, offset: str, minutes: int, names: set[str | None]) -> None:
-    """What is no time zone on earth is as if nothing was said."""
+def test_the_browsers_time_zone_is_used(zone: str, offset: str, minutes: int, names: set[str | None]) -> None:
+    """An unknown time zone or an impossible offset is treated as absent."""
     body = form.read({**form.EMPTY, "zone": zone, "offset": offset, "activities": "a\nb"}).body
     assert body["tzOffsetMins"] == minutes
     assert {row.get("timezone_name") for row in body["timeRows"]} == names
 
 
 def test_two_names_are_two_people() -> None:
-    """A sink that looks a person up by id finds another one."""
+    """Each user name gets ids and an e-mail address of its own, so that a sink can tell users apart."""
     ann, bob = form.user("Ann Bell"), form.user("Bob O'Neil")
     assert (ann["externalId"], ann["email"], bob["userId"]) == ("ab", "ann.bell@example.com", "user-bob-o-neil")
 
@@ -90,12 +90,12 @@ def test_two_names_are_two_people() -> None:
     [(0, "0s"), (59, "59s"), (3600, "1h"), (10000, "2h 46m 40s"), (360000, "100h"), (None, ""), (-5, "-5"), ("x", "x")],
 )
 def test_a_duration_is_shown_in_hours_minutes_and_seconds(seconds: Any, shown: str) -> None:
-    """Without what is nought; what is no duration is shown as it came."""
+    """Parts that are zero are left out; a value that is no duration is shown unchanged."""
     assert page.duration(seconds) == shown
 
 
 def test_an_instant_beyond_the_calendar_is_shown_as_a_number() -> None:
-    """A connector may be wrong about time; the page is not broken by it."""
+    """A timestamp outside the calendar does not break the page."""
     assert page.instant(0) == "1970-01-01 00:00:00"
     assert page.instant(10**30) == str(10**30)
 
@@ -114,22 +114,22 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("group", ODD)
 def test_a_group_of_any_shape_is_shown(running: Talking, browser: httpx.Client, group: dict[str, Any]) -> None:
-    """docs/service.md §2: groups lack what they like to lack."""
+    """docs/service.md §2: any field of a group may be missing; the page shows the group all the same."""
     running.control("/posted-time", group)
     for path in ("/", "/console/live"):
         response = browser.get(path)
         assert (response.status_code, response.text.count("<tr data-group=")) == (200, 1)
 
 
-def test_what_is_not_there_is_told(running: Talking, browser: httpx.Client) -> None:
-    """A tag without keywords, as one that is retired, tags no time; only requests to this console are listed."""
+def test_missing_requests_and_missing_keywords_are_pointed_out(running: Talking, browser: httpx.Client) -> None:
+    """The console marks a tag without keywords, as a retired tag is, and says when it has received no requests."""
     assert "has sent none since this console was started" in browser.get("/").text
     running.control("/tags", {"tags": [{"name": "OLD", "excludeTagNameKeyword": True}, {"name": "NEW"}]})
     assert browser.get("/").text.count("tags no time") == 1
 
 
 def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) -> None:
-    """Posted, then the page: loading it again does not post again."""
+    """The form answers with a redirect to the page, so that a reload does not post again."""
     response = browser.post("/console/post", data={"user": "Ann", "duration": "1h", "tag": "T"})
     assert (response.status_code, response.headers["location"]) == (303, "/")
     (posted,) = running.state()["postedTime"]
@@ -137,7 +137,7 @@ def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) 
 
 
 def test_activities_find_their_tags(running: Talking, browser: httpx.Client) -> None:
-    """The tag left open: each whose keywords stand in an activity, and all of them are shown."""
+    """Without a chosen tag, a group gets every tag with a keyword in one of its activities."""
     running.control("/tags", {"tags": [{"name": "ACME"}, {"name": "Zürich"}, {"name": "Other"}]})
     form_sent = {"user": "Ann", "duration": "1h", "activities": "Call with acme\nLetter to Zürich"}
     assert browser.post("/console/post", data=form_sent).status_code == 303
@@ -147,7 +147,7 @@ def test_activities_find_their_tags(running: Talking, browser: httpx.Client) -> 
 
 
 def test_a_call_that_waits_is_shown_with_what_it_comes_to(running: Talking, browser: httpx.Client) -> None:
-    """The status that was answered is not the end of it."""
+    """A request that is executed late is shown with the status it was answered with and with its later result."""
     running.fault(operation="deleteTag", late={"answer": 504})
     running.post("/tag/delete", {"name": "T"})
     assert '504<br><span class="quiet">not executed yet</span>' in browser.get("/").text
@@ -156,7 +156,7 @@ def test_a_call_that_waits_is_shown_with_what_it_comes_to(running: Talking, brow
 
 
 def test_everything_wrong_with_a_form_is_said_at_once(running: Talking, browser: httpx.Client) -> None:
-    """400, nothing is posted, and the fields keep what was typed, as text."""
+    """An invalid form answers 400 with all of its errors, posts nothing, and shows the typed text again, escaped."""
     response = browser.post("/console/post", data={"user": " ", "duration": "x", "description": "</textarea><b>"})
     assert response.status_code == 400
     assert 'id="user-problem"' in response.text
@@ -170,27 +170,27 @@ def test_everything_wrong_with_a_form_is_said_at_once(running: Talking, browser:
 def test_another_site_cannot_post_in_a_persons_name(
     running: Talking, browser: httpx.Client, origin: str, path: str
 ) -> None:
-    """A page elsewhere can send a form here; its origin gives it away."""
+    """A form that is sent from another origin is refused."""
     assert browser.post(path, data={"user": "A", "duration": "1h"}, headers={"origin": origin}).status_code == 403
     assert running.state()["postedTime"] == []
 
 
 def test_a_form_that_nobody_typed_is_refused(running: Talking, browser: httpx.Client) -> None:
-    """Before all of it is read."""
+    """A form that is too large is refused before all of it is read, and one that is not UTF-8 is refused."""
     assert browser.post("/console/post", data={"description": "x" * 200_000}).status_code == 413
     assert browser.post("/console/post", content=b"\xff\xfe%ff").status_code == 400
     assert running.state()["postedTime"] == []
 
 
 def test_a_group_that_is_not_there_cannot_be_offered(running: Talking, browser: httpx.Client) -> None:
-    """A page that was open during a reset."""
+    """Offering an unknown group answers 404, for instance from a page that was open during a reset."""
     assert browser.post("/console/offer", data={"groupId": "no"}).status_code == 404
     assert browser.post("/console/offer", data={}).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/", "/console/live", "/console/console.js", "/console/pages.css"])
 def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.Client, path: str) -> None:
-    """And no script that stands in it would run."""
+    """The Content-Security-Policy forbids other sources and inline scripts."""
     response = browser.get(path)
     assert response.status_code == 200
     assert "default-src 'none'" in response.headers["content-security-policy"]
@@ -198,8 +198,8 @@ def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
-def test_each_table_is_turned_on_its_own(running: Talking, browser: httpx.Client) -> None:
-    """Its address keeps what is sought and the pages of the others; what is no page, or none of its own, is mended."""
+def test_each_table_has_pages_of_its_own(running: Talking, browser: httpx.Client) -> None:
+    """The links of a table keep the search and the other tables' pages; an invalid page shows the nearest one."""
     running.control("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(130)]})
     running.control("/categories", {"tagCategories": [{"externalId": f"C{number:04}"} for number in range(60)]})
     second = browser.get("/", params={"find": "T0", "tags": "2", "categories": "2"}).text
@@ -213,7 +213,7 @@ def test_each_table_is_turned_on_its_own(running: Talking, browser: httpx.Client
 
 
 def test_the_page_does_not_show_keys(running: Talking, browser: httpx.Client) -> None:
-    """Neither the API key of a request nor the key of the webhook, though its registration is shown."""
+    """The page shows the webhook's URL, but neither its key nor the connector's credentials."""
     body = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "k-5e1f"}
     running.post("/postedtime/subscribe", body)
     answer = running.post("/team/managed/config", {"connectorType": "t"}).json()
@@ -224,13 +224,13 @@ def test_the_page_does_not_show_keys(running: Talking, browser: httpx.Client) ->
 
 
 def test_looking_at_the_page_is_no_request_of_the_connector(running: Talking, browser: httpx.Client) -> None:
-    """The log would show nothing else, and faults would meet the page."""
+    """Requests for the page are not logged, and faults do not affect them."""
     running.fault(operation="*", status=500, times=None)
     assert browser.get("/").status_code == 200
     assert running.requests() == []
 
 
 def test_a_long_body_is_shown_in_part(running: Talking, browser: httpx.Client) -> None:
-    """A batch of 2,000 tags fifty times over is no page."""
+    """The page cuts the body of a large batch."""
     running.post("/tag/batch", {"tags": [{"name": f"T{number}", "description": "d" * 300} for number in range(2000)]})
     assert len(browser.get("/console/live").content) < 200_000

@@ -1,4 +1,4 @@
-"""The control API: looking inside, and acting as somebody else."""
+"""The control API: reading the sandbox's state and log, and making changes in the name of others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import Talking
 
 
 def test_the_state_shows_everything_held(running: Talking) -> None:
-    """Sorted, so that two states can be compared."""
+    """The state is sorted, so that two states can be compared."""
     categories = running.post("/tagcategory/batch", {"tagCategories": [{"externalId": "c", "label": "C"}]}).json()
     id_ = categories["tagCategories"][0]["id"]
     tag = {
@@ -51,7 +51,7 @@ def test_the_state_shows_everything_held(running: Talking) -> None:
 
 
 def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
-    """Operation, status, item count, body and session; requests that were refused are in it, too."""
+    """An entry has the operation, status, item count, body and session; refused requests are logged too."""
     session = running.post("/activitytype/sync/start").json()
     running.post("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A"}], **session})
     running.connector.post("/tag", content="{")
@@ -80,7 +80,7 @@ def arrived(log: RequestLog, body: bytes) -> LoggedRequest:
 
 
 def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
-    """The newest; an older request stays without its body, and numbers go on."""
+    """The log keeps the newest requests, drops the bodies of older ones first, and never reuses a number."""
     log = RequestLog(entries=3, body_bytes=5)
     for number in range(1, 6):
         arrived(log, b"%d%d%d" % (number, number, number))
@@ -92,7 +92,7 @@ def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
 
 
 def test_a_reset_makes_it_as_new(running: Talking) -> None:
-    """World, settings, faults and log."""
+    """A reset clears the data, the settings, the faults and the log."""
     running.post("/tag", {"name": "T"})
     running.control("/settings", {"teamName": "Other", "tagLimit": 1})
     running.fault(operation="*", status=500, times=None)
@@ -105,7 +105,7 @@ def test_a_reset_makes_it_as_new(running: Talking) -> None:
 
 
 def test_settings_change_only_what_they_name(running: Talking) -> None:
-    """And take effect with the next request."""
+    """A changed setting takes effect with the next request, and other settings stay."""
     running.control("/settings", {"tagLimit": 0, "teamName": "T"})
     running.control("/settings", {"batchLimit": 1, "statusForItemErrors": 400})
     assert running.connector.get("/team/info").json() == {"teamName": "T"}
@@ -121,14 +121,14 @@ def test_settings_change_only_what_they_name(running: Talking) -> None:
     [{"tagLimit": "1"}, {"tagLimit": -1}, {"statusForItemErrors": 500}, {"teamname": "x"}, [], {"batchLimit": True}],
 )
 def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any) -> None:
-    """And nothing changes."""
+    """An unknown or invalid setting answers 400, and nothing changes."""
     before = running.state()
     assert running.outsider.post("/settings", json=body).status_code == 400
     assert running.state() == before
 
 
 def test_others_make_things_by_the_same_rules_but_unseen(running: Talking) -> None:
-    """Not in the log, and no fault meets them: they are not the connector under test."""
+    """What others create is not logged, and faults do not affect it: faults are for the connector under test."""
     running.fault(operation="*", status=500, times=None)
     made = running.control("/categories", {"tagCategories": [{"externalId": "theirs"}]})
     category = made["tagCategories"][0]["id"]
@@ -140,7 +140,7 @@ def test_others_make_things_by_the_same_rules_but_unseen(running: Talking) -> No
 
 
 def test_a_person_deletes_in_the_console(running: Talking) -> None:
-    """Each kind; a category takes its tags along, an activity type can be revived."""
+    """Each kind can be deleted; a category is deleted with its tags, and a deleted activity type can be revived."""
     made = running.control("/categories", {"tagCategories": [{"externalId": "c"}]})
     member = {"name": "member", "tagCategoryId": made["tagCategories"][0]["id"]}
     running.control("/tags", {"tags": [{"name": "T"}, {"name": "U"}, member]})
@@ -167,7 +167,7 @@ def test_a_person_deletes_in_the_console(running: Talking) -> None:
     ],
 )
 def test_what_is_not_there_cannot_be_deleted(running: Talking, body: dict[str, str], status: int) -> None:
-    """A test that deletes nothing should hear of it."""
+    """Deleting something unknown is an error, so that a test notices a misspelt name."""
     assert running.outsider.post("/delete", json=body).status_code == status
 
 
@@ -177,7 +177,7 @@ def test_since_must_be_a_number(running: Talking) -> None:
 
 
 def _own_address() -> str:
-    """An address of this machine, not a loopback one where it has another; asking for a route sends nothing."""
+    """An address of this machine that is not loopback, if it has one; the connected UDP socket sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -187,7 +187,7 @@ def _own_address() -> str:
 
 
 def test_the_insides_are_for_this_machine_only() -> None:
-    """A sandbox that listens on the network gives its interface to others, not its control API and its console."""
+    """A sandbox that listens on the network serves its interface to others, but not its control API and console."""
     own = _own_address()
     inside = 200 if own.startswith("127.") else 403
     with running_sandbox(host=own) as running:
@@ -201,7 +201,7 @@ def test_the_insides_are_for_this_machine_only() -> None:
     "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil.example"}, {"host": "10.0.0.1"}]
 )
 def test_a_page_of_another_site_is_refused(running: Talking, headers: dict[str, str]) -> None:
-    """Whether it says where it comes from, or its name was made to lead here; and nothing is done before that."""
+    """A foreign Origin or Host header is refused before anything is done."""
     running.post("/tag", {"name": "T"})
     assert running.outsider.post("/reset", headers=headers).status_code == 403
     assert running.names() == ["T"]

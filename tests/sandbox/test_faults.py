@@ -1,4 +1,4 @@
-"""Faults of each kind, over HTTP, and which request meets which."""
+"""Each kind of fault over HTTP, and which request meets which fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def statuses(running: Talking, times: int, path: str = "/tag") -> list[int]:
 
 
 def test_a_fault_answers_once_and_leaves_the_world_alone(running: Talking) -> None:
-    """The default: one request, with the status, headers and body asked for."""
+    """By default, a fault answers one request with its status, headers and body, and the request is not executed."""
     running.fault(operation="upsertTag", status=503, headers={"Retry-After": "7"}, body={"message": "busy"})
     response = running.post("/tag", {"name": "T"})
     assert (response.status_code, response.headers["retry-after"]) == (503, "7")
@@ -28,13 +28,13 @@ def test_a_fault_answers_once_and_leaves_the_world_alone(running: Talking) -> No
 
 
 def test_a_fault_waits_for_its_turn_and_ends(running: Talking) -> None:
-    """`after` spares the first n, `times` counts what is left."""
+    """A fault skips the first `after` requests and meets the next `times` ones."""
     running.fault(operation="upsertTag", status=500, after=1, times=2)
     assert statuses(running, 5) == [200, 500, 500, 200, 200]
 
 
 def test_a_fault_for_ever_ends_when_it_is_taken_away(running: Talking) -> None:
-    """`times: null`; DELETE takes all faults away."""
+    """A fault with `times: null` lasts until DELETE removes all faults."""
     running.fault(operation="*", status=500, times=None)
     assert statuses(running, 3) == [500, 500, 500]
     assert running.post("/tag/batch", {"tags": []}).status_code == 500
@@ -43,7 +43,7 @@ def test_a_fault_for_ever_ends_when_it_is_taken_away(running: Talking) -> None:
 
 
 def test_a_fault_meets_its_operation_only(running: Talking) -> None:
-    """Others are not even counted."""
+    """Requests of other operations do not count for `after`."""
     running.fault(operation="upsertTags", status=500, after=1)
     assert statuses(running, 2) == [200, 200]
     assert statuses(running, 2, "/tag/metadata/delete") == [400, 400]
@@ -51,7 +51,7 @@ def test_a_fault_meets_its_operation_only(running: Talking) -> None:
 
 
 def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
-    """The first that is due is met; each counts every request that it could have met."""
+    """A request meets the first fault that is due; each fault counts every request that it could have met."""
     faults = Faults()
     first, second = Fault(operation="upsertTag", status=500), Fault(operation="*", status=503, after=1, times=None)
     faults.add([first, second])
@@ -62,7 +62,7 @@ def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
 
 @pytest.mark.parametrize(("drop", "names"), [("before", []), ("after", ["T"])])
 def test_a_dropped_connection_gives_no_answer(running: Talking, drop: str, names: list[str]) -> None:
-    """Cut before the request is processed, or after: a client cannot tell which."""
+    """The connection is cut before or after the request is executed, and a client cannot tell which."""
     running.fault(operation="upsertTag", drop=drop)
     with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
         running.post("/tag", {"name": "T"})
@@ -73,7 +73,7 @@ def test_a_dropped_connection_gives_no_answer(running: Talking, drop: str, names
 
 @pytest.mark.parametrize("status", [200, 204, 502])
 def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None:
-    """`apply`: done, and answered with something else; without a body, an empty one."""
+    """With `apply`, the request is executed and then answered with the fault's status and body."""
     running.fault(operation="upsertTag", status=status, apply=True)
     response = running.post("/tag", {"name": "T"})
     assert (response.status_code, response.content) == (status, b"")
@@ -84,7 +84,7 @@ def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None
     ("body", "kind"), [("<html>Welcome</html>", "text/html"), ('{"errors": [', "text/plain"), ("", "text/plain")]
 )
 def test_a_text_is_sent_as_it_is(running: Talking, body: str, kind: str) -> None:
-    """A gateway's page with 200, or JSON cut short: not an answer of the interface, and nothing is applied."""
+    """A fault can answer 200 with HTML or truncated JSON; the request is not executed then."""
     running.fault(operation="upsertTags", body=body)
     response = running.post("/tag/batch", {"tags": [{"name": "T"}]})
     assert (response.status_code, response.text) == (200, body)
@@ -93,14 +93,14 @@ def test_a_text_is_sent_as_it_is(running: Talking, body: str, kind: str) -> None
 
 
 def test_a_fault_chooses_its_content_type(running: Talking) -> None:
-    """Headers asked for win over what would be guessed."""
+    """The fault's own Content-Type header replaces the guessed one."""
     running.fault(operation="upsertTag", body="{}", headers={"Content-Type": "application/json"})
     assert running.post("/tag", {"name": "T"}).headers.get_list("content-type") == ["application/json"]
 
 
 @pytest.mark.parametrize("status", [None, 400])
 def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: int | None) -> None:
-    """With 200 or 400; an index that is in no batch is answered as it was asked for."""
+    """The answer is 200 or 400 with the chosen errors, even for an index that the batch does not have."""
     errors = [{"index": 1, "errorDescription": "no"}, {"index": 99, "errorDescription": "what"}]
     running.fault(operation="upsertTags", itemErrors=errors, **({"status": status} if status else {}))
     response = running.post("/tag/batch", {"tags": [{"name": "A"}, {"name": "B"}, {}]})
@@ -110,7 +110,7 @@ def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: 
 
 
 def test_an_item_that_is_made_to_fail_is_swept(running: Talking) -> None:
-    """docs/service.md §2: not uploaded successfully in the session, so it is deleted on completion."""
+    """docs/service.md §2: a type whose upload failed in the session is deleted when the session completes."""
     items = [{"code": "A", "label": "A"}, {"code": "B", "label": "B"}]
     running.post("/activitytype/batch", {"activityTypes": items})
     session = running.post("/activitytype/sync/start").json()
@@ -129,7 +129,7 @@ def test_an_item_that_is_made_to_fail_is_swept(running: Talking) -> None:
     ],
 )
 def test_a_session_can_be_gone_when_it_is_used(running: Talking, operation: str, path: str, status: int) -> None:
-    """`expireSession`: the one that the request names; others live on."""
+    """`expireSession` ends the session that the request names; other sessions stay open."""
     first, other = (running.post("/activitytype/sync/start").json() for _ in range(2))
     running.fault(operation=operation, expireSession=True)
     assert running.post(path, {"activityTypes": [], **first}).status_code == status
@@ -137,7 +137,7 @@ def test_a_session_can_be_gone_when_it_is_used(running: Talking, operation: str,
 
 
 def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> None:
-    """A client that gives up before finds the work done; meanwhile others are answered."""
+    """A request with a delay is executed at once; other requests are answered meanwhile."""
     running.fault(operation="upsertTag", delay=30)
     with pytest.raises(httpx.ReadTimeout):
         running.post("/tag", {"name": "T"}, timeout=0.05)
@@ -163,7 +163,7 @@ def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> 
     ],
 )
 def test_a_fault_that_is_not_understood_is_refused(running: Talking, faults: Any, words: str) -> None:
-    """A misspelt fault would never happen, and its test would prove nothing. The good ones of the list wait, too."""
+    """One invalid fault refuses the whole list: otherwise a test with a misspelt fault would prove nothing."""
     good = [{"operation": "*", "status": 500}] if isinstance(faults, list) else []
     response = running.outsider.post("/faults", json=good + faults if good else faults)
     assert response.status_code == 400

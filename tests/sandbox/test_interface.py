@@ -1,4 +1,4 @@
-"""The interface over HTTP: keys, paths, methods, bodies."""
+"""The interface over HTTP: keys, paths, methods and bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERAT
 
 @EACH
 def test_each_operation_answers_at_its_path(running: Talking, operation: Operation) -> None:
-    """Asked with an empty object, an operation does its work or says what is missing: its path is never unknown."""
+    """Called with an empty object, an operation succeeds or names what is missing; its path is never unknown."""
     running.control("/settings", {"holdSeconds": 0})
     response = running.connector.request(operation.method, operation.path, json={})
     assert response.status_code in (200, 204, 400, 404)
@@ -33,14 +33,13 @@ def test_each_operation_answers_at_its_path(running: Talking, operation: Operati
 
 @EACH
 def test_another_method_is_405(running: Talking, operation: Operation) -> None:
-    """A path takes the methods of its operations only."""
     assert running.connector.delete(operation.path).status_code == 405
 
 
 @pytest.mark.parametrize("key", [None, "", "wrong", "Sandbox"])
 @pytest.mark.parametrize("path", ["/tag", "/nowhere", "/team/info"])
 def test_without_the_key_everything_is_401(running: Talking, key: str | None, path: str) -> None:
-    """docs/interface.md 5: before the path, the method and the body are looked at, and before any fault."""
+    """docs/interface.md 5: the key is checked before the path, the method, the body and any fault."""
     running.fault(operation="*", status=503)
     headers = {} if key is None else {"x-api-key": key}
     url = running.connector.base_url.join(f"/connect/api{path}")
@@ -48,20 +47,20 @@ def test_without_the_key_everything_is_401(running: Talking, key: str | None, pa
 
 
 def test_a_key_with_other_letters_is_only_wrong(running: Talking) -> None:
-    """Bytes outside ASCII are compared like any others."""
+    """A key with characters outside ASCII is refused like any other wrong key."""
     response = running.connector.get("/team/info", headers={b"x-api-key": "schlüssel".encode()})
     assert response.status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/tag/", "/", "/tag/metadata"])
 def test_an_unknown_path_is_404(running: Talking, path: str) -> None:
-    """Also one that nearly exists."""
+    """A path must match exactly."""
     assert running.post(path, {}).status_code == 404
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '"text"', "null", "[1", '{"name": "\\ud800"}', b"\xff"])
 def test_a_body_that_is_no_json_object_is_400(running: Talking, body: str | bytes) -> None:
-    """And the next request on the same connection is heard."""
+    """The next request on the same connection still works."""
     assert running.connector.post("/tag", content=body).status_code == 400
     assert running.post("/tag", {"name": "T"}).status_code == 200
     assert running.names() == ["T"]
@@ -75,7 +74,7 @@ def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, b
 
 
 def test_the_log_says_who_asks_and_whether_there_was_a_body(running: Talking) -> None:
-    """The User-Agent is the only header that is kept; the key is not. No body is told from an empty object."""
+    """The log keeps the User-Agent and no other header, and distinguishes no body from an empty object."""
     running.connector.post("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"})
     running.connector.post("/activitytype/sync/start", headers={"User-Agent": ""}, json={})
     assert [(entry["userAgent"], entry["body"]) for entry in running.requests()] == [("syncengine/9", None), ("", {})]
@@ -83,26 +82,26 @@ def test_the_log_says_who_asks_and_whether_there_was_a_body(running: Talking) ->
 
 
 def test_answers_are_json(running: Talking) -> None:
-    """Refusals too, with a sentence."""
+    """Refusals are JSON with a message."""
     response = running.post("/tag/delete", {"name": "no"})
     assert response.headers["content-type"] == "application/json"
     assert response.json() == {"message": "there is no tag no"}
 
 
 def test_names_of_any_script_come_through(running: Talking) -> None:
-    """Bodies are UTF-8."""
+    """Names outside ASCII, emoji and a NUL character are stored as sent."""
     name = "Ærø – 商標 🏷 \u0000'"
     running.post("/tag", {"name": name})
     assert running.names() == [name]
 
 
-def test_the_front_door_says_what_this_is(running: Talking) -> None:
-    """For a person with a browser."""
+def test_the_root_page_says_that_this_is_a_sandbox(running: Talking) -> None:
+    """The root page tells a person with a browser that this is the sandbox."""
     assert "sandbox" in loopback.get(running.connector.base_url.join("/")).text
 
 
 def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:
-    """It runs beside an apply that has its own way of being interrupted."""
+    """A sandbox that runs inside `apply` must not change how `apply` handles signals."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     threads = threading.active_count()
     with running_sandbox(api_key="k") as running:
@@ -114,7 +113,7 @@ def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -
 
 
 def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
-    """The waiting client is cut off; nobody waits an hour."""
+    """Stopping the sandbox cuts the waiting client off."""
     with loopback.client(headers={"x-api-key": API_KEY}) as client, running_sandbox() as running:
         loopback.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "delay": 3600}])
         ended: list[type[Exception]] = []
@@ -135,7 +134,7 @@ def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
 
 
 def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
-    """No traceback of a server for a port in use."""
+    """A port in use is an error with advice, not a traceback."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
@@ -146,7 +145,7 @@ def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
 
 
 def test_the_web_server_is_imported_only_by_the_app() -> None:
-    """A plan must not pay for a sandbox that it does not start."""
+    """Commands that start no sandbox do not import the web server."""
     code = (
         "import sys, syncengine.sandbox, syncengine.sandbox.instance; "
         "sys.exit(any(name in sys.modules for name in ('starlette', 'uvicorn', 'asyncio')))"

@@ -1,4 +1,4 @@
-"""Calls that are executed late: after what came in between, and whether or not somebody waits for their answer."""
+"""Calls that are executed late: after other calls, and whether or not a client waits for the answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def execute(running: Talking, **body: Any) -> Any:
 
 @contextmanager
 def asking(running: Talking, path: str, body: Any) -> Iterator[Future[httpx.Response]]:
-    """A call that is held."""
+    """Make a call that the sandbox holds, and yield its future answer."""
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(running.post, path, body, timeout=30)
         eventually(lambda: bool(pending(running)))
@@ -33,7 +33,7 @@ def asking(running: Talking, path: str, body: Any) -> Iterator[Future[httpx.Resp
 
 
 def test_a_call_is_executed_when_its_time_has_come(running: Talking) -> None:
-    """Answered with 504 at once, and done by itself a moment later."""
+    """A late call with `seconds` is answered at once and executed after that time."""
     running.fault(operation="upsertTag", late={"seconds": 0.05, "answer": 504})
     assert running.post("/tag", {"name": "T"}).status_code == 504
     eventually(lambda: running.names() == ["T"])
@@ -41,8 +41,8 @@ def test_a_call_is_executed_when_its_time_has_come(running: Talking) -> None:
 
 
 @pytest.mark.parametrize("answer", [504, 202, "cut"])
-def test_a_call_without_a_time_waits_to_be_told(running: Talking, answer: int | str) -> None:
-    """Until then nothing has happened, and others are served as ever."""
+def test_a_call_without_a_time_waits_until_a_test_executes_it(running: Talking, answer: int | str) -> None:
+    """A late call without `seconds` waits until the control API executes it; other calls are served meanwhile."""
     running.fault(operation="upsertTag", late={"answer": answer})
     if answer == "cut":
         with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
@@ -58,7 +58,7 @@ def test_a_call_without_a_time_waits_to_be_told(running: Talking, answer: int | 
 
 
 def test_a_late_call_meets_the_world_as_it_is_by_then(running: Talking) -> None:
-    """A category that was made anew and filled meanwhile goes with all its tags: the order of execution counts."""
+    """A late delete of a category also deletes the tags that were added after the call was answered."""
     category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
     running.post("/tagcategory/batch", category)
     running.fault(operation="deleteTagCategory", late={"answer": 504})
@@ -70,7 +70,7 @@ def test_a_late_call_meets_the_world_as_it_is_by_then(running: Talking) -> None:
 
 
 def test_a_late_call_can_be_refused_by_then(running: Talking) -> None:
-    """Its own status stands in the log, beside the one that was answered; nothing has changed."""
+    """The log shows both the status that was answered and the status of the late execution."""
     running.post("/tag", {"name": "T"})
     running.fault(operation="deleteTag", late={"answer": 504})
     running.post("/tag/delete", {"name": "T"})
@@ -82,7 +82,7 @@ def test_a_late_call_can_be_refused_by_then(running: Talking) -> None:
 
 
 def test_a_call_that_is_held_gets_its_own_answer(running: Talking) -> None:
-    """Nothing is answered until it is executed."""
+    """With `hold`, the client gets no answer until the call is executed."""
     running.fault(operation="upsertTagCategories", late={"answer": "hold"})
     with asking(running, "/tagcategory/batch", {"tagCategories": [{"externalId": "c"}]}) as answer:
         assert [(entry["open"], entry["status"]) for entry in pending(running)] == [(True, None)]
@@ -91,7 +91,7 @@ def test_a_call_that_is_held_gets_its_own_answer(running: Talking) -> None:
 
 
 def test_a_call_is_executed_although_its_client_has_gone(running: Talking) -> None:
-    """As when a process is killed while the service works on its call: the connection ends, the work does not."""
+    """A client that disconnects, as a killed process does, does not stop its call."""
     running.fault(operation="upsertTag", late={})
     url = running.connector.base_url
     with socket.create_connection((url.host, url.port or 0)) as client:
@@ -105,7 +105,7 @@ def test_a_call_is_executed_although_its_client_has_gone(running: Talking) -> No
 
 
 def test_calls_are_executed_in_the_order_in_which_they_came_or_one_by_one(running: Talking) -> None:
-    """By the number of the request; one that does not wait is not there."""
+    """`/late/execute` executes one call by its number or all in order; a number that does not wait is 404."""
     running.fault(operation="upsertTag", times=None, late={"answer": 504})
     for description in ("first", "second", "third"):
         running.post("/tag", {"name": "T", "description": description})
@@ -119,7 +119,7 @@ def test_calls_are_executed_in_the_order_in_which_they_came_or_one_by_one(runnin
 
 
 def test_a_call_can_be_lost_for_good(running: Talking) -> None:
-    """DELETE drops what waits, and so does a reset: a client that is held is cut off."""
+    """DELETE drops the waiting calls, and cuts off a client whose call is held."""
     running.fault(operation="upsertTag", late={})
     with asking(running, "/tag", {"name": "T"}) as answer:
         assert running.outsider.delete("/late").status_code == 200
@@ -141,13 +141,12 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
     ],
 )
 def test_a_late_fault_that_is_not_understood_is_refused(running: Talking, fault: Any, words: str) -> None:
-    """In words."""
     response = running.outsider.post("/faults", json=[{"operation": "upsertTag", **fault}])
     assert (response.status_code, words in response.json()["message"]) == (400, True), response.text
 
 
-def test_a_gateway_says_it_in_its_own_words(running: Talking) -> None:
-    """`body` and `headers` go with the status that is answered at once."""
+def test_a_late_call_can_be_answered_with_a_gateways_page(running: Talking) -> None:
+    """The `body` and `headers` of a late fault are sent with the status that is answered at once."""
     page, headers = "<html>Gateway Time-out</html>", {"Retry-After": "1"}
     running.fault(operation="upsertTag", body=page, headers=headers, late={"answer": 504})
     response = running.post("/tag", {"name": "T"})

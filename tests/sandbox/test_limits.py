@@ -1,4 +1,4 @@
-"""Limits and choices that the rules share, and the table of rules."""
+"""Limits and settings that several rules share, and the table of rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def choose(service: Asking, **chosen: Any) -> None:
 
 
 def test_each_operation_has_a_rule_and_each_rule_an_operation() -> None:
-    """Nothing of the interface is missing, nothing is made up."""
     assert set(RULES) == set(OPERATIONS)
 
 
@@ -36,13 +35,13 @@ def test_a_batch_over_the_limit_is_refused_whole(service: Asking, operation: Any
 @pytest.mark.parametrize("operation", BATCHES, ids=lambda operation: operation.id)
 @pytest.mark.parametrize("items", [None, {}, "x"])
 def test_a_batch_without_a_list_is_refused(service: Asking, operation: Any, items: Any) -> None:
-    """There is nothing to apply, which is not the same as an empty list."""
+    """A missing list is refused; an empty list is accepted."""
     assert service.ask(operation.id, **{operation.items: items})[0] == 400
     assert service.ask(operation.id, **{operation.items: []})[0] == 200
 
 
-def test_new_tags_beyond_the_plan_refuse_the_whole_batch(service: Asking) -> None:
-    """docs/service.md §1: 402; updates of what is there still go through."""
+def test_new_tags_over_the_limit_refuse_the_whole_batch(service: Asking) -> None:
+    """docs/service.md §1: 402 for new tags over the tag limit; updates of existing tags still succeed."""
     choose(service, tagLimit=2)
     service.told("upsertTag", name="A")
     assert service.ask("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}, {"name": "C"}])[0] == 402
@@ -53,8 +52,8 @@ def test_new_tags_beyond_the_plan_refuse_the_whole_batch(service: Asking) -> Non
     service.told("upsertTags", tags=[{"name": "A"}, {"name": "B"}])
 
 
-def test_a_plan_that_became_smaller_still_takes_updates(service: Asking) -> None:
-    """Only a *new* tag exceeds a limit."""
+def test_a_lowered_tag_limit_still_allows_updates(service: Asking) -> None:
+    """Only a *new* tag can exceed the limit."""
     service.told("upsertTags", tags=[{"name": "A"}, {"name": "B"}])
     choose(service, tagLimit=1)
     service.told("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B", "url": "u"}])
@@ -68,7 +67,7 @@ def test_a_plan_that_became_smaller_still_takes_updates(service: Asking) -> None
 def test_a_service_that_answers_400_for_item_errors_applies_nothing(
     service: Asking, operation: str, good: dict[str, Any], table: str
 ) -> None:
-    """docs/service.md §1 has seen 400 with the list of errors; nothing is said of the rest, and so it is lost."""
+    """docs/service.md §1 has seen 400 with a list of errors; the sandbox then applies nothing of the batch."""
     choose(service, statusForItemErrors=400)
     status, answer = service.ask(operation, **{table: [good, {}]})
     assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])
@@ -83,7 +82,7 @@ def test_team_info_names_the_team(service: Asking) -> None:
 
 
 def test_settings_are_shown_by_the_names_they_are_set_by(service: Asking) -> None:
-    """The control API reads and writes the same words."""
+    """The state shows each setting under the name by which the control API sets it."""
     assert service.state()["settings"] == {
         "teamName": "Sandbox",
         "tagLimit": None,

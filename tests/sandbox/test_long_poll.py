@@ -1,4 +1,4 @@
-"""A fetch that is held open until there is posted time (docs/interface.md 4, fetch rule 1)."""
+"""The sandbox holds a fetch open until there is posted time (docs/interface.md 4, fetch rule 1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .receiver import eventually
 
 
 def fetching(running: Talking, pool: ThreadPoolExecutor, count: int = 1) -> list[Future[httpx.Response]]:
-    """Fetches that the sandbox has heard of and holds."""
+    """Start `count` fetches, and wait until the sandbox holds them."""
     futures = [pool.submit(running.connector.get, "/postedtime", timeout=90) for _ in range(count)]
     eventually(lambda: len(running.requests()) >= count)
     return futures
@@ -30,7 +30,7 @@ def ids(response: httpx.Response) -> list[str]:
 
 
 def test_a_fetch_is_answered_when_time_is_posted(running: Talking) -> None:
-    """Held by the minute, it has the group all the same: it was recorded, for the fetch had registered."""
+    """A held fetch has registered its client, so that time posted meanwhile is recorded and answered."""
     with ThreadPoolExecutor() as pool:
         (fetch,) = fetching(running, pool)
         assert running.state()["connection"]["mechanism"] == "fetch"
@@ -40,13 +40,13 @@ def test_a_fetch_is_answered_when_time_is_posted(running: Talking) -> None:
 
 
 def test_a_fetch_without_posted_time_ends_quietly(running: Talking) -> None:
-    """An empty array and 200."""
+    """The answer is 200 with an empty array."""
     running.control("/settings", {"holdSeconds": 0.01})
     assert ids(running.connector.get("/postedtime")) == []
 
 
 def test_a_fetch_is_answered_when_a_group_becomes_due_again(running: Talking) -> None:
-    """Nothing changes then, but the time."""
+    """A held fetch also gets a group whose re-offer time has come."""
     running.control("/settings", {"reofferSeconds": 0.2})
     running.connector.post("/postedtime/registerfetchclient")
     running.control("/posted-time", {"groupId": "g"})
@@ -55,7 +55,7 @@ def test_a_fetch_is_answered_when_a_group_becomes_due_again(running: Talking) ->
 
 
 def test_of_two_fetches_one_has_the_group(running: Talking) -> None:
-    """The other is told that there is nothing."""
+    """The other fetch gets an empty array."""
     with ThreadPoolExecutor() as pool:
         fetches = fetching(running, pool, 2)
         running.control("/posted-time", {"groupId": "g"})
@@ -63,7 +63,7 @@ def test_of_two_fetches_one_has_the_group(running: Talking) -> None:
 
 
 def test_a_client_that_has_left_takes_no_group_with_it(running: Talking) -> None:
-    """A killed connector: the next one is offered the group at once."""
+    """After a connector is killed during its fetch, the next fetch gets the group at once."""
     url = urlsplit(str(running.connector.base_url))
     request = f"GET {url.path}postedtime HTTP/1.1\r\nHost: h\r\nx-api-key: sandbox\r\n\r\n"
     with socket.create_connection((url.hostname, url.port)) as killed:
@@ -76,7 +76,7 @@ def test_a_client_that_has_left_takes_no_group_with_it(running: Talking) -> None
 
 
 def test_a_fetch_ends_when_its_client_is_unregistered(running: Talking) -> None:
-    """With nothing, and without registering anew."""
+    """The held fetch gets an empty array, and does not register the client again."""
     with ThreadPoolExecutor() as pool:
         (fetch,) = fetching(running, pool)
         assert running.post("/postedtime/unregisterfetchclient").status_code == 200
@@ -86,7 +86,7 @@ def test_a_fetch_ends_when_its_client_is_unregistered(running: Talking) -> None:
 
 @pytest.mark.parametrize(("drop", "offers"), [("before", 0), ("after", 1)])
 def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: str, offers: int) -> None:
-    """Cut after it was processed: the group is fetched, as far as the service knows, and comes again later."""
+    """A connection that is cut after the fetch was executed counts as an offer; cut before, it does not."""
     running.post("/postedtime/registerfetchclient")
     running.control("/posted-time", {"groupId": "g"})
     running.fault(operation="fetchPostedTime", drop=drop)
@@ -96,21 +96,20 @@ def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: st
 
 
 def test_a_fault_that_answers_for_the_service_answers_at_once(running: Talking) -> None:
-    """Nothing is held, nobody registered."""
+    """A fetch that meets a fault is not held and registers nobody."""
     running.fault(operation="fetchPostedTime", status=503)
     assert running.connector.get("/postedtime").status_code == 503
     assert running.state()["connection"]["mechanism"] is None
 
 
 def test_the_log_shows_the_query(running: Talking) -> None:
-    """The limit that the connector asked with."""
     running.post("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/"})
     assert running.connector.get("/postedtime", params={"limit": 7}).status_code == 409
     assert running.requests()[-1]["query"] == {"limit": "7"}
 
 
 def test_a_sandbox_stops_although_a_fetch_is_held() -> None:
-    """Its client is answered or cut off; nobody waits a minute."""
+    """Stopping the sandbox answers the held fetch or cuts it off."""
     with running_sandbox() as running:
         headers = {"x-api-key": running.api_key}
         ended: list[str] = []

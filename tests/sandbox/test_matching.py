@@ -1,4 +1,4 @@
-"""Tags that time gets by itself: their keywords stand in the text of its rows (docs/interface.md 2.1)."""
+"""Posted time gets the tags whose keywords occur in the text of its rows (docs/interface.md 2.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def tags_of(service: Asking, *rows: dict[str, Any], **said: Any) -> list[str]:
 
 @pytest.fixture
 def matters(service: Asking) -> Asking:
-    """Two tags with keywords, and one that has lost its own."""
+    """Two tags with keywords, and one without."""
     service.told("upsertTag", name="ACME-0042", additionalKeywords=["EP 1234567"], externalId="4711")
     service.told("upsertTag", name="Zürich AG", excludeTagNameKeyword=True, additionalKeywords=["Zürich"])
     service.told("upsertTag", name="Retired", excludeTagNameKeyword=True)
@@ -39,19 +39,19 @@ def matters(service: Asking) -> Asking:
 )
 @pytest.mark.parametrize("field", ["activity", "description"])
 def test_a_row_gets_the_tags_whose_keywords_it_holds(matters: Asking, field: str, text: str, names: list[str]) -> None:
-    """In its activity or its description, whatever the case, as a part of a word too; letter for letter else."""
+    """Matching ignores case and finds parts of words, in the activity or the description; spaces must agree."""
     assert tags_of(matters, {"activity": None, "description": "", field: text}) == names
 
 
 def test_each_row_counts_and_each_by_itself(matters: Asking) -> None:
-    """A group has what its rows have; a text is not made of two rows."""
+    """A group gets the tags of all its rows; a keyword does not match across two rows."""
     first, second = {"description": "EP 12"}, {"description": "34567", "activity": "zürich"}
     assert tags_of(matters, first, second) == ["Zürich AG"]
     assert tags_of(matters, {"description": "EP 1234567"}, second) == ["ACME-0042", "Zürich AG"]
 
 
 def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
-    """And where nobody wants it, nothing is looked for: groups without a tag exist (docs/service.md §2)."""
+    """docs/service.md §2: a chosen tag, an empty list of tags or `matchKeywords: false` switches matching off."""
     row = {"description": "EP 1234567"}
     assert tags_of(matters, row, tag="Zürich AG") == ["Zürich AG"]
     assert tags_of(matters, row, tags=[]) == []
@@ -60,7 +60,7 @@ def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
 
 
 def test_a_matched_tag_comes_with_what_is_known_of_it(matters: Asking) -> None:
-    """As one that was chosen; how it was found is not said."""
+    """A matched tag has the same fields as a chosen one, and the group does not say that it was matched."""
     tags_of(matters, {"description": "EP 1234567"}, matchKeywords=True)
     group = matters.posted("g")["group"]
     assert group["tags"] == [{"name": "ACME-0042", "path": "/", "externalId": "4711"}]
@@ -68,6 +68,6 @@ def test_a_matched_tag_comes_with_what_is_known_of_it(matters: Asking) -> None:
 
 
 def test_a_retired_tag_tags_nobodys_time(matters: Asking) -> None:
-    """That is what deleting its keywords is for."""
+    """A tag whose keywords were deleted is not matched any more."""
     matters.told("deleteKeyword", tagName="Zürich AG", keyword="Zürich")
     assert tags_of(matters, {"description": "Zürich"}) == []

@@ -1,4 +1,4 @@
-"""The service's rules for fetch clients and webhooks: one of them at a time."""
+"""The sandbox keeps the service's rules for fetch clients and webhooks, of which one is active at a time."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def do(service: Asking, *steps: str) -> None:
 def test_there_is_one_mechanism_at_a_time(
     service: Asking, before: list[str], step: str, status: int, mechanism: str | None
 ) -> None:
-    """docs/service.md §1: 409 where there is another one, 404 where there is none; a fetch registers implicitly."""
+    """docs/service.md §1: 409 while another mechanism is active, 404 while none is; a fetch registers its client."""
     do(service, *before)
     assert service.ask(step, **(HOOK if step == "registerWebhook" else {}))[0] == status
     assert service.state()["connection"]["mechanism"] == mechanism
 
 
 def test_with_a_webhook_no_status_is_taken(service: Asking) -> None:
-    """docs/interface.md 3: the status update is for the fetch mechanism only; also for a group that was fetched."""
+    """docs/interface.md 3: with a webhook, a status update answers 409, even for a group that was fetched before."""
     do(service, "registerFetchClient")
     service.post("g")
     do(service, "fetchPostedTime", "unregisterFetchClient", "registerWebhook")
@@ -70,7 +70,7 @@ def test_a_webhook_needs_a_url_that_can_be_called(service: Asking, url: Any) -> 
 
 
 def test_the_key_of_a_webhook_is_not_shown(service: Asking) -> None:
-    """Only that there is one; and it goes with the webhook."""
+    """The state shows only whether there is a key; unregistering the webhook removes it."""
     do(service, "registerWebhook")
     connection = service.state()["connection"]
     assert (connection["callbackUrl"], connection["callerKey"]) == (HOOK["callbackUrl"], True)
@@ -80,7 +80,7 @@ def test_the_key_of_a_webhook_is_not_shown(service: Asking) -> None:
 
 
 def test_time_posted_while_nobody_records_is_not_offered(service: Asking) -> None:
-    """docs/interface.md 3: before the registration and after the end of it; what was recorded before is."""
+    """docs/interface.md 3: only time posted while a client is registered is offered."""
     service.post("early")
     do(service, "registerFetchClient")
     service.post("recorded")
@@ -95,7 +95,7 @@ def test_time_posted_while_nobody_records_is_not_offered(service: Asking) -> Non
 
 
 def test_a_person_may_have_any_group_offered_now(service: Asking) -> None:
-    """One that nobody recorded, one before its time, and one that was acknowledged (docs/service.md §2)."""
+    """The control API offers any group again: unrecorded, not yet due, or acknowledged (docs/service.md §2)."""
     service.post("unrecorded")
     do(service, "registerFetchClient")
     service.post("fetched", "done")

@@ -1,4 +1,4 @@
-"""The service's rules for posted time groups: offered, acknowledged, offered again, listed."""
+"""The sandbox keeps the service's rules for posted time groups: fetch, acknowledge, offer again, list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.profiles import tried
 from .conftest import Asking, Clock
 
 REOFFER, RETRY = 480, 60
-"""Seconds, as long as nothing else is chosen."""
+"""The defaults of the settings, in seconds."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def status(service: Asking, id_: str, status: str, **more: Any) -> int:
 
 
 def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
-    """docs/interface.md 2.5; it is pending, and no caller key is in it: that is for webhooks."""
+    """docs/interface.md 2.5: a fetched group is pending and has no caller key, which only webhook calls have."""
     fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
     code, (group,) = fetching.get("fetchPostedTime")
     assert (code, group["groupId"], group["description"], group["status"]) == (200, "g", "D", "PENDING")
@@ -38,7 +38,7 @@ def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
 
 
 def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> None:
-    """docs/interface.md 4, fetch rule 2: 25 when nothing is said."""
+    """docs/interface.md 4, fetch rule 2: the default limit is 25."""
     fetching.post(*(f"g{number:02}" for number in range(40)))
     assert fetching.groups("fetchPostedTime", limit=3) == ["g00", "g01", "g02"]
     assert fetching.groups("fetchPostedTime") == [f"g{number:02}" for number in range(3, 28)]
@@ -54,7 +54,7 @@ def test_a_fetch_with_a_wrong_limit_is_refused_and_registers_nobody(service: Ask
 
 
 def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> None:
-    """docs/interface.md 3: available for fetching again once the time has elapsed, not before, and each time."""
+    """docs/interface.md 3: the group is offered again each time the re-offer time has passed, and not before."""
     fetching.post("g")
     assert fetching.groups("fetchPostedTime") == ["g"]
     fetching.later(REOFFER - 1)
@@ -67,7 +67,7 @@ def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> 
 
 
 def test_a_success_is_final_and_keeps_the_reference(fetching: Asking) -> None:
-    """docs/interface.md 3: marked successfully posted, externalId recorded; it is never offered again."""
+    """docs/interface.md 3: the group keeps its externalId and is never offered again."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "g", "SUCCESS", externalId="ledger-1") == 200
@@ -101,7 +101,7 @@ def test_a_retriable_failure_is_scheduled_for_retry(fetching: Asking) -> None:
 
 
 def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Asking) -> None:
-    """docs/service.md §2: the same id, with what it holds now; what was told of it before is not forgotten."""
+    """docs/service.md §2: the group keeps its id and its earlier statuses, and is offered with its new content."""
     fetching.post("g", description="old")
     fetching.groups("fetchPostedTime")
     status(fetching, "g", "FAILURE", message="no")
@@ -113,7 +113,7 @@ def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Ask
 
 
 def test_an_answer_that_comes_after_the_user_posted_again_is_about_what_was_before(fetching: Asking) -> None:
-    """What the group holds now is offered all the same, and only its own answer ends that."""
+    """A status for the older content does not settle the newer content, which needs a status of its own."""
     fetching.post("g", description="old")
     fetching.groups("fetchPostedTime")
     fetching.later(1)
@@ -138,7 +138,7 @@ def test_an_answer_that_comes_after_the_user_posted_again_is_about_what_was_befo
     ],
 )
 def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, body: dict[str, Any]) -> None:
-    """docs/service.md §1: 400, and the group stays as it is."""
+    """docs/service.md §1: an invalid status update answers 400, and the group stays as it is."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     before = fetching.posted("g")
@@ -147,14 +147,14 @@ def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, bod
 
 
 def test_a_status_of_an_unknown_group_is_404(service: Asking) -> None:
-    """docs/service.md §1; a group that nobody recorded is unknown, too."""
+    """docs/service.md §1: a group posted while no client was registered is unknown, too."""
     service.post("unrecorded")
     assert status(service, "unrecorded", "SUCCESS") == 404
     assert status(service, "no", "SUCCESS") == 404
 
 
 def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
-    """docs/interface.md 4: also what was posted while nobody recorded; 100 when nothing is said."""
+    """docs/interface.md 4: the list includes unrecorded groups, and its default limit is 100."""
     for number in range(120):
         service.post(f"g{number:03}")
     newest_first = [f"g{number:03}" for number in reversed(range(120))]
@@ -164,7 +164,7 @@ def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
 
 
 def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
-    """docs/interface.md 4: before that instant, so that a tie at the instant is not in the answer."""
+    """docs/interface.md 4: `submittedBefore` excludes groups submitted at exactly that instant."""
     service.post("a", submissionTime=10)
     service.post("b1", "b2", submissionTime=20)
     service.post("c", submissionTime=30)
@@ -174,7 +174,7 @@ def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
 
 
 def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_times(service: Asking) -> None:
-    """docs/service.md §2: page with last + 1 ms, and drop what was seen."""
+    """docs/service.md §2: paging with the last time + 1 ms, without groups already seen, finds every group."""
     for operation in range(146):
         service.post(*(f"{operation}-{number}" for number in range(5)))
     seen: dict[str, None] = {}
@@ -189,14 +189,14 @@ def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_tim
     assert len(seen) == 730
 
 
-def test_the_list_starts_from_now(service: Asking) -> None:
-    """docs/interface.md 4: what a clock that is ahead has posted is not listed yet."""
+def test_the_list_leaves_out_groups_from_the_future(service: Asking) -> None:
+    """docs/interface.md 4: a group with a submission time in the future is not listed yet."""
     service.post("future", submissionTime=10**15)
     assert service.groups("listPostedTime") == []
 
 
 def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
-    """The list answers pending and posted time; docs/interface.md 2.5 knows no status for a failed group."""
+    """Only pending and successful groups are listed; docs/interface.md 2.5 has no status for a failed group."""
     fetching.post("bad", "good", "later")
     fetching.groups("fetchPostedTime")
     status(fetching, "bad", "FAILURE")
@@ -208,13 +208,12 @@ def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
 
 @pytest.mark.parametrize("limit", [0, 501, -1, "x"])
 def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> None:
-    """docs/interface.md 8: 1 to 500."""
+    """docs/interface.md 8: the limit is 1 to 500."""
     assert service.get("listPostedTime", limit=limit)[0] == 400
     assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
 
 
 def test_listing_offers_nothing_and_registers_nobody(service: Asking) -> None:
-    """It is only looking."""
     service.post("g")
     before = service.state()
     service.groups("listPostedTime")

@@ -1,4 +1,4 @@
-"""Posting time as a user does: what is filled in, what is left out, what comes from the world."""
+"""Posting time as a user does: which fields are filled in, left out, or taken from tags and activity types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def composed(service: Asking, **said: Any) -> dict[str, Any]:
 
 
 def test_a_group_of_which_nothing_is_said_is_whole(service_at_nine: Asking) -> None:
-    """docs/interface.md 2.5: an hour of one person, just now."""
+    """docs/interface.md 2.5: the default is one hour of one person, ending now."""
     group = composed(service_at_nine)
     assert (group["totalDurationSecs"], group["totalDurationHours"], group["localDate"]) == (3600, 1.0, "2026-01-27")
     assert (group["submissionTime"], group["timestamp"], group["tags"]) == (NINE, NINE, [])
@@ -39,7 +39,7 @@ def test_a_group_of_which_nothing_is_said_is_whole(service_at_nine: Asking) -> N
 
 
 def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) -> None:
-    """docs/interface.md 2.5: rows are filled in, too."""
+    """docs/interface.md 2.5: missing fields of rows are filled in, too."""
     rows = [{"durationSecs": 1000}, {"durationSecs": 100, "description": None, "activity": "@_Call_@"}]
     group = composed(service, timeRows=rows)
     assert (group["totalDurationSecs"], group["totalDurationHours"]) == (1100, 0.31)
@@ -57,21 +57,21 @@ def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
     assert (ahead["timeRows"][0]["timezone_offset_min"], "timezone_name" in ahead["timeRows"][0]) == (900, False)
 
 
-def test_what_is_said_to_be_null_is_left_out(service: Asking) -> None:
-    """Groups without user, tag, rows or date exist in practice (docs/service.md §2)."""
+def test_a_field_posted_as_null_is_left_out(service: Asking) -> None:
+    """Groups without user, tag, rows or date exist in practice (docs/service.md §2); null asks for one."""
     left_out = ("user", "tags", "timeRows", "localDate", "activityType", "tzOffsetMins")
     assert not composed(service, **dict.fromkeys(left_out)).keys() & set(left_out)
 
 
-def test_what_nobody_knows_is_sent_as_it_is(service: Asking) -> None:
-    """A service may add fields and values: readers must live with it; but status and key are the service's own."""
+def test_unknown_fields_are_sent_as_posted(service: Asking) -> None:
+    """Unknown fields and values are passed on, but not `status` and `callerKey`, which the service sets itself."""
     group = composed(service, colour="blue", narrativeType="NEW", status="DONE", callerKey="k")
     assert (group["colour"], group["narrativeType"]) == ("blue", "NEW")
     assert not group.keys() & {"status", "callerKey"}
 
 
 def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
-    """docs/interface.md 2.1: its external id is sent when time is posted with it."""
+    """docs/interface.md 2.1: a posted tag carries its description and external id."""
     service.told("upsertTag", name="T", description="D", externalId="4711", url="https://example.com")
     assert composed(service, tag="T")["tags"] == [{"name": "T", "path": "/", "description": "D", "externalId": "4711"}]
     assert composed(service, tags=[{"name": "T", "externalId": "own"}])["tags"][0]["externalId"] == "own"
@@ -89,7 +89,7 @@ def test_the_activity_type_is_the_chosen_one_or_the_default_of_the_tag(service: 
 
 
 def test_groups_posted_in_one_operation_share_their_submission_time(service: Asking) -> None:
-    """docs/interface.md 4; each gets an id of its own."""
+    """docs/interface.md 4: each group still has an id of its own."""
     answer = service.sandbox.do(posting.post, {"groups": [{}, {}, {}]}).body
     assert len({group["groupId"] for group in answer["groups"]}) == 3
     assert len({posted["group"]["submissionTime"] for posted in service.state()["postedTime"]}) == 1
@@ -110,6 +110,6 @@ def test_groups_posted_in_one_operation_share_their_submission_time(service: Ask
     ],
 )
 def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """400, and none of the operation's groups is there."""
+    """An invalid group answers 400, and none of the operation's groups is posted."""
     assert service.sandbox.do(posting.post, body).status == 400
     assert service.state()["postedTime"] == []

@@ -1,4 +1,4 @@
-"""What goes out has the fields and types of docs/interface.md 2.5 and 2.6, and no others."""
+"""Answers have exactly the fields and types of docs/interface.md 2.5 and 2.6."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REGISTRATION = {
 
 
 def misfits(value: Any, shape: Any, place: str = "") -> list[str]:
-    """Where the value is not of the shape: a type, a list of one shape, or the fields that there may be."""
+    """Where the value differs from the shape: a type, a list of one shape, or a mapping of the allowed fields."""
     if isinstance(shape, list):
         assert isinstance(value, list)
         return [found for each in value for found in misfits(each, shape[0], f"{place}[]")]
@@ -66,7 +66,7 @@ def misfits(value: Any, shape: Any, place: str = "") -> list[str]:
     ],
 )
 def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, posted: dict[str, Any]) -> None:
-    """Fetched and listed, whatever was said of it; a field that is not there is absent, never null."""
+    """A fetched or listed group has only known fields of the right type; a missing field is absent, never null."""
     service.told("upsertTag", name="T", description="D", externalId="4711", defaultActivityTypeCode="A")
     service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}])
     service.told("registerFetchClient")
@@ -78,7 +78,7 @@ def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, post
 
 
 def test_the_answer_to_a_registration_has_the_shape_of_the_specification(service: Asking) -> None:
-    """All of its fields."""
+    """The answer has all of the fields."""
     answer = service.told("registerConnector")
     assert misfits(answer, REGISTRATION) == []
     assert answer.keys() == REGISTRATION.keys()

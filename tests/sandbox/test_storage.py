@@ -1,4 +1,4 @@
-"""What the sandbox keeps: across restarts, across a kill, for one sandbox at a time."""
+"""The sandbox's data file: it survives restarts and kills, and serves one sandbox at a time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
 
 
 def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
-    """Tags, categories with their ids, activity types, open sessions and settings; the folder is made."""
+    """Tags, categories, activity types, open sessions and settings survive; missing folders are created."""
     data = tmp_path / "deep" / "sandbox.db"
     with running_sandbox(data) as first, loopback.client(headers={"x-api-key": first.api_key}) as client:
         category = {"externalId": "c", "label": "C", "keywords": ["k"]}
@@ -75,7 +75,7 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path) -> None:
-    """Groups with all that was told of them, the webhook with its key, registration and health."""
+    """Groups with their statuses, the webhook, the registration and the health survive; the webhook's key does not."""
     data = tmp_path / "sandbox.db"
     with closing(Sandbox(data)) as sandbox:
         sandbox.do(RULES["registerFetchClient"], {})
@@ -96,7 +96,7 @@ def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path
 
 
 def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
-    """It is the connector's secret. Without it nothing is called, until the webhook is registered again."""
+    """The key is a secret: after a restart, the webhook is called only once it is registered again with its key."""
     data, hook = tmp_path / "sandbox.db", {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
     with closing(Sandbox(data)) as sandbox:
         sandbox.do(RULES["registerWebhook"], hook)
@@ -111,7 +111,7 @@ def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_of_an_older_layout_is_refused_with_the_cure(tmp_path: Path) -> None:
-    """Nothing in it is changed, and nothing is guessed."""
+    """The error says to delete the file."""
     data = tmp_path / "sandbox.db"
     with closing(sqlite3.connect(data)) as old:
         old.execute('CREATE TABLE held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key))')
@@ -123,7 +123,7 @@ def test_a_file_of_an_older_layout_is_refused_with_the_cure(tmp_path: Path) -> N
 
 
 def test_a_rule_that_fails_half_way_has_changed_nothing(tmp_path: Path) -> None:
-    """Refused or broken: the draft is rolled back, and the next request is heard."""
+    """A rule that refuses or raises is rolled back, and the next request works."""
 
     def broken(store: Store, _request: RuleRequest) -> RuleAnswer:
         store.put(TAGS, "HALF", {"name": "HALF"})
@@ -140,7 +140,7 @@ def test_a_rule_that_fails_half_way_has_changed_nothing(tmp_path: Path) -> None:
 
 
 def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
-    """At least once: after the time that a call may take, though nothing is known of the first one."""
+    """At least once: a webhook call without a known result is repeated after the longest time that a call may take."""
     data, clock = tmp_path / "sandbox.db", [1000]
     with closing(Sandbox(data, clock=lambda: clock[0])) as sandbox:
         sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/"})
@@ -153,7 +153,7 @@ def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -
 
 
 def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    """SIGKILL right after the answer; the next one starts at once on the same file."""
+    """After SIGKILL right after an answer, the next sandbox starts at once on the same file."""
     data = tmp_path / "sandbox.db"
     names = [f"T{number:04}" for number in range(500)]
     with server(data) as (process, connector):
@@ -168,7 +168,7 @@ def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_foreground_sandbox_cleanly(tmp_path: Path, end: signal.Signals) -> None:
-    """`serve` returns to its caller; nothing is said on stderr, not even with every warning an error."""
+    """`serve` returns to its caller and prints nothing on stderr, even with warnings as errors."""
     with server(tmp_path / "sandbox.db") as (process, connector):
         assert connector.get("/team/info").status_code == 200
         process.send_signal(end)
@@ -177,7 +177,7 @@ def test_a_signal_ends_the_foreground_sandbox_cleanly(tmp_path: Path, end: signa
 
 
 def test_two_sandboxes_cannot_have_one_file(tmp_path: Path) -> None:
-    """Each would overwrite the other's world; the lock ends with its holder."""
+    """The second sandbox is refused until the first has ended."""
     data = tmp_path / "sandbox.db"
     with closing(Sandbox(data)), pytest.raises(LockHeld, match="in use by another sandbox"):
         Sandbox(data)
@@ -185,7 +185,7 @@ def test_two_sandboxes_cannot_have_one_file(tmp_path: Path) -> None:
 
 
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
-    """It will hold posted time: people's days."""
+    """The file holds posted time, which is personal data."""
     with closing(Sandbox(tmp_path / "sandbox.db")):
         assert (tmp_path / "sandbox.db").stat().st_mode & 0o077 == 0
 
@@ -201,7 +201,7 @@ def _newer(path: Path) -> None:
 
 @pytest.mark.parametrize(("make", "words"), [(_text, "not a database"), (_newer, "version 99"), (Path.mkdir, "open")])
 def test_a_file_that_is_not_ours_is_refused_by_name(tmp_path: Path, make: Any, words: str) -> None:
-    """An error for a person, and the file stays as it is."""
+    """A file that is no database or from a newer version is an error that names the file."""
     data = tmp_path / "sandbox.db"
     make(data)
     with pytest.raises(SyncengineError, match=f"sandbox.db: .*{words}"):
@@ -236,7 +236,7 @@ ASKABLE = {**RULES, "post": posting.post}
 @given(st.lists(ASKED, max_size=20))
 @settings(max_examples=tried(60), deadline=None)
 def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]]]) -> None:
-    """After any history."""
+    """After any sequence of operations, a reopened sandbox has the same state."""
     ids = count(1)
     with TemporaryDirectory() as folder:
         data = Path(folder) / "sandbox.db"

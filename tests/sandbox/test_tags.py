@@ -1,4 +1,4 @@
-"""The service's rules for tags."""
+"""The sandbox keeps the service's rules for tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .conftest import Asking
 
 
 def test_an_upsert_creates_a_tag_with_its_name_as_keyword(service: Asking) -> None:
-    """docs/interface.md 2.1: by default the name is a keyword, visibility is PUBLIC, path is /."""
+    """docs/interface.md 2.1: by default, the name is a keyword, visibility is PUBLIC and the path is `/`."""
     assert service.told("upsertTag", name="T") == {}
     assert service.tag("T") == {
         "name": "T",
@@ -33,7 +33,7 @@ def test_an_upsert_only_adds_keywords_and_metadata(service: Asking) -> None:
 
 
 def test_keywords_and_metadata_names_are_case_sensitive(service: Asking) -> None:
-    """docs/interface.md 2.1 says so of metadata names; keywords that differ by case are two."""
+    """docs/interface.md 2.1 says so of metadata names; keywords that differ in case are two keywords as well."""
     service.told("upsertTag", name="T", additionalKeywords=["a", "A"], metadata={"x": "1", "X": "2"})
     assert service.tag("T")["keywords"] == ["A", "T", "a"]
     assert service.tag("T")["metadata"] == {"x": "1", "X": "2"}
@@ -52,7 +52,7 @@ def test_keywords_and_metadata_names_are_case_sensitive(service: Asking) -> None
 def test_excluding_the_name_adds_no_keyword_and_removes_none(
     service: Asking, first: dict[str, Any], second: dict[str, Any], keywords: list[str]
 ) -> None:
-    """docs/interface.md 2.1: the name is not *added*; listed in additionalKeywords it is."""
+    """docs/interface.md 2.1: excludeTagNameKeyword keeps the name from being added; additionalKeywords may list it."""
     service.told("upsertTag", name="T", **first)
     service.told("upsertTag", name="T", **second)
     assert service.tag("T")["keywords"] == keywords
@@ -60,7 +60,7 @@ def test_excluding_the_name_adds_no_keyword_and_removes_none(
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_an_empty_description_keeps_the_old_one(service: Asking, empty: str | None) -> None:
-    """docs/interface.md 2.1: empty or null is ignored."""
+    """docs/interface.md 2.1: an empty or null description is ignored."""
     service.told("upsertTag", name="T", description="old")
     service.told("upsertTag", name="T", description=empty)
     assert service.tag("T")["description"] == "old"
@@ -80,7 +80,7 @@ def test_an_empty_description_keeps_the_old_one(service: Asking, empty: str | No
 def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
     service: Asking, field: str, value: Any, empty: Any
 ) -> None:
-    """docs/service.md §3: an explicitly empty string clears; what is not sent, or null, stays."""
+    """docs/service.md §3: an empty value clears the field; an absent or null one keeps it."""
     service.told("upsertTagCategories", tagCategories=[{"externalId": "c"}])
     service.told("upsertTag", name="T", **{field: value})
     service.told("upsertTag", name="T")
@@ -99,7 +99,7 @@ def test_an_empty_path_is_the_default_one(service: Asking, empty: str) -> None:
 
 
 def test_visibility_and_timestamps_stay_when_they_are_not_sent(service: Asking) -> None:
-    """An upsert changes what it names; 0 is a time like any other."""
+    """An upsert changes only the fields that it names; 0 is a valid timestamp."""
     service.told("upsertTag", name="T", visibility="PRIVATE", createdTimestamp=0, closedTimestamp=5)
     service.told("upsertTag", name="T", closedTimestamp=6)
     tag = service.tag("T")
@@ -107,7 +107,7 @@ def test_visibility_and_timestamps_stay_when_they_are_not_sent(service: Asking) 
 
 
 def test_a_rename_is_a_new_tag(service: Asking) -> None:
-    """docs/service.md §2: the name is the identity; the old tag stays."""
+    """docs/service.md §2: a tag is identified by its name, so the tag with the old name stays."""
     service.told("upsertTag", name="old", externalId="1")
     service.told("upsertTag", name="new", externalId="1")
     assert [tag["name"] for tag in service.state()["tags"]] == ["new", "old"]
@@ -134,7 +134,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("item", "words"), WRONG)
 def test_a_wrong_item_fails_alone_and_the_rest_is_applied(service: Asking, item: Any, words: str) -> None:
-    """docs/interface.md 7.1: errors name the position of the failed item."""
+    """docs/interface.md 7.1: an error names the position of the failed item."""
     answer = service.told("upsertTags", tags=[{"name": "A"}, item, {"name": "B"}])
     assert answer == {"errors": [{"index": 1, "errorDescription": words}]}
     assert [tag["name"] for tag in service.state()["tags"]] == ["A", "B"]
@@ -156,14 +156,14 @@ def test_a_tag_named_twice_in_a_batch_takes_both_in_order(service: Asking) -> No
 
 
 def test_keywords_are_added_to_a_tag(service: Asking) -> None:
-    """docs/interface.md 4: added to the existing ones."""
+    """docs/interface.md 4: the existing keywords stay."""
     service.told("upsertTag", name="T", additionalKeywords=["a"])
     assert service.told("addKeywords", tagName="T", additionalKeywords=["a", "b"]) == {}
     assert service.tag("T")["keywords"] == ["T", "a", "b"]
 
 
 def test_a_keyword_is_deleted_even_when_it_is_the_name(service: Asking) -> None:
-    """docs/interface.md 4; the next upsert that does not exclude the name brings it back."""
+    """docs/interface.md 4: the next upsert that does not exclude the name adds it again."""
     service.told("upsertTag", name="T", additionalKeywords=["a"])
     assert service.told("deleteKeyword", tagName="T", keyword="T") == {}
     assert service.tag("T")["keywords"] == ["a"]
@@ -172,7 +172,7 @@ def test_a_keyword_is_deleted_even_when_it_is_the_name(service: Asking) -> None:
 
 
 def test_metadata_is_deleted_also_where_a_name_is_already_gone(service: Asking) -> None:
-    """docs/service.md §1: 200 then, too."""
+    """docs/service.md §1: deleting metadata that does not exist answers 200."""
     service.told("upsertTag", name="T", metadata={"x": "1", "y": "2"})
     assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x", "never"]) == {}
     assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x"]) == {}
@@ -180,7 +180,7 @@ def test_metadata_is_deleted_also_where_a_name_is_already_gone(service: Asking) 
 
 
 def test_a_deleted_tag_is_gone_and_made_anew_it_is_empty(service: Asking) -> None:
-    """docs/service.md §1, an operation outside the interface."""
+    """docs/service.md §1: deleteTag is outside the interface; a tag that is created again starts empty."""
     service.told("upsertTag", name="T", description="old", additionalKeywords=["a"])
     assert service.told("deleteTag", name="T") == {}
     service.told("upsertTag", name="T")

@@ -1,4 +1,4 @@
-"""Calls of a registered webhook, received by a real server."""
+"""The sandbox calls a registered webhook, which a real server receives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .receiver import Receiver, eventually, receiving
 
 @pytest.fixture
 def receiver(running: Talking) -> Iterator[Receiver]:
-    """Registered with the sandbox, which calls again at once."""
+    """A receiver that is registered with the sandbox, which retries at once."""
     running.control("/settings", {"retrySeconds": 0})
     with receiving() as receiver:
         body = {"callbackUrl": receiver.url, "callerKey": "the caller's key"}
@@ -25,7 +25,7 @@ def receiver(running: Talking) -> Iterator[Receiver]:
 
 
 def became(running: Talking, *states: str) -> list[dict[str, Any]]:
-    """The posted time, once it is in these states."""
+    """Wait until the posted groups have these states, and return the groups."""
 
     def look() -> list[dict[str, Any]]:
         posted: list[dict[str, Any]] = running.state()["postedTime"]
@@ -39,7 +39,7 @@ def told(posted: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
 
 
 def test_the_webhook_is_called_with_the_group_and_its_key(running: Talking, receiver: Receiver) -> None:
-    """docs/interface.md 6: the group as payload, the caller key in it."""
+    """docs/interface.md 6: the payload is the group with the caller key."""
     running.control("/posted-time", {"groupId": "g", "description": "D"})
     (posted,) = became(running, "success")
     assert receiver.calls == [{**posted["group"], "callerKey": "the caller's key", "status": "PENDING"}]
@@ -59,7 +59,7 @@ def test_a_2xx_is_a_success(running: Talking, receiver: Receiver, status: int) -
 def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
     running: Talking, receiver: Receiver, status: int
 ) -> None:
-    """docs/service.md §2: any 4xx but 408; the plain-text body is shown."""
+    """docs/service.md §2: any 4xx but 408 is final, and its plain-text body is shown to the user."""
     receiver.answers.append((status, "Assign a tag before posting."))
     running.control("/posted-time", {})
     (posted,) = became(running, "failed")
@@ -69,7 +69,7 @@ def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
 
 @pytest.mark.parametrize("answer", [(500, "busy"), (503, "busy"), (408, "busy"), (302, "busy"), None])
 def test_anything_else_is_called_again(running: Talking, receiver: Receiver, answer: tuple[int, str] | None) -> None:
-    """docs/service.md §2: with the same group, until it is taken."""
+    """docs/service.md §2: after any other answer, the same group is sent again until it is accepted."""
     receiver.answers.extend([answer, answer])
     running.control("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "success")
@@ -83,7 +83,7 @@ def test_anything_else_is_called_again(running: Talking, receiver: Receiver, ans
 
 
 def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receiver) -> None:
-    """docs/service.md §2: a number of times; posted again, it is called again."""
+    """docs/service.md §2: the sandbox gives up after a number of calls; a group posted again is sent again."""
     running.control("/settings", {"webhookCalls": 3})
     receiver.answers.extend([(500, "no room")] * 3)
     running.control("/posted-time", {"groupId": "g"})
@@ -95,7 +95,6 @@ def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receive
 
 
 def test_a_receiver_that_does_not_answer_in_time_is_called_again(running: Talking, receiver: Receiver) -> None:
-    """The first call has no answer, the second one has."""
     running.control("/settings", {"webhookTimeoutSeconds": 0.05})
     receiver.holding.clear()
     running.control("/posted-time", {})
@@ -107,7 +106,7 @@ def test_a_receiver_that_does_not_answer_in_time_is_called_again(running: Talkin
 
 
 def test_a_receiver_that_is_not_there_is_called_again(running: Talking) -> None:
-    """The group waits for it."""
+    """A group whose receiver cannot be reached is retried."""
     with receiving() as gone:
         url = gone.url
     assert running.post("/postedtime/subscribe", {"callbackUrl": url}).status_code == 200
@@ -126,7 +125,7 @@ def test_without_a_key_the_payload_has_none(running: Talking) -> None:
 
 
 def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver: Receiver) -> None:
-    """docs/interface.md 6; what it has not taken goes to the fetch client that follows."""
+    """docs/interface.md 6: a group that the webhook has not accepted is offered to the next fetch client."""
     running.control("/settings", {"retrySeconds": 60})
     receiver.answers.append((503, "busy"))
     running.control("/posted-time", {"groupId": "g"})
@@ -138,7 +137,7 @@ def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver
 
 
 def test_many_groups_are_called_each_once(running: Talking, receiver: Receiver) -> None:
-    """Though several calls are under way at once."""
+    """Each group is sent exactly once, although several calls run at the same time."""
     ids = [f"g{number}" for number in range(50)]
     running.control("/posted-time", {"groups": [{"groupId": id_} for id_ in ids]})
     became(running, *["success"] * 50)
@@ -147,7 +146,7 @@ def test_many_groups_are_called_each_once(running: Talking, receiver: Receiver) 
 
 @pytest.mark.parametrize(("drop", "calls"), [("before", 1), ("after", 2)])
 def test_a_fault_loses_a_call_or_its_answer(running: Talking, receiver: Receiver, drop: str, calls: int) -> None:
-    """A receiver whose answer is lost is called with a group that it has taken."""
+    """When its answer is lost, the receiver gets the same group a second time."""
     running.fault(operation="webhookCall", drop=drop)
     running.control("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "success")
@@ -156,7 +155,7 @@ def test_a_fault_loses_a_call_or_its_answer(running: Talking, receiver: Receiver
 
 
 def test_a_fault_of_the_interface_does_not_meet_the_calls(running: Talking, receiver: Receiver) -> None:
-    """`*` is whatever the connector asks for; `webhookCall` is named."""
+    """A fault for `*` does not affect webhook calls; only one for `webhookCall` does."""
     running.fault(operation="*", status=500, times=None)
     running.control("/posted-time", {})
     became(running, "success")
@@ -167,14 +166,14 @@ def test_a_fault_of_the_interface_does_not_meet_the_calls(running: Talking, rece
 
 
 def test_the_request_log_does_not_show_the_key(running: Talking, receiver: Receiver) -> None:
-    """Neither does the state."""
+    """Neither the request log nor the state contains the key."""
     assert running.requests()[0]["body"] == {"callbackUrl": receiver.url, "callerKey": "***"}
     assert "the caller's key" not in str(running.requests()) + str(running.state())
 
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
 def test_an_answer_that_drips_is_none(running: Talking, before: bytes) -> None:
-    """The call has its time, whatever arrives of the answer."""
+    """The timeout is for the whole call, however slowly bytes of the answer arrive."""
     running.control("/settings", {"retrySeconds": 0, "webhookTimeoutSeconds": 0.2, "webhookCalls": 1})
     with dripping(before) as server:
         assert running.post("/postedtime/subscribe", {"callbackUrl": server.url}).status_code == 200
@@ -184,7 +183,7 @@ def test_an_answer_that_drips_is_none(running: Talking, before: bytes) -> None:
 
 
 def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
-    """A kilobyte of gzip may be a gigabyte of text for the user."""
+    """A small compressed answer can unpack to a huge text; the sandbox does not read it."""
     packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
     head = b"HTTP/1.1 400 No\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/": head % len(packed) + packed}) as server:
@@ -197,7 +196,7 @@ def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
 def test_an_answer_about_what_was_posted_before_says_nothing_of_what_is_posted_now(
     running: Talking, receiver: Receiver
 ) -> None:
-    """Posted again during a call: the older call's answer comes while the newer one is under way."""
+    """When a user posts a group again during its call, only the answer to the newer call counts."""
     receiver.answers += [(200, ""), (422, "no such matter")]
     running.control("/faults", [{"operation": "webhookCall", "delay": 0.4}, {"operation": "webhookCall", "delay": 1.2}])
     running.control("/posted-time", {"groupId": "g", "description": "old"})
