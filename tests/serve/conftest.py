@@ -1,4 +1,4 @@
-"""A world for each test."""
+"""The fixture `estate`: a project, the service and the processes of one test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`serve` without a process of its own and in a hurry: dozens of outages in the time of one."""
+"""`serve` inside the test's own process with short waits, so that a test can play many outages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.posted_time.line import SWIFT
 from .world import CALLER_KEY, World
 
 RESTS = {"FIRST_REST": 0.1, "LONGEST_REST": 0.5}
-"""Until a sink is tried again that was in trouble: as short as all other waits here."""
+"""The pauses before a sink that failed is tried again, in seconds."""
 
 
 def work(
@@ -31,10 +31,8 @@ def work(
     load: Callable[..., Project] = load_project,
     stream: io.StringIO | None = None,
 ) -> str:
-    """Serve until `watch` returns; the log, which may be read meanwhile in the `stream` that is given.
-
-    Whatever ends it before is raised, and what no one awaited fails too.
-    """
+    """Serve until `watch` returns, and return the log. A given `stream` lets `watch` read the log meanwhile. An error
+    of `serve` or of a task that nobody awaited is raised."""
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
     stream = stream or io.StringIO()
     process = Process(

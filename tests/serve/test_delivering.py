@@ -1,4 +1,4 @@
-"""`serve` delivers posted time: once, whatever is killed, lost or refused, and it tells the service the truth."""
+"""`serve` delivers posted time exactly once, whatever is killed, lost or refused, and reports the true outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .world import LEDGER, World, eventually
 
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
-    """One row for each group; the service shows them as posted, with what the sink is known by."""
+    """Each group becomes one row, and the service gets the sink's reference as externalId."""
     estate.serve()
     eventually(estate.ready)
     estate.post("a", "b", "c")
@@ -24,8 +24,8 @@ def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(es
     assert estate.posted()["a"]["externalId"] == "L-a"
 
 
-def test_a_refusal_is_told_with_its_sentence(estate: World) -> None:
-    """FAILURE, and no row."""
+def test_a_refusal_is_reported_with_its_message(estate: World) -> None:
+    """A group that a rule refuses is answered with FAILURE and the rule's message, and is not delivered."""
     estate.settings(posted='  refuse: [{when: "not tag", message: Assign a tag before posting.}]')
     estate.serve()
     eventually(estate.ready)
@@ -36,7 +36,7 @@ def test_a_refusal_is_told_with_its_sentence(estate: World) -> None:
 
 
 def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
-    """Killed while it delivers, each time at another instant; every group has one row, and is posted in the end."""
+    """`serve` is killed six times during delivery; in the end each group has one row and is acknowledged."""
     ids = [f"g{number:02}" for number in range(30)]
     for round in range(6):
         served = estate.serve()
@@ -57,7 +57,7 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
 def test_an_acknowledgement_that_goes_wrong_is_repeated_and_nothing_is_delivered_twice(
     estate: World, fault: dict[str, object]
 ) -> None:
-    """Three times each way: the group is posted in the end, with one row."""
+    """After three failed status updates, the group is acknowledged and has one row."""
     estate.service.fault("updatePostedTimeStatus", times=3, **fault)
     estate.serve()
     eventually(estate.ready)
@@ -67,8 +67,8 @@ def test_an_acknowledgement_that_goes_wrong_is_repeated_and_nothing_is_delivered
     assert estate.ledger() == ["a"]
 
 
-def test_an_answer_with_groups_that_is_lost_costs_nothing_but_time(estate: World) -> None:
-    """The service thinks that they were fetched; it offers them again."""
+def test_groups_in_an_answer_that_is_lost_are_delivered_later(estate: World) -> None:
+    """When the answer to a fetch is lost, the service offers the groups again, and they are delivered."""
     estate.service.fault("fetchPostedTime", after=1, times=2, drop="after")
     estate.serve()
     eventually(estate.ready)
@@ -78,7 +78,6 @@ def test_an_answer_with_groups_that_is_lost_costs_nothing_but_time(estate: World
 
 
 def test_a_group_that_is_offered_again_after_success_is_acknowledged_again_and_not_delivered(estate: World) -> None:
-    """The service has been seen doing it."""
     estate.serve()
     eventually(estate.ready)
     estate.post("a")
@@ -96,7 +95,7 @@ HTTP_SINK = """\
 
 
 def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(estate: World) -> None:
-    """Users who post are told while it is down; nothing more is fetched; what waited is delivered afterwards."""
+    """While the sink is down, users see a health message and nothing is fetched; afterwards the group is delivered."""
     with receiving() as target:
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
         estate.serve()
@@ -113,7 +112,7 @@ def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(e
 
 
 def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(estate: World) -> None:
-    """TARGET_UNREACHABLE, at once; the process goes on, and says when it looks again."""
+    """TARGET_UNREACHABLE is reported at once; `serve` goes on, and logs when it checks again."""
     estate.settings(sinks=HTTP_SINK.format(url="http://127.0.0.1:9"))
     served = estate.serve()
     assert "Posted time waits until the sink has recovered; checking again in 5 s." in served.says("sink-down")[0]
@@ -123,7 +122,7 @@ def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(es
 
 
 def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
-    """SIGSTOP: it obeys no limit of its own. Reported in the end, a stop is heard, and the group is one row at last."""
+    """A sink whose database hangs is reported, does not delay SIGTERM, and has each group once in the end."""
     with postgresql.running() as server:
         engine = sa.create_engine(server.url())
         with engine.begin() as connection:
@@ -149,7 +148,7 @@ def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
 
 
 def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> None:
-    """Exit 0; the next one has the inbox at once."""
+    """`serve` exits with 0, and the next process gets the inbox's lease at once."""
     estate.service.choose(holdSeconds=60)
     first = estate.serve()
     eventually(lambda: estate.told("fetchPostedTime") == 1)
@@ -159,8 +158,8 @@ def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> No
 
 
 def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World) -> None:
-    """The sink is in the middle of its answers: they are waited for, acknowledged, and the next groups are left
-    to the next process, though the service does not offer them again."""
+    """Groups that a sink is working on are finished and acknowledged; the next process delivers the others from the
+    inbox, though the service does not offer them again."""
     ids = [f"g{number:02}" for number in range(WIDTH + 2)]
     with receiving() as target:
         target.holding.clear()
@@ -171,7 +170,9 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
         estate.post(*ids)
         target.called(1)
         served.process.send_signal(signal.SIGTERM)
-        eventually(lambda: estate.probe("/livez") is None)  # it has heard of it before the first answer comes
+        eventually(
+            lambda: estate.probe("/livez") is None
+        )  # `serve` has received the signal before the first answer comes
         target.holding.set()
         assert served.ends() == 0
         assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]
@@ -182,7 +183,7 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
 
 
 def test_what_was_fetched_is_kept_through_a_sigkill_and_resumed_at_the_start(estate: World) -> None:
-    """Three groups in one fetch, killed at the first: the service, which offers none of them again, is told of all."""
+    """After SIGKILL during the first of three fetched groups, the next process delivers and acknowledges all three."""
     with receiving() as target:
         target.holding.clear()
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
@@ -200,7 +201,7 @@ def test_what_was_fetched_is_kept_through_a_sigkill_and_resumed_at_the_start(est
 
 
 def test_templates_know_the_services_settings_for_connectors(estate: World) -> None:
-    """`connectorConfiguration`, as the registration answered."""
+    """Templates can use `connectorConfiguration` from the answer to the registration."""
     estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": True})
     estate.settings(sinks=LEDGER_WITH_SETTING)
     estate.serve()

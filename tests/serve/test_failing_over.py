@@ -1,4 +1,4 @@
-"""A `serve` whose database goes away, stands still, or is replaced: it ends when asked to, and loses nothing."""
+"""`serve` while its database stops, hangs or is replaced: it ends when asked to, and loses nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.warm import working
 from .world import CALLER_KEY, World, eventually
 
 STOPS_WITHIN = 15.0
-"""Seconds, of which the last status updates may take ten."""
+"""Seconds; the last status updates may take ten of them."""
 
 SINK = """\
     - name: ledger
@@ -33,7 +33,7 @@ SINK = """\
 
 
 def in_postgresql(estate: World, server: postgresql.Server) -> None:
-    """The state, the inbox and the ledger in one server."""
+    """Put the state, the inbox and the ledger into one server."""
     (estate.project.folder / "db.url").write_text(server.url())
     estate.settings(sinks=SINK, more="state: {file: db.url}", every="1h")
     text = estate.project.folder / "syncengine.yaml"
@@ -54,7 +54,7 @@ def delivered(server: postgresql.Server) -> list[str]:
 
 
 def test_it_ends_while_its_database_is_away(estate: World) -> None:
-    """With a group in hand; a later start delivers it, once."""
+    """SIGTERM ends `serve` although a group is in hand; the next start delivers that group once."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
         served = estate.serve()
@@ -74,7 +74,7 @@ def test_it_ends_while_its_database_is_away(estate: World) -> None:
 
 
 def test_a_second_signal_ends_it_at_once_while_its_database_stands_still(estate: World) -> None:
-    """It takes connections and answers nothing: the first signal waits for what is under way."""
+    """With a hanging database, the first signal waits for what is under way, and the second ends `serve`."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
         served = estate.serve()
@@ -95,7 +95,7 @@ def test_a_second_signal_ends_it_at_once_while_its_database_stands_still(estate:
 
 
 def test_it_does_not_wait_for_ever_for_a_database_that_stands_still(estate: World) -> None:
-    """One signal is all that a supervisor sends before it kills."""
+    """After one signal, `serve` ends within its time limit, since a supervisor sends only one before it kills."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
         with working(serve_for_a_second_longer, estate.project.folder) as process:
@@ -108,7 +108,7 @@ def test_it_does_not_wait_for_ever_for_a_database_that_stands_still(estate: Worl
 
 
 def serve_for_a_second_longer(folder: Path) -> None:
-    """Run `serve` in `folder`, with a second between a signal and its end, and its log to standard output."""
+    """Run `serve` in `folder` with a limit of one second after a signal, and its log on standard output."""
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
     process = Process(
         lambda: load_project(folder=folder, environ=environ, operations=OPERATIONS),
@@ -120,7 +120,7 @@ def serve_for_a_second_longer(folder: Path) -> None:
 
 
 def test_a_server_that_comes_back_is_used_again(estate: World) -> None:
-    """It failed over to another: connections are cut, others take their place, and each group is delivered once."""
+    """After each restart of the database, `serve` reconnects, and every group is delivered once."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
         estate.serve()

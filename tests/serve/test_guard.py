@@ -1,4 +1,4 @@
-"""The bounds of a connection: over loopback, with clients that take their time."""
+"""The limits of a connection to the HTTP server, with slow clients over loopback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = b"POST /healthz HTTP/1.1\r\nHost: x\r\n"
 
 
 def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None = None, in_time: float = IN_TIME) -> T:
-    """Play a scene against the probes of a process, or another application, that listens on loopback."""
+    """Run a scene against the probes of a process, or against another application, on loopback."""
 
     async def play() -> T:
         http = bounded(BoundedProtocol, Bounds(in_time, UNREAD))
@@ -52,7 +52,7 @@ async def alive(url: str) -> int:
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 def test_the_address_of_all_takes_both_families() -> None:
-    """`[::]` is every address of the host, whatever its default for IPv6 sockets is."""
+    """`[::]` listens on IPv4 and IPv6, whatever the system's default for IPv6 sockets is."""
 
     async def play() -> list[int]:
         server = Server(probes(Readiness()), ("::", 0), setting="`--listen`", patience=1)
@@ -67,7 +67,7 @@ def test_the_address_of_all_takes_both_families() -> None:
 
 @pytest.mark.parametrize("begin", [b"", b"GET", HEAD], ids=["nothing", "half a line", "half a head"])
 def test_a_request_that_does_not_come_is_cut(begin: bytes) -> None:
-    """408, and the connection is closed; others are answered."""
+    """An unfinished request is answered with 408 and closed; other requests are answered."""
 
     async def scene(url: str) -> tuple[bytes, int]:
         reader, writer = await opened(url)
@@ -89,7 +89,7 @@ def test_a_request_that_does_not_come_is_cut(begin: bytes) -> None:
     ids=["head", "body", "chunks of a GET"],
 )
 def test_a_request_without_an_end_is_cut(begin: bytes, piece: bytes) -> None:
-    """A few bytes now and then make no connection younger, answered or not."""
+    """Sending a few bytes now and then does not extend the time of a request, whether it is answered or not."""
 
     async def scene(url: str) -> int:
         reader, writer = await opened(url)
@@ -107,7 +107,7 @@ def test_a_request_without_an_end_is_cut(begin: bytes, piece: bytes) -> None:
 
 
 def test_the_oldest_of_too_many_unfinished_requests_makes_room() -> None:
-    """They are cut one for each that comes, long before their time, and whoever sends a whole request is answered."""
+    """Each new connection over the limit closes the oldest unfinished one; a whole request is answered."""
 
     async def scene(url: str) -> tuple[bytes, int]:
         waiting = [await opened(url) for _ in range(UNREAD)]
@@ -122,7 +122,7 @@ def test_the_oldest_of_too_many_unfinished_requests_makes_room() -> None:
 
 
 def test_an_answer_that_takes_its_time_is_not_cut() -> None:
-    """A sink may be slow; the next request of the connection has its own time."""
+    """The time limit is for requests, not for answers; each request of a connection has its own."""
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()

@@ -1,4 +1,4 @@
-"""Standing by for the inbox's lease, in a database that is not always there."""
+"""A standby waits for the inbox's lease, although its database may be away."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests import postgresql
 
 async def until(there: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not there():  # noqa: ASYNC110 -- a thread says it, and rings nothing
+        while not there():  # noqa: ASYNC110 -- another thread sets the condition
             await asyncio.sleep(0.02)
 
 
 def test_a_standby_outlives_its_database_being_away() -> None:
-    """Said once for each time; the lease is its own as soon as the holder is gone."""
+    """The standby reports each reason to wait once, and gets the lease as soon as the holder has released it."""
     said: list[str] = []
 
     async def play(server: postgresql.Server) -> None:
@@ -38,12 +38,15 @@ def test_a_standby_outlives_its_database_being_away() -> None:
     with postgresql.running() as server:
         asyncio.run(play(server))
     assert len(said) == 2
-    stopped = ("is running", "starting or stopping", "ended the connection")  # as far as its stop had come
+    stopped = (
+        "is running",
+        "starting or stopping",
+        "ended the connection",
+    )  # depends on how far the server's stop had come
     assert any(words in said[1] for words in stopped)
 
 
 def test_a_standby_whose_database_is_away_can_be_stopped() -> None:
-    """It waits for nothing then."""
     said: list[str] = []
 
     async def play(server: postgresql.Server) -> None:

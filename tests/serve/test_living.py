@@ -1,4 +1,4 @@
-"""`serve` as something that runs for months: reconciling, reloading, standing by, being probed, ending."""
+"""`serve` as a long-running process: it reconciles, reloads, stands by, answers probes, and ends."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .world import CALLER_KEY, LEDGER, World, eventually
 # --- reconciling
 
 
-def test_a_plan_that_a_rule_denies_is_told_and_nothing_of_it_is_applied(estate: World) -> None:
-    """A rule holds from the round after it was written, without a new start; then what it allows is applied."""
+def test_a_plan_that_a_rule_denies_is_logged_and_nothing_of_it_is_applied(estate: World) -> None:
+    """A new rule counts from the next round without a restart; a plan that it allows is applied again."""
     estate.settings(every="1s")
     estate.project.wants(tags=[tag("A")])
     served = estate.serve()
@@ -41,7 +41,7 @@ def test_a_plan_that_a_rule_denies_is_told_and_nothing_of_it_is_applied(estate: 
 
 
 def test_manifests_are_applied_on_the_interval(estate: World) -> None:
-    """An edit is on the service without anybody calling `apply`."""
+    """An edited manifest is applied without a call of `apply`."""
     estate.settings(every="1s")
     estate.project.wants(tags=[tag("A")])
     estate.serve()
@@ -51,15 +51,15 @@ def test_manifests_are_applied_on_the_interval(estate: World) -> None:
 
 
 def test_manifests_that_come_later_are_applied_too(estate: World) -> None:
-    """A first checkout while it runs; there was not even a folder."""
+    """`serve` may start before the folder of manifests exists."""
     estate.settings(every="1s")
     estate.serve().says("no-manifests")
     estate.project.wants(tags=[tag("A")])
     eventually(lambda: estate.service.tags() == ["A"])
 
 
-def test_a_bad_edit_is_told_with_its_place_and_time_goes_on_being_delivered(estate: World) -> None:
-    """Nothing of it is applied; once it is mended it is."""
+def test_an_invalid_manifest_is_logged_with_its_place_and_delivery_goes_on(estate: World) -> None:
+    """Nothing of an invalid manifest is applied; posted time is delivered meanwhile, and a corrected one is applied."""
     estate.settings(every="1s")
     estate.project.wants(tags=[tag("A", nmae="x")])
     served = estate.serve()
@@ -73,7 +73,7 @@ def test_a_bad_edit_is_told_with_its_place_and_time_goes_on_being_delivered(esta
 
 
 def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: World) -> None:
-    """The key travels in clear text, and an operation has a wrong path: neither is said again in each round."""
+    """Neither later rounds nor a reload repeat a warning that was logged."""
     estate.settings(every="1s", service=("endpoints: {deleteKeyword: {path: /wrong}}",))
     estate.project.wants(tags=[tag("A", keywords=["one", "two", "three", "four"])])
     url = estate.service.url.replace("127.0.0.1", "0.0.0.0")
@@ -91,7 +91,7 @@ def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: Wor
 
 
 def test_a_reload_that_is_asked_for_during_the_start_ends_nothing(estate: World) -> None:
-    """While the program still imports its libraries, and from then on."""
+    """SIGHUP never ends the process, even while it still imports its libraries."""
     estate.settings(every="30s")
     command = [sys.executable, "-m", "syncengine", "serve"]
     environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
@@ -105,8 +105,8 @@ def test_a_reload_that_is_asked_for_during_the_start_ends_nothing(estate: World)
         assert process.wait(30) == 0
 
 
-def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
-    """Removing all tags needs an approval: they stay, the log says how to approve, and time is delivered."""
+def test_a_gate_that_trips_is_logged_and_nothing_is_forced(estate: World) -> None:
+    """When a plan needs approval, its tags stay, the log says how to approve it, and posted time is delivered."""
     estate.settings(every="1s", more="policy: {tagRemoval: retire}")
     estate.project.wants(tags=[tag("A"), tag("B"), tag("C"), tag("D")])
     served = estate.serve()
@@ -119,7 +119,7 @@ def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
 
 
 def test_a_stop_in_the_middle_of_an_apply_waits_for_its_answer(estate: World) -> None:
-    """What was sent is awaited and recorded, the lock is given back: the next apply finds nothing to do."""
+    """The answer is recorded and the lock released, so that the next plan is empty."""
     estate.project.wants(tags=[tag("A")])
     estate.service.fault("upsertTags", delay=1)
     estate.service.fault("upsertTag", delay=1)
@@ -146,7 +146,7 @@ def test_manifests_alone_need_no_inbox(estate: World) -> None:
 
 
 def test_a_changed_project_file_takes_effect(estate: World) -> None:
-    """A new refusal rule holds for the next group, in the same process."""
+    """A new refusal rule counts for the next group, without a restart."""
     served = estate.serve()
     eventually(estate.ready)
     estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
@@ -168,7 +168,7 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
     ids=["a bad value", "an unknown name in a template"],
 )
 def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World, posted: str, place: str) -> None:
-    """The line and column are told; what was valid goes on delivering."""
+    """The log says file and line of the error, and delivery goes on with the old configuration."""
     served = estate.serve()
     eventually(estate.ready)
     estate.settings(posted=posted)
@@ -183,7 +183,7 @@ def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World
 
 
 def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_one(estate: World) -> None:
-    """Another team's name: valid as a file, refused at work; time goes on being delivered as before."""
+    """A valid file with the wrong team fails at work; `serve` returns to the old configuration and delivers."""
     served = estate.serve()
     eventually(estate.ready)
     estate.settings(service=("team: Others",))
@@ -196,7 +196,7 @@ def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_o
 
 
 def test_a_reload_in_an_outage_keeps_what_users_are_told(estate: World) -> None:
-    """The sink answers probes and takes nothing: no failure is rescinded before it took a group."""
+    """While a sink refuses groups but answers probes, a reload does not rescind the reported failure."""
     with receiving() as pms:
         pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
         sink = f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n"
@@ -216,7 +216,7 @@ def test_a_reload_in_an_outage_keeps_what_users_are_told(estate: World) -> None:
 
 
 def test_sighup_loads_it_again_at_once(estate: World) -> None:
-    """Also when nothing changed."""
+    """SIGHUP reloads the configuration even when no file changed."""
     served = estate.serve()
     served.says("leading")
     eventually(estate.ready)
@@ -229,7 +229,7 @@ def test_sighup_loads_it_again_at_once(estate: World) -> None:
 
 
 def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: World) -> None:
-    """One `serve` for each inbox: the second delivers nothing before, and everything after."""
+    """Only one `serve` works on an inbox: the second delivers nothing until the first is gone."""
     first = estate.serve()
     first.says("leading")
     second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
@@ -246,7 +246,7 @@ def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: 
 
 
 def test_a_standby_can_be_stopped(estate: World) -> None:
-    """It waits for nothing then, and the first is not disturbed."""
+    """A standby ends at once, and the first process goes on."""
     first = estate.serve()
     first.says("leading")
     second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
@@ -258,13 +258,13 @@ def test_a_standby_can_be_stopped(estate: World) -> None:
 # --- probes
 
 
-def test_the_probes_tell_how_it_stands(estate: World) -> None:
-    """Alive, ready, and counted."""
+def test_the_probes_show_the_state_of_the_process(estate: World) -> None:
+    """/healthz, /readyz and /metrics answer with the process's state."""
     estate.serve()
     eventually(estate.ready)
     estate.post("a")
     eventually(lambda: estate.states() == {"a": "success"})
-    # The service has our answer a moment before the inbox has that it was accepted.
+    # The service has the acknowledgement a moment before the inbox records that it was accepted.
     eventually(lambda: figures_of(estate).get('syncengine_inbox_groups{state="acknowledged"}') == "1.0")
     health, ready = (estate.probe(path) for path in ("/healthz", "/readyz"))
     assert health is not None
@@ -286,7 +286,7 @@ def figures_of(estate: World) -> dict[str, str]:
 
 @pytest.mark.parametrize("mode", ["fetch", "webhook"])
 def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> None:
-    """Of groups that are delivered anyway; what is sent again counts no more, and no list is asked for."""
+    """Drift is counted from delivered groups, without extra requests; a tag that is sent again no longer counts."""
     bind = unused_port()
     hook = f"{{callbackUrl: 'http://127.0.0.1:{bind}/hook', callerKey: {{env: CALLER_KEY}}, bind: '127.0.0.1:{bind}'}}"
     estate.settings(posted="  mode: fetch" if mode == "fetch" else f"  mode: webhook\n  webhook: {hook}")
@@ -305,20 +305,20 @@ def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> 
 
 
 def drift_in(estate: World) -> dict[str, str]:
-    """Tags that drift, by kind."""
+    """The number of drifting tags, by kind."""
     found = {name: re.fullmatch(r'syncengine_drift_tags\{kind="(.+)"\}', name) for name in figures_of(estate)}
     return {match[1]: figures_of(estate)[name] for name, match in found.items() if match}
 
 
-def test_another_address_may_be_given(estate: World) -> None:
-    """`--listen` overrides the project file; what is no address is a usage error."""
+def test_listen_overrides_the_project_file(estate: World) -> None:
+    """`--listen` overrides the project file; an invalid address is a usage error."""
     estate.serve("--listen", f"127.0.0.1:{estate.port}")
     eventually(estate.ready)
     assert estate.project.run("serve", "--listen", "nowhere").code == 64
 
 
 def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
-    """The old one is given up; `--listen` goes before any project file."""
+    """A changed address in the project file is used after the reload, and the old one is closed."""
     estate.serve()
     eventually(estate.ready)
     before, estate.port = estate.port, unused_port()
@@ -329,7 +329,7 @@ def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
 
 
 def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
-    """Nothing is begun: neither a registration nor an apply. The message says which address."""
+    """The error names the address and its setting; nothing is registered or applied."""
     with socket.create_server(("127.0.0.1", estate.port)):
         served = estate.serve()
         assert served.ends() == 1
@@ -339,7 +339,7 @@ def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
 
 
 def test_an_address_that_is_taken_at_a_reload_keeps_the_old_one(estate: World) -> None:
-    """The new settings hold but for the address, and the old one goes on being answered."""
+    """The other new settings count, and the probes stay at their old address."""
     served = estate.serve()
     eventually(estate.ready)
     before = estate.port
@@ -355,7 +355,7 @@ def test_an_address_that_is_taken_at_a_reload_keeps_the_old_one(estate: World) -
 
 
 def test_the_probes_move_to_other_addresses_of_the_same_port(estate: World) -> None:
-    """Their own listening is not in their way."""
+    """The process's own open port does not block the move."""
     served = estate.serve()
     eventually(estate.ready)
     estate.settings()
@@ -366,11 +366,11 @@ def test_the_probes_move_to_other_addresses_of_the_same_port(estate: World) -> N
     eventually(estate.ready)
 
 
-# --- the service's words
+# --- answers of the service
 
 
 def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
-    """409: what is in the way, how to end it, exit 1; the webhook stays."""
+    """`serve` exits with 1 and says how to unregister the webhook, which stays registered."""
     key = {"x-api-key": KEY}
     hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
     assert loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers=key).status_code == 200
@@ -380,15 +380,15 @@ def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
     assert estate.connection()["mechanism"] == "webhook"
 
 
-def test_a_wrong_key_ends_it_with_the_code_for_that(estate: World) -> None:
-    """Exit 7, and nothing was fetched."""
+def test_a_wrong_key_ends_it_with_7(estate: World) -> None:
+    """`serve` exits with 7, and fetches nothing."""
     served = estate.serve(environ={"SYNCENGINE_API_KEY": "another-key"})
     assert served.ends() == 7
     assert estate.states() == {}
 
 
 def test_another_team_is_refused(estate: World) -> None:
-    """Exit 7: another team's time does not go into this ledger."""
+    """`serve` exits with 7, so that another team's time does not get into this ledger."""
     estate.settings(service=("team: Others",))
     served = estate.serve()
     assert served.ends() == 7
@@ -396,7 +396,7 @@ def test_another_team_is_refused(estate: World) -> None:
 
 
 def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> None:
-    """Nothing ends; once it answers, time is delivered."""
+    """`serve` waits until the service answers, and then delivers posted time."""
     estate.service.fault("*", times=None, status=503, headers={"Retry-After": "0"})
     served = estate.serve()
     served.says("trouble", 2)
@@ -408,8 +408,8 @@ def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> Non
     eventually(lambda: estate.ledger() == ["a"])
 
 
-def test_what_is_wrong_at_the_start_is_told_with_its_place(estate: World) -> None:
-    """Exit 8: a template's unknown name is found before the first group."""
+def test_an_invalid_project_file_ends_the_start_with_its_place(estate: World) -> None:
+    """An unknown name in a template exits with 8 before any group is fetched."""
     estate.settings(sinks=LEDGER.replace("tag.name", "tag.nmae"))
     served = estate.serve()
     assert served.ends() == 8
@@ -417,11 +417,9 @@ def test_what_is_wrong_at_the_start_is_told_with_its_place(estate: World) -> Non
     assert "nmae" in served.messages("ended")[0]
 
 
-def test_nothing_is_applied_by_another_project_file_than_the_one_on_disk(estate: World) -> None:
-    """A merge changes the policy and takes a tag out, with a typo: nothing goes until the typo is mended.
-
-    Then it goes by the new policy. Posted time is delivered meanwhile.
-    """
+def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: World) -> None:
+    """While the project file is invalid, manifests are not applied and posted time is still delivered; once it is
+    valid, the new policy counts."""
     estate.settings(every="500ms", more="policy: {tagRemoval: retire}")
     estate.project.wants(tags=[tag("ACME", keywords=["acme words"]), tag("GOES", keywords=["other words"])])
     served = estate.serve()

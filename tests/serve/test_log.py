@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, and no secret in any of them."""
+"""The log has one JSON object on each line, and no secret in any line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def logged(write: Any, **given: Any) -> list[str]:
 
 
 def test_a_line_is_a_json_object_with_time_level_event_and_facts() -> None:
-    """What is unknown is left out."""
+    """A fact that is None is left out."""
     (line,) = logged(lambda log: log.warning("taken", "group a", group="a", externalId=None, count=2))
     assert json.loads(line) == {
         "time": "2023-11-14T22:13:20.500Z",
@@ -38,14 +38,14 @@ def test_a_line_is_a_json_object_with_time_level_event_and_facts() -> None:
 
 
 def test_no_line_holds_a_secret() -> None:
-    """In a message or in a fact, however it came there."""
+    """Secrets are masked in messages and in facts."""
     lines = logged(lambda log: log.error("x", f"they said {KEY}!", words=f"{KEY}{KEY}"))
     assert KEY not in "".join(lines)
     assert json.loads(lines[0])["message"] == "they said ***!"
 
 
-def test_a_secret_that_cannot_be_looked_up_hides_nothing() -> None:
-    """Its file is away: the line is written all the same."""
+def test_a_secret_that_cannot_be_read_does_not_stop_the_log() -> None:
+    """When a secret's file is missing, the line is written all the same; very short secrets are not masked."""
 
     def gone() -> list[str]:
         raise SyncengineError("the file is away")
@@ -56,7 +56,7 @@ def test_a_secret_that_cannot_be_looked_up_hides_nothing() -> None:
 
 
 def test_each_problem_has_a_line_of_its_own_with_its_place() -> None:
-    """As `validate` shows them."""
+    """Problems are logged as `validate` shows them."""
     found = [
         Diagnostic(
             severity=Severity.ERROR, code=code, message=f"bad {code}", file="syncengine.yaml", line=line, column=3
@@ -69,20 +69,20 @@ def test_each_problem_has_a_line_of_its_own_with_its_place() -> None:
 
 
 def test_text_for_people_shows_no_control_characters() -> None:
-    """What comes from outside cannot move a terminal's cursor."""
+    """Control characters are escaped, so that outside text cannot move a terminal's cursor."""
     (line,) = logged(lambda log: log.info("x", "a\x1b[2Jb\nc"), json=False)
     assert line == "2023-11-14T22:13:20.500Z info: a\\x1b[2Jb\\nc"
 
 
 def test_a_reader_that_went_away_ends_nothing() -> None:
-    """The stream is closed: the line is lost, and nothing else."""
+    """Writing to a closed stream loses the line and raises nothing."""
     stream = io.StringIO()
     stream.close()
     Log(stream, lambda: 0.0).error("x", "nobody hears it")
 
 
 def test_a_reader_that_stopped_reading_keeps_nobody_waiting() -> None:
-    """A log driver that hangs: lines beyond a bound are dropped, and counted once somebody reads again."""
+    """When nobody reads the log, lines over a limit are dropped, and their number is logged later."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as written:
         stream = QueuedStream(written, most=20)
@@ -102,13 +102,13 @@ def test_a_reader_that_stopped_reading_keeps_nobody_waiting() -> None:
 
 
 def test_quiet_keeps_what_is_wrong() -> None:
-    """Only information is left out."""
+    """`quiet` leaves out information only, and keeps warnings and errors."""
     lines = logged(lambda log: (log.info("x", "a"), log.warning("x", "b"), log.error("x", "c")), quiet=True)
     assert [json.loads(line)["level"] for line in lines] == ["warning", "error"]
 
 
 def test_libraries_write_nothing_between_the_lines() -> None:
-    """The driver of PostgreSQL warns of connections that it lost; what came of it we say ourselves."""
+    """Warnings of libraries, such as PostgreSQL's driver, do not get into the log."""
     text = (
         "import logging; from syncengine.serve import log; log.quiet_libraries(); logging.getLogger('x').warning('w')"
     )
@@ -116,7 +116,7 @@ def test_libraries_write_nothing_between_the_lines() -> None:
 
 
 def test_a_group_in_trouble_is_said_to_come_again() -> None:
-    """Nobody has to do anything about it."""
+    """The message says that the service will offer the group again, so that nobody has to act."""
     trouble = Taken("a", Verdict(PostedTimeStatus.TROUBLE, "ledger cannot be reached.", detail="refused"))
     (line,) = logged(lambda log: telling(log, Readiness(), lambda outcome: None)(trouble))
     message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service will offer it again."

@@ -1,4 +1,4 @@
-"""Whatever is asked of the service, however its answer is lost: no posted time is lost with it, none comes twice."""
+"""However the answer of any operation is lost, no posted time is lost and none is delivered twice."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "400": {"status": 400, "body": f"{WORDS} {KEY}", "times": 2},
     "odd": {"status": 200, "body": f"{WORDS} {KEY}", "apply": True},
 }
-"""The time-out is one second."""
+"""The faults that spoil an answer; the client's timeout is one second."""
 
 
 @dataclass
 class Scene:
-    """A service that spoils the answers to one operation, two sinks that count, and what `serve` said."""
+    """A service that spoils the answers to one operation, two sinks that count groups, and the log of `serve`."""
 
     estate: World
     operation: str
@@ -53,7 +53,7 @@ class Scene:
         self.log += work(self.estate, watch)
 
     def spoils(self) -> Callable[[], None]:
-        """From now on; what is returned comes back once every answer that is to be spoilt was."""
+        """Spoil the operation's answers from now on; the returned function waits until all of them were spoilt."""
         before = self.estate.told(self.operation)
         self.estate.service.fault(self.operation, **self.fault)
         wanted = before + self.fault.get("times", 1)
@@ -63,13 +63,13 @@ class Scene:
         eventually(lambda: self.estate.connection()["mechanism"] == mechanism)
 
     def posts(self, *ids: str) -> None:
-        """As users do, and all of it is posted in the end."""
+        """Post groups as users do, and wait until the service has all of them as successful."""
         self.posted += ids
         self.estate.post(*ids)
         eventually(lambda: set(self.estate.states().values()) == {"success"})
 
     def lines(self) -> list[str]:
-        """Ids in the file."""
+        """The ids in the file of the second sink."""
         text = (self.estate.project.folder / "out.jsonl").read_text(encoding="utf-8")
         return [json.loads(line)["id"] for line in text.splitlines()]
 
@@ -81,7 +81,7 @@ class Scene:
         return HOOK.format(port=unused_port())
 
 
-# --- how each operation comes to be asked for
+# --- how each operation is brought about
 
 
 def at_the_start(scene: Scene) -> None:
@@ -141,7 +141,7 @@ def from_webhook(scene: Scene) -> None:
 
 
 def in_an_outage(scene: Scene) -> None:
-    """Of the ledger: the failure is reported, and rescinded when it is over. Either may be what is spoilt."""
+    """The ledger fails, so that a failure is reported and later rescinded; either answer may be the spoilt one."""
 
     def watch() -> None:
         scene.has("fetch")
@@ -174,8 +174,8 @@ ASKED: dict[str, Callable[[Scene], None]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("operation", ASKED)
-def test_no_answer_is_missed(estate: World, operation: str, way: str) -> None:
-    """Every group is in both sinks once and the service has it as posted; nobody's words and no secret were told."""
+def test_a_lost_answer_loses_and_repeats_no_group(estate: World, operation: str, way: str) -> None:
+    """Every group is in both sinks once and acknowledged; the log repeats no outside text and no secret."""
     estate.service.choose(holdSeconds=0.3, reofferSeconds=0.3, retrySeconds=0.2)
     scene = Scene(estate, operation, WAYS[way])
     scene.uses()
@@ -188,7 +188,7 @@ def test_no_answer_is_missed(estate: World, operation: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_list_whose_answer_is_lost_is_whole_or_none(estate: World, way: str) -> None:
-    """What was lost once is asked for again, at once or with the next run; a document says so on every path."""
+    """`time list` shows all groups or fails with one error, and a second run succeeds."""
     scene = Scene(estate, "listPostedTime", WAYS[way] | {"times": 1})
     scene.uses()
     loopback.post(f"{estate.service.url}/postedtime/registerfetchclient", json={}, headers={"x-api-key": KEY})
@@ -212,7 +212,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", CALLS)
 def test_no_call_of_the_webhook_is_missed(estate: World, way: str) -> None:
-    """The service calls again, and what was delivered the first time is not delivered again."""
+    """The service repeats the call, and a group that was already delivered is not delivered again."""
     estate.service.choose(retrySeconds=0.2)
     scene = Scene(estate, "webhookCall", CALLS[way] | {"times": 4})
     scene.uses(scene.webhook())
@@ -227,7 +227,7 @@ def test_no_call_of_the_webhook_is_missed(estate: World, way: str) -> None:
 
 
 def test_a_service_that_does_not_wait_for_our_answer_calls_again_and_nothing_is_there_twice(estate: World) -> None:
-    """It gives up after a millisecond, whatever becomes of the call; later it has more patience."""
+    """The service gives up after a millisecond several times, and each group is still delivered once."""
     estate.service.choose(retrySeconds=0.1, webhookTimeoutSeconds=0.001)
     scene = Scene(estate, "webhookCall", {})
     scene.uses(scene.webhook())

@@ -1,4 +1,4 @@
-"""When a connector is not ready: where posted time cannot be served, or, without it, nothing is reconciled."""
+"""When a process is not ready: posted time cannot be served or, in a project without it, nothing is reconciled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def working(**given: object) -> Readiness:
 
 
 def test_a_sink_that_is_down_counts_after_a_minute() -> None:
-    """A restart of its service takes less; until then no other process would do better."""
+    """A sink's restart takes less than that, and until then another process would not do better."""
     readiness = working(has_posted_time=True)
     readiness.note_sinks((DOWN,))
     assert readiness.reasons() == []
@@ -35,7 +35,7 @@ def test_a_sink_that_is_down_counts_after_a_minute() -> None:
 
 
 def test_a_page_tells_people_what_the_probes_tell_machines() -> None:
-    """Escaped, since messages quote names; it loads nothing."""
+    """The page shows the same facts as the probes, with quoted names escaped."""
 
     async def play() -> str:
         readiness = working(configuration="line 3: <b> is no setting", reconciled="complete")
@@ -56,6 +56,6 @@ def test_a_page_tells_people_what_the_probes_tell_machines() -> None:
 
 @pytest.mark.parametrize("outcome", OUTCOMES.values())
 def test_invalid_manifests_count_where_there_is_nothing_but_manifests(outcome: str) -> None:
-    """With posted time the process is needed all the same: a typo must not keep webhooks from it."""
+    """With posted time, the process stays ready: an invalid manifest must not keep webhook calls from it."""
     assert bool(working(reconciled=outcome).reasons()) == (outcome in NOT_RECONCILED)
     assert working(reconciled=outcome, has_posted_time=True).reasons() == []

@@ -1,4 +1,4 @@
-"""`serve` in a hurry: a registration that ends is renewed, one that failed is made up for; a reload that breaks."""
+"""`serve` with short waits: it renews a registration, repeats one that failed, and survives a failing reload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(desk: str, seconds: float) -> dict[str, Any]:
 
 
 def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_then_on(estate: World) -> None:
-    """The id lasts two seconds, then for long: registered twice, and templates know what was answered last."""
+    """After the renewal, templates use the settings of the newer answer."""
     estate.settings(sinks=SINK)
     estate.service.fault("registerConnector", status=200, body=answer("first", 2))
     estate.service.fault("registerConnector", status=200, body=answer("second", 3600))
@@ -42,8 +42,8 @@ def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_
 
 
 @pytest.mark.parametrize("status", [500, 400])
-def test_a_registration_that_failed_is_made_up_for(estate: World, status: int) -> None:
-    """Time is delivered meanwhile; it is said once, and what people said is not in the log."""
+def test_a_registration_that_failed_is_repeated(estate: World, status: int) -> None:
+    """The failure is logged once, without the answer's text, and the registration is repeated."""
     estate.service.fault("registerConnector", times=2, status=status, body="somebody's words")
     log = work(estate, lambda: eventually(lambda: estate.told("registerConnector") == 3))
     assert log.count("could not be registered") == 1
@@ -51,7 +51,7 @@ def test_a_registration_that_failed_is_made_up_for(estate: World, status: int) -
 
 
 def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(estate: World) -> None:
-    """Not the end of it, and none of its words: what was valid goes on delivering."""
+    """An exception during a reload is logged as a bug without its text, and delivery goes on."""
     stream, loads = io.StringIO(), itertools.count()
 
     def load(**given: Any) -> Project:
@@ -71,7 +71,7 @@ def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(es
 
 
 def test_the_key_at_work_stays_masked_through_reloads_that_fail(estate: World) -> None:
-    """Each has another key, and is refused for its sink."""
+    """Every failed reload brings another key; neither it nor the current key appears in the log."""
     stream, loads = io.StringIO(), itertools.count()
 
     def load(**given: Any) -> Project:

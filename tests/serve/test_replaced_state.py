@@ -1,4 +1,4 @@
-"""A state that is removed or replaced under `serve`: it ends with exit 1, and books nothing that it cannot remember."""
+"""When the state is removed or replaced under `serve`, it exits with 1 and delivers nothing that it cannot record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _put_a_copy_in_its_place(state: Path) -> None:
 
 @pytest.mark.parametrize("strike", [_remove_all, _put_a_copy_in_its_place])
 def test_an_inbox_that_is_replaced_ends_the_process(estate: World, strike: Callable[[Path], None]) -> None:
-    """The group is neither delivered nor acknowledged: the service offers it to the next process."""
+    """The group is neither delivered nor acknowledged, so that the service offers it to the next process."""
     served = estate.serve()
     eventually(estate.ready)
     strike(estate.project.folder / ".syncengine" / "state.db")
@@ -37,7 +37,7 @@ def test_an_inbox_that_is_replaced_ends_the_process(estate: World, strike: Calla
 
 @pytest.mark.parametrize("strike", [_remove_all, _put_a_copy_in_its_place])
 def test_a_state_that_is_replaced_in_a_round_ends_the_process(estate: World, strike: Callable[[Path], None]) -> None:
-    """No round says that it is complete, and no later one begins with a state that knows nothing."""
+    """The round does not complete, and no further round starts with the replaced state."""
     estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
     estate.project.wants(tags=[tag("A")])
     served = estate.serve()

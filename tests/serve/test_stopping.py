@@ -1,4 +1,4 @@
-"""A `serve` that is asked to end while its apply waits for something that may take minutes."""
+"""`serve` is asked to end while its apply waits for something that may take minutes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Begun = Callable[[], bool]
 
 
 def sourced(estate: World, source: str, query: str) -> None:
-    """Manifests with a block over a source named `far`, reconciled alone."""
+    """Write manifests with a block over a source named `far`, in a project without posted time."""
     estate.project.settings(f"serve: {{every: 30s, listen: '127.0.0.1:{estate.port}'}}", f"sources: {{far: {source}}}")
     block = f"generate:\n  - forEach: {query}\n    as: row\n    tags: [{{name: '{{{{ row.name }}}}'}}]\n"
     manifests = estate.project.folder / "manifests"
@@ -37,7 +37,7 @@ def sourced(estate: World, source: str, query: str) -> None:
 
 @contextmanager
 def asked_to_wait(estate: World) -> Iterator[Begun]:
-    """The service of a source asks for a pause of four minutes."""
+    """The source's HTTP server asks for a pause of four minutes."""
     with receiving() as service:
         service.answer = lambda got: (429, {})
         service.headers["Retry-After"] = "240"
@@ -47,7 +47,7 @@ def asked_to_wait(estate: World) -> Iterator[Begun]:
 
 @contextmanager
 def no_answer(estate: World) -> Iterator[Begun]:
-    """The service of a source takes a request and answers nothing."""
+    """The source's HTTP server accepts a request and does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(0)
         met: list[socket.socket] = []
@@ -115,7 +115,7 @@ WAITS = (asked_to_wait, no_answer, endless_sqlite, slow_postgresql, slow_mariadb
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_no_wait_keeps_it_from_ending(estate: World, wait: Callable[[World], AbstractContextManager[Begun]]) -> None:
-    """Within seconds, with nothing sent, the lock given back, and no alarm about what was asked for."""
+    """SIGTERM ends `serve` within seconds; nothing is sent, the lock is released, and no error is logged."""
     with wait(estate) as has_begun:
         served = estate.serve()
         eventually(has_begun)

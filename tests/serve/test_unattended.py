@@ -1,4 +1,4 @@
-"""`serve` while nobody posts anything: it looks after its sinks, keeps its secrets, or does not deliver at all."""
+"""`serve` without anybody watching: it checks its sinks, keeps its secrets, and can be switched off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECRETS = (SERVICE_KEY.encode(), SESSION_TOKEN.encode())
 
 
 def test_a_sink_that_goes_down_in_the_quiet_is_reported(estate: World) -> None:
-    """No group came, and nobody asked: the sinks are looked at again and again."""
+    """The sinks are checked again and again, even when no group comes."""
 
     def watch() -> None:
         eventually(lambda: estate.told("fetchPostedTime"))
@@ -48,7 +48,7 @@ def test_a_sink_that_goes_down_in_the_quiet_is_reported(estate: World) -> None:
 
 
 def test_one_503_is_not_reported_and_nothing_is_fetched_until_it_is_over(estate: World) -> None:
-    """The first group that is fetched then proves it; the others follow."""
+    """After one 503, a single group tries the sink; once it succeeds, the other groups follow."""
     with receiving_all() as pms:
         first = iter([503])
         pms.answer = lambda got: (next(first, 201) if got.method == "POST" else 404, {})
@@ -66,7 +66,7 @@ def test_one_503_is_not_reported_and_nothing_is_fetched_until_it_is_over(estate:
 
 
 def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate: World) -> None:
-    """Without a health path: its address answers all the time. Users are told, and all is delivered in the end."""
+    """The sink answers probes but refuses groups: the failure is reported, and everything is delivered in the end."""
     with receiving_all() as pms:
         pms.answer = lambda got: (503 if got.method == "POST" else 404, {})
         estate.settings(sinks=HTTP_SINK.format(url=pms.url))
@@ -87,7 +87,7 @@ def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate:
 
 
 def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:
-    """`mode: off`, a word here and no truth value: manifests are reconciled, posted time stays where it is."""
+    """With `mode: off`, where `off` is a string, manifests are reconciled and posted time stays at the service."""
     estate.settings(posted="  mode: off", every="1s")
     estate.project.wants(tags=[tag("A")])
     served = estate.serve()
@@ -102,7 +102,7 @@ def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:
 
 
 def test_the_password_of_a_sink_is_in_no_log_and_no_file(estate: World) -> None:
-    """Of a receiver that repeats it, and of a database that is away. Lines of --debug are JSON as all others."""
+    """Neither a receiver that repeats the password nor a database error with --debug reveals it."""
     password = "Zq7pw%21never%40seen"
     with receiving_all() as sink:
         sink.answer = lambda got: (401, {"message": f"bad password {password}"})
@@ -123,7 +123,7 @@ def test_the_password_of_a_sink_is_in_no_log_and_no_file(estate: World) -> None:
 
 
 def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> None:
-    """Of `serve` and of `time pull`, also where the registration was refused with them in its words."""
+    """`serve` and `time pull` keep them secret, even when a refused registration repeats them."""
     words = f"no: {SERVICE_KEY} {SESSION_TOKEN}"
     estate.service.fault("registerConnector", status=500, body={"message": words, **ANSWER})
     estate.service.fault("registerConnector", status=200, body=ANSWER, times=None)
@@ -142,7 +142,7 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
 
 
 def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(estate: World) -> None:
-    """A sink lost a row and its receipt: `time retry --sink` beside a `serve` brings it back, and that one only."""
+    """`time retry --sink` beside a running `serve` delivers the lost group again, and only that one."""
 
     def watch() -> None:
         eventually(lambda: estate.told("fetchPostedTime"))
@@ -160,7 +160,7 @@ def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(es
 
 
 def test_what_a_reload_replaced_is_not_kept(estate: World) -> None:
-    """But for the last one, though cycles are looked for rarely: each would keep megabytes."""
+    """Only the last configuration stays in memory, even without garbage collection of cycles."""
     log = io.StringIO()
     kept: list[int] = []
 

@@ -1,4 +1,4 @@
-"""`serve` as a webhook receiver, called by the service; and switching between the two mechanisms."""
+"""`serve` as a webhook receiver that the service calls, and the switch between fetch and webhook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def hooked(estate: World, port: int = 0) -> int:
 
 
 def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(estate: World) -> None:
-    """Delivered once, posted for the service, and no status update was sent."""
+    """Each group is delivered once, and no status update is sent."""
     hooked(estate)
     estate.serve()
     eventually(estate.ready)
@@ -43,7 +43,7 @@ def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(esta
 
 
 def test_a_webhook_without_its_address_begins_nothing(estate: World) -> None:
-    """Neither a registration nor an apply, at the start: posted time could not come."""
+    """When the receiver cannot listen, nothing is registered and nothing is applied."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         hooked(estate, other.getsockname()[1])
         served = estate.serve()
@@ -53,7 +53,7 @@ def test_a_webhook_without_its_address_begins_nothing(estate: World) -> None:
 
 
 def test_a_restart_keeps_the_webhook_that_is_registered(estate: World) -> None:
-    """Unregistering it even for a moment would lose what users post then."""
+    """Unregistering the webhook even for a moment would lose what users post meanwhile."""
     hooked(estate)
     estate.serve().says("mechanism")
     eventually(estate.ready)
@@ -66,7 +66,7 @@ def test_a_restart_keeps_the_webhook_that_is_registered(estate: World) -> None:
 
 
 def test_another_caller_key_is_registered_anew(estate: World) -> None:
-    """The old registration is ended first; the service calls with the new key then."""
+    """A changed caller key unregisters the webhook first; the old key is refused then."""
     port = hooked(estate)
     estate.serve()
     eventually(estate.ready)
@@ -82,7 +82,7 @@ def test_another_caller_key_is_registered_anew(estate: World) -> None:
 
 
 def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World) -> None:
-    """The key that the service has is the one that counts, until it has the new one; a wrong one is 401 all along."""
+    """The old key is accepted until the service has the new one; a wrong key answers 401 throughout."""
     port = unused_port()
     key = estate.project.folder / "caller.key"
     key.write_text("first-key")
@@ -106,7 +106,7 @@ def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World
 
 
 def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> None:
-    """After a restart with another key the old one is not known any more: 503, so that the service calls again."""
+    """While it is unknown which key the service has, calls answer 503, so that the service repeats them."""
     port = hooked(estate)
     estate.serve()
     eventually(estate.ready)
@@ -120,7 +120,7 @@ def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> No
 
 
 def call(port: int, key: str) -> int | None:
-    """What a call with this key, and without posted time, is answered."""
+    """The status that answers a call with this key and without posted time."""
     try:
         answer = loopback.post(f"http://127.0.0.1:{port}/hook", json={"callerKey": key})
     except httpx.TransportError:
@@ -129,7 +129,7 @@ def call(port: int, key: str) -> int | None:
 
 
 def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World) -> None:
-    """In one process, by editing the project file; time is delivered before, between and after."""
+    """Editing the project file switches a running process; posted time is delivered before, between and after."""
     estate.serve()
     eventually(estate.ready)
     estate.post("a")
@@ -149,7 +149,7 @@ def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World
 
 
 def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
-    """One webhook for a team, and this project did not register it: explained, exit 1."""
+    """A team has one webhook: if this project did not register it, `serve` explains that and exits with 1."""
     hooked(estate)
     hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
     loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
@@ -160,7 +160,7 @@ def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
 
 
 def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) -> None:
-    """Killed before it knows of the other, and started again: it would wait for ever for calls that go elsewhere."""
+    """Otherwise, after a kill before the registration, `serve` would wait for calls that go elsewhere."""
     hooked(estate)
     hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
     loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
@@ -175,7 +175,7 @@ def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) ->
 
 
 def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: World) -> None:
-    """The service took it and the answer was lost; it is not explained away as somebody else's."""
+    """When the answer to the registration was lost, `serve` recognises the webhook as its own."""
     hooked(estate)
     estate.service.fault("registerWebhook", times=1, drop="after")
     estate.serve()
@@ -186,7 +186,7 @@ def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: Wor
 
 
 def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
-    """Anybody could post time; exit 8, and nothing is registered."""
+    """Without a key, anybody could post time: `serve` exits with 8 and registers nothing."""
     port = unused_port()
     hook = f'  mode: webhook\n  webhook: {{callbackUrl: "http://127.0.0.1:{port}/", bind: "127.0.0.1:{port}"}}\n'
     estate.settings(posted=hook)
@@ -198,7 +198,7 @@ def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -
 
 @pytest.mark.parametrize("ends", ["SIGTERM", "reload"])
 def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, ends: str) -> None:
-    """Longer than answers may take that are ready: given to the sink once, and the service hears of it."""
+    """A group whose sink is slow is delivered once and acknowledged, despite SIGTERM or a reload."""
 
     def take_long(got: Got) -> tuple[int, object]:
         if got.method == "POST":
@@ -224,7 +224,7 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
 
 
 def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> None:
-    """The rest never comes: the process ends all the same, and nothing is delivered."""
+    """An unfinished call does not delay the end of the process, and delivers nothing."""
     port = hooked(estate)
     served = estate.serve()
     eventually(estate.ready)
@@ -239,7 +239,7 @@ def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> N
 
 
 def test_an_address_that_is_taken_at_the_start_ends_it(estate: World) -> None:
-    """The message says which one and which setting; no webhook is registered that nobody would answer."""
+    """The error names the address and its setting; no webhook is registered."""
     port = hooked(estate)
     with socket.create_server(("127.0.0.1", port)):
         served = estate.serve()
@@ -251,7 +251,7 @@ def test_an_address_that_is_taken_at_the_start_ends_it(estate: World) -> None:
 
 
 def test_a_standby_waits_for_an_address_that_is_taken(estate: World) -> None:
-    """The process that it takes over from may still hold it: that must not be the end of both."""
+    """The process that the standby replaces may still hold the address, so the standby tries again."""
     hooked(estate)
     estate.serve()
     eventually(estate.ready)
@@ -269,7 +269,7 @@ def test_a_standby_waits_for_an_address_that_is_taken(estate: World) -> None:
 
 
 def test_an_address_that_is_taken_at_a_reload_keeps_the_receiver_where_it_was(estate: World) -> None:
-    """Time that is posted meanwhile is received there, as it is registered at the service."""
+    """Calls are received at the old, registered address until the new one is free."""
     hooked(estate)
     served = estate.serve()
     eventually(estate.ready)
@@ -287,7 +287,7 @@ def test_an_address_that_is_taken_at_a_reload_keeps_the_receiver_where_it_was(es
 
 
 def test_the_receiver_runs_under_another_server(estate: World) -> None:
-    """An ASGI application like any other: registered, called, delivering, and stopped by the server's own signal."""
+    """As an ASGI application under uvicorn, `serve` registers, receives, delivers, and stops by the server's signal."""
     port = hooked(estate)
     program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", str(port)]
     environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
@@ -311,7 +311,7 @@ def test_the_receiver_runs_under_another_server(estate: World) -> None:
 
 
 def test_another_server_is_told_what_is_wrong_with_the_project(estate: World) -> None:
-    """One line and an exit code, no traceback."""
+    """A wrong project prints one line and an exit code under uvicorn, not a traceback."""
     program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", "0"]
     environ = estate.project.surroundings()
     done = subprocess.run(program, cwd=estate.project.folder, env=environ, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""A `serve` as a process, the service that it talks to, the sinks that it delivers into, and what is seen of all."""
+"""A running `serve`, the service that it calls, the sinks that it delivers to, and helpers that look at all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEDGER = """\
 
 
 def eventually(look: Callable[[], T | None]) -> T:
-    """The first true thing that is seen; looked for less and less often, since each look costs both sides."""
+    """Call `look` until its result is true, and return that result; the pauses between calls grow."""
     end, pause = time.monotonic() + PATIENCE_SECONDS, 0.01
     while not (seen := look()):
         assert time.monotonic() < end, "it did not happen"
@@ -45,13 +45,13 @@ def eventually(look: Callable[[], T | None]) -> T:
 
 @dataclass
 class Served:
-    """A process, and its log as it is written."""
+    """A process, and its log while it is written."""
 
     process: Started | subprocess.Popen[Any]
     log: Path
 
     def lines(self) -> list[dict[str, Any]]:
-        """Each whole line, which must be JSON."""
+        """The complete lines of the log, each of which must be JSON."""
         return [
             json.loads(line)
             for line in self.log.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -65,7 +65,7 @@ class Served:
         return [line["message"] for line in self.lines() if line["event"] == event]
 
     def says(self, event: str, count: int = 1) -> list[str]:
-        """What it says of `event`, once it said it so often."""
+        """The messages of `event`, once there are at least `count` of them."""
 
         def look() -> list[str]:
             assert self.process.poll() is None or self.events().count(event) >= count, self.log.read_text()
@@ -75,7 +75,7 @@ class Served:
         return eventually(look)
 
     def ends(self) -> int:
-        """Its exit code, once it has ended by itself."""
+        """The exit code, once the process has ended by itself."""
         return self.process.wait(PATIENCE_SECONDS)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -95,18 +95,18 @@ class World:
     def settings(
         self, *, sinks: str = LEDGER, posted: str = "", more: str = "", every: str = "1h", service: tuple[str, ...] = ()
     ) -> None:
-        """The project file: `posted` stands in `postedTime`, `more` beside it, `service` in that section."""
+        """Write the project file: `posted` goes into `postedTime`, `more` beside it, `service` into `service`."""
         lines = [f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}", "sources: {ledger: {sql: ledger.db}}"]
         text = "\n".join([*lines, more, "postedTime:", posted, "  deliver:", sinks])
         self.project.settings(*[line for line in text.splitlines() if line.strip()], service=service)
 
     def ledger(self) -> list[str]:
-        """Ids in the ledger."""
+        """The group ids in the ledger."""
         with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
             return [id for (id,) in database.execute("SELECT id FROM time ORDER BY id")]
 
     def matters(self) -> list[str]:
-        """What the ledger's rows are for."""
+        """The matters in the ledger."""
         with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
             return [matter for (matter,) in database.execute("SELECT matter FROM time ORDER BY id")]
 
@@ -149,7 +149,7 @@ class World:
         return state
 
     def posted(self) -> dict[str, dict[str, Any]]:
-        """Group → how the service sees it."""
+        """Posted groups as the service sees them, by id."""
         return {group["groupId"]: group for group in self.state()["postedTime"]}
 
     def states(self) -> dict[str, str]:
@@ -164,17 +164,17 @@ class World:
         return health
 
     def told(self, operation: str) -> int:
-        """How often the service was asked for this."""
+        """How often the service was called with this operation."""
         return self.service.asked().count(operation)
 
     def files(self) -> bytes:
-        """All that was written anywhere in the project's folder, logs too."""
+        """The content of all files in the project's folder, logs included."""
         return b"".join(path.read_bytes() for path in self.project.folder.rglob("*") if path.is_file())
 
 
 @contextmanager
 def world(folder: Path) -> Iterator[World]:
-    """Ended with all its processes; no log holds a traceback or a secret, whatever the test is about."""
+    """A world whose processes are ended afterwards; no log may hold a traceback or a secret, in any test."""
     with serving() as service:
         made = World(service, Project(folder / "project", service.url), unused_port())
         service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
