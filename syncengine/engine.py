@@ -149,7 +149,10 @@ class Application:
             guards.refuse_sandbox(saved, project)
         project.base_url()
         project.api_key()
-        generation = self._generation() if project.sources else None
+        generation = None
+        if project.sources:
+            with open_state(project.state, write=False) as looked:  # before the manifests and their sources are read
+                generation = looked.facts().generation
         if saved is None:
             self._early = self._checked()
         if is_ci(self._runtime.environ) and not (request.new_state or project.is_sandbox):
@@ -164,14 +167,18 @@ class Application:
                 guards.refuse_other_service(state.facts(), project.base_url())
                 if project.sources and state.facts().generation != generation:
                     self._early = None  # with rows from before another run, which that run's may have replaced
-                self._reload()
+                if not is_as_loaded(self._project):  # its files have changed while the run waited
+                    self._use(self._project.again())
                 with no_collection():
-                    plan = self._proven(saved, state) if saved else self._planned(state)
+                    plan, stale = self._proven(saved, state) if saved else (self._planned(state), None)
                 self._chronicle.plan = plan
-                self._guard(plan, state)
+                self._guard(plan, state, stale)
                 if saved:
                     guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
-                self._guard_review(plan, state)
+                review = request.review
+                for file in review.denied if review else ():
+                    self._chronicle.remark(guards.DENIED, f"rules deny the plan in {file}, so it approves nothing")
+                guards.refuse_more_than_reviewed(plan, review, state, self._project)
                 if plan.changes_something and not self._runtime.confirm(plan):
                     raise SyncengineError("not applied: the plan was not confirmed", code=NOT_CONFIRMED)
                 exit_code = self._apply(plan, state, holder)
@@ -217,12 +224,12 @@ class Application:
         self._patience = max(0.0, wait - (machine_seconds() - began))
         return lease
 
-    def _proven(self, saved: Plan, state: State) -> Plan:
-        """Return the saved plan, made again from what it holds, if it fits the state and comes out as it shows."""
+    def _proven(self, saved: Plan, state: State) -> tuple[Plan, StalePlan | None]:
+        """Return the saved plan, made again from what it holds; or as it was saved, and why it is stale."""
         project, request, now = self._project, self._request, self._runtime.now()
         options = options_of(project, request, state.facts())
         guards.refuse_elsewhere(saved, state, project.base_url())
-        with self._gate_first(saved, state):
+        try:
             guards.refuse_changed(saved, state)
             if saved.undo:
                 aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
@@ -233,23 +240,28 @@ class Application:
                 plan = guards.with_gate_of_today(saved, again, state, options, now)
             guards.refuse_more_than_rest(saved, plan, state)
             guards.refuse_quarantined(plan, state, project, now)
-        return self._approved(plan, state)
-
-    @contextmanager
-    def _gate_first(self, saved: Plan, state: State) -> Iterator[None]:
-        """Refuse a stale plan for the approval that it needs before its staleness: exit 4 comes before 5."""
-        try:
-            yield
         except StalePlan as stale:
             if stale.code == INCONSISTENT:  # what such a file shows of its gate means nothing
                 raise
-            plan = with_approvals(saved, self._project, self._request)
-            if plan.is_denied or plan.gate.is_closed:
+            return with_approvals(saved, project, request), stale
+        return self._approved(plan, state), None
+
+    def _guard(self, plan: Plan, state: State, stale: StalePlan | None = None) -> None:
+        """Refuse a plan in the order of exit codes: 4 for rules, undone runs and the gate, then 5 for what is old."""
+        facts, root = state.facts(), self._project.root
+        try:
+            guards.refuse_denied(plan)
+            self._redoes = guards.refuse_undone(plan, state, allowed=self._request.redo)
+            guards.refuse_ungated(plan)
+        except SyncengineError:
+            if stale is not None:
                 self._chronicle.remark(stale.code, stale.message)
-                guards.refuse_denied(plan)
-                guards.refuse_ungated(plan)
-            guards.refuse_undone(plan, state, allowed=self._request.redo)
             raise
+        if stale is not None:
+            raise stale
+        warning = guards.refuse_older(root, self._commit_of(plan), facts, allowed=self._request.allow_older)
+        if warning:
+            self._chronicle.remark(ANCESTRY, warning)
 
     def _checked(self) -> ManifestSet | None:
         """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
@@ -260,16 +272,6 @@ class Application:
             if inputs.change():
                 return None
             raise
-
-    def _generation(self) -> str | None:
-        """Return the state's generation before the manifests are read."""
-        with open_state(self._project.state, write=False) as state:
-            return state.facts().generation
-
-    def _reload(self) -> None:
-        """Load the project anew if its files have changed while the run waited."""
-        if not is_as_loaded(self._project):
-            self._use(self._project.again())
 
     def _use(self, project: Project) -> None:
         """Go on with the settings of today. Raise `InputsChanged` when they name another service or state."""
@@ -316,16 +318,14 @@ class Application:
             return
         with suppress(SyncengineError):
             with open_state(self._project.state, write=False) as looked:
-                if not looked.exists or self._is_refused_again(looked, error):
+                if not looked.exists:
                     return
+                last = next(iter(looked.runs(1)), None)
+                command, reason = self._request.command, reason_of(error)
+                if command == "serve" and last and (last.command, last.reason) == (command, reason):
+                    return  # the same in each of its rounds
             with open_state(self._project.state, write=True, now=self._runtime.now) as state:
                 state.record_refusal(self._refused_run(error))
-
-    def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
-        """Return whether `serve` is refused for the same reason as in its last round, which is recorded only once."""
-        last = next(iter(state.runs(1)), None)
-        same = last is not None and (last.command, last.reason) == (self._request.command, reason_of(error))
-        return self._request.command == "serve" and same
 
     def _refused_run(self, error: SyncengineError) -> Run:
         holder = Holder.here(self._request.command, self._runtime.environ)
@@ -342,21 +342,6 @@ class Application:
 
     def _run_of(self, holder: Holder) -> Run:
         return Run.here(self._runtime.new_id(), self._runtime.now(), holder, self._runtime.environ)
-
-    def _guard(self, plan: Plan, state: State) -> None:
-        facts, root = state.facts(), self._project.root
-        guards.refuse_denied(plan)
-        self._redoes = guards.refuse_undone(plan, state, allowed=self._request.redo)
-        guards.refuse_ungated(plan)
-        warning = guards.refuse_older(root, self._commit_of(plan), facts, allowed=self._request.allow_older)
-        if warning:
-            self._chronicle.remark(ANCESTRY, warning)
-
-    def _guard_review(self, plan: Plan, state: State) -> None:
-        review = self._request.review
-        for file in review.denied if review else ():
-            self._chronicle.remark(guards.DENIED, f"rules deny the plan in {file}, so it approves nothing")
-        guards.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         if not plan.sends_something:
@@ -457,14 +442,9 @@ class Application:
         )
         self._chronicle.began = True
         yield
-        sources = plan.sources if plan.is_whole else None
-        state.end_run(self._outcome(run), self._chronicle.counts(), sources)
-
-    def _outcome(self, run: ApplyRun) -> str:
-        """Return the outcome of a run. Only a complete run uses up its plan (docs/planning.md 6)."""
-        if self._chronicle.status is RunStatus.COMPLETE:
-            return "complete"
-        return "interrupted" if run.halt else "incomplete"
+        is_complete = self._chronicle.status is RunStatus.COMPLETE  # which alone uses up its plan (docs/planning.md 6)
+        outcome = "complete" if is_complete else "interrupted" if run.halt else "incomplete"
+        state.end_run(outcome, self._chronicle.counts(), plan.sources if plan.is_whole else None)
 
     def _exit_code(self, run: ApplyRun) -> ExitCode:
         if self._chronicle.status is RunStatus.COMPLETE:

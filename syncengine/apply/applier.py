@@ -54,8 +54,13 @@ async def _send_all(run: ApplyRun, plan: Plan) -> None:
     for stage in plan.stages:
         if stage.step is not Step.CATEGORY_DELETES:
             await _send_stage(run, stage, wholes)
-        if stage.step is Step.CATEGORIES and run.strays:
-            await _send_strays(run, plan)
+        if (
+            stage.step is Step.CATEGORIES and run.strays
+        ):  # of categories whose ids changed (docs/planning.md 4.8)
+            strays, run.strays = run.strays, {}
+            calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id)
+            planned = {effect.key for call in calls for effect in effects_of(call.items)}
+            await _send_more(run, "members", [item for key, item in strays.items() if key not in planned])
     if plan.sweep is not None:
         run.journal.flush()
         run.tell(StageStarted("sweep", _reach(plan.sweep.uploads)))
@@ -92,7 +97,9 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item]) -
     send.conclude_missing(run, wholes)
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
-        await _send_repairs(run, stage.step)
+        # Desired tags whose recorded state proved wrong are sent whole, in the same run (docs/planning.md 4.7).
+        repairs, run.repairs = list(run.repairs.values()), {}
+        await _send_more(run, f"repair {stage.step.value}", repairs)
 
 
 def _reach(calls: Iterable[Call]) -> int:
@@ -242,21 +249,6 @@ async def concurrently(count: int, jobs: Iterator[Job]) -> None:
 
 
 # --- tags that a run sends in addition to those planned
-
-
-async def _send_strays(run: ApplyRun, plan: Plan) -> None:
-    """Send members of categories whose ids changed, except those that the plan sends anyway (docs/planning.md 4.8)."""
-    strays, run.strays = run.strays, {}
-    upserts = {
-        effect.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for effect in effects_of(call.items)
-    }
-    await _send_more(run, "members", [item for key, item in strays.items() if key not in upserts])
-
-
-async def _send_repairs(run: ApplyRun, step: Step) -> None:
-    """Send desired tags whose recorded state proved wrong, whole and in the same run (docs/planning.md 4.7)."""
-    repairs, run.repairs = run.repairs, {}
-    await _send_more(run, f"repair {step.value}", list(repairs.values()))
 
 
 async def _send_more(run: ApplyRun, name: str, items: Sequence[Item]) -> None:

@@ -125,12 +125,11 @@ class MoreThanReviewed(StalePlan):
         rest = [Excess(f"and {more:,} more")] if more > 0 else []
         return (
             *super().diagnostics(),
-            *(_finding(each) for each in (*self.excess[:TOLD], *rest)),
+            *(
+                Diagnostic(severity=Severity.ERROR, code=MORE, message=each.message, address=each.address)
+                for each in (*self.excess[:TOLD], *rest)
+            ),
         )
-
-
-def _finding(excess: Excess) -> Diagnostic:
-    return Diagnostic(severity=Severity.ERROR, code=MORE, message=excess.message, address=excess.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,10 @@ class RecordedPast:
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
     since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
-    traced = (_with_cause(each, state) for each in since.excess[:TRACED])
+    traced = (
+        replace(each, cause=last_change(state, Key.parse(each.address))) if each.address else each
+        for each in since.excess[:TRACED]
+    )
     return replace(since, excess=(*traced, *since.excess[TRACED:]))
 
 
@@ -164,10 +166,6 @@ def is_live(project: Project, name: str) -> bool:
         return name in project.sources
     with path.open("rb") as file:
         return file.read(len(SQLITE)) == SQLITE and not git.may_keep(path.parent, path.name)
-
-
-def _with_cause(excess: Excess, state: State) -> Excess:
-    return replace(excess, cause=last_change(state, Key.parse(excess.address))) if excess.address else excess
 
 
 def refuse_missing(files: Sequence[str]) -> None:

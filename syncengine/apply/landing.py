@@ -103,7 +103,9 @@ def _disagreement(
                 return attempt.operation, category
         for late in effects_left:
             if late.key in planned:
-                aim = _aim(rows.get(late.key), planned[late.key])
+                aim = rows.get(late.key)  # then as it is once all calls of the plan are acknowledged
+                for effect in planned[late.key]:
+                    aim = settled(intended(aim, effect), effect)
                 if disturbs(late, aim) or (aim is not None and _names_another_id(attempt, late, ids)):
                     return attempt.operation, late.key
     return None
@@ -125,13 +127,6 @@ def _names_another_id(attempt: Attempt, late: Effect, ids: Mapping[str, str]) ->
     category = str(late.key.name if late.key.kind is Kind.CATEGORY else late.fields.get("category"))
     sent = attempt.ids.get(category)
     return sent is not None and ids.get(category, sent) != sent
-
-
-def _aim(row: Recorded | None, effects: Iterable[Effect]) -> Recorded | None:
-    """Return the row once all `effects` are acknowledged."""
-    for effect in effects:
-        row = settled(intended(row, effect), effect)
-    return row
 
 
 def disturbs(late: Effect, aim: Recorded | None) -> bool:

@@ -13,7 +13,7 @@ from syncengine.apply.report import CallError, ItemEnded, Outcome
 from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Key, Kind, Status
 from syncengine.service import wire
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -157,25 +157,45 @@ def _without_new(run: ApplyRun, call: str, items: Sequence[Item]) -> list[Item]:
 
 
 def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
-    """Match categories in the answer by `externalId`; one without a unique id stays in doubt, and its tags wait."""
+    """Match categories in the answer by `externalId`, and act by that id and the recorded one.
+
+    1. No id: the category stays in doubt, and its tags wait.
+    2. The id of another category, or one that two categories share: the same, and the other's id is in doubt too.
+    3. The recorded id, or any where none is recorded: applied.
+    4. The recorded id of a renamed category: applied, and its names of earlier, doubtful renames are gone.
+    5. Another id than recorded: applied, and the members are sent again.
+    6. Another id for a renamed category: the same, and the former category is let go.
+
+    A category that is refused with its id is tried once without (`_without_id`).
+    """
     answered = _answered_ids(data)
     shared = {id for id, count in Counter(answered.values()).items() if count > 1}
     owners = {id: name for name, id in run.category_ids.items()}
     for item in items:
-        server_id, name = answered.get(item.key.name), item.key.name
-        if server_id is None:
-            _leave_unidentified(run, call, item, "the service did not return an id for this category")
-        elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
-            _settle_category(run, call, item, server_id)
-        else:
-            _leave_unidentified(run, call, item, f"the service returned another category's id ({server_id}) for it")
-            if other := owners.get(server_id):
+        name, is_renamed = item.key.name, item.effects[0].former is not None
+        server_id, recorded_id = answered.get(name), run.category_id(item) or run.former_ids.get(name)
+        is_free = server_id not in shared and (server_id is None or owners.get(server_id, name) == name)
+        if server_id is None or not (server_id == recorded_id or is_free):
+            run.category_ids.pop(name, None)
+            message = "the service did not return an id for this category"
+            if server_id is not None:
+                message = f"the service returned another category's id ({server_id}) for it"
+            run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
+            if server_id is not None and (other := owners.get(server_id)):
                 run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
-
-
-def _leave_unidentified(run: ApplyRun, call: str, item: Item, message: str) -> None:
-    run.category_ids.pop(item.key.name, None)
-    run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
+            continue
+        run.category_ids[name] = server_id
+        if recorded_id == server_id:
+            run.repeated_ids.add(name)
+        elif recorded_id is not None:
+            _send_members(run, item, server_id, recorded_id)
+        if is_renamed and recorded_id != server_id:
+            _settle_new_instead(run, call, item, server_id, recorded_id)
+            continue
+        run.acknowledge(call, [item], {item.key: server_id})
+        if is_renamed and (gone := _doubted_names(run, item, server_id)):
+            effects = tuple(Effect(key=key, status=Status.DELETED) for key in gone)
+            run.journal.settle(call, [Item(effects=effects)])
 
 
 def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
@@ -184,33 +204,6 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     pairs = ((row.get("externalId"), row.get("id")) for row in rows)
     return {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
-
-
-def _known_id(run: ApplyRun, item: Item) -> str | None:
-    """Return the recorded id of the category, even if doubtful."""
-    return run.category_id(item) or run.former_ids.get(item.key.name)
-
-
-def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
-    recorded_id = _known_id(run, item)
-    run.category_ids[item.key.name] = server_id
-    if recorded_id == server_id:
-        run.repeated_ids.add(item.key.name)
-    elif recorded_id is not None:
-        _send_members(run, item.key, server_id, _name_of(run, item, recorded_id))
-    if item.effects[0].former is not None and recorded_id != server_id:
-        _settle_new_instead(run, call, item, server_id, recorded_id)
-    else:
-        run.acknowledge(call, [item], {item.key: server_id})
-        if item.effects[0].former is not None:
-            _settle_other_names(run, call, item, server_id)
-
-
-def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
-    """Record as deleted the names that earlier, doubtful renames may have left on a category that is now renamed."""
-    effects = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
-    if effects:
-        run.journal.settle(call, [Item(effects=tuple(effects))])
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
@@ -271,34 +264,27 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, re
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
-def _name_of(run: ApplyRun, item: Item, server_id: str) -> str | None:
-    """Return another recorded name of the category with this id: in a rename the former name."""
-    former = item.effects[0].former
-    others = (name for name, id in run.former_ids.items() if id == server_id and name != item.key.name)
-    return former.name if former else next(others, None)
-
-
-def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str | None) -> None:
+def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -> None:
     """Schedule the members of a category for sending, because the service returned another id than the recorded one.
 
-    Until they are sent they may still be in the category of the other name, and members of other owners stay there.
+    Until they are sent they may still be in the category that has the recorded id under another name, in a rename the
+    former one, and members of other owners stay there.
     """
+    category, former = item.key, item.effects[0].former
+    others = (name for name, id in run.former_ids.items() if id == recorded_id and name != category.name)
+    other_name = former.name if former else next(others, None)
     members = run.ledger.members([category.name])
-    if other_name is not None:
-        run.ledger.record([_there(row, other_name, category) for row in members])
     rows = [row for row in members if row.status is Status.ACTIVE]
+    if other_name is not None:
+        # A member that is sent again may be in either category.
+        formers = ((row, None if row.status is Status.ACTIVE else category) for row in members)
+        run.ledger.record([Effect(key=r.key, fields={"category": other_name}, former=was) for r, was in formers])
     run.ledger.doubt([row.key for row in rows])
     count = sum(row.key not in run.set_aside for row in rows)
     again = f"; its tags are sent again ({count})" if count else ""
     run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
     for row in (row for row in rows if row.key not in run.set_aside):
         run.strays[row.key] = sent_again(row)
-
-
-def _there(row: Recorded, other_name: str, category: Key) -> Effect:
-    """Return the record of a member in the category of the other name; a member that is sent again may be in either."""
-    former = None if row.status is Status.ACTIVE else category
-    return Effect(key=row.key, fields={"category": other_name}, former=former)
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:

@@ -48,11 +48,16 @@ def plan(
     `records` are the state's records for the gate.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
-    verdict = _verdict(options, desired, recorded)
+    quarantine = options.quarantine
+    verdict = verdict_of(quarantine, desired, recorded, options.rules) if quarantine else QuarantineVerdict()
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope, verdict.entries, recorded)
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
-    set_aside = _of_quarantine(verdict, target, options, desired, recorded)
-    diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)
+    diagnostics = [*desired.diagnostics, *levelled(suspected, options.levels)]
+    if quarantine is not None:
+        diagnostics += warnings(verdict, quarantine, target, desired.resources, recorded)
+        if options.sweep and target.keeps_types is not None:
+            message = f"--sweep is ignored: no sweep can complete while {target.keeps_types} is in quarantine"
+            diagnostics.append(Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message))
     result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, records)
     return replace(result, set_aside=tuple(target.aside))
 
@@ -112,23 +117,6 @@ def plan_to(
     )
 
 
-def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded]) -> QuarantineVerdict:
-    """Return the quarantine entries that are in effect."""
-    if options.quarantine is None:
-        return QuarantineVerdict()
-    return verdict_of(options.quarantine, desired, recorded, options.rules)
-
-
-def _of_quarantine(
-    verdict: QuarantineVerdict, target: Aim, options: Options, desired: Desired, recorded: Mapping[Key, Recorded]
-) -> Iterator[Diagnostic]:
-    if options.quarantine is not None:
-        yield from warnings(verdict, options.quarantine, target, desired.resources, recorded)
-        if options.sweep and target.keeps_types is not None:
-            message = f"--sweep is ignored: no sweep can complete while {target.keeps_types} is in quarantine"
-            yield Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message)
-
-
 def derived(
     target: Aim,
     rows: Mapping[Key, Recorded],
@@ -146,7 +134,9 @@ def derived(
     if sweeps and target.swept_along:
         target.leaving |= target.swept_along
         delta = diff(rows, target)
-    delta = _with_reasons(delta, recorded) if reasserts else delta
+    if reasserts:
+        again = (_sent_again(difference, recorded.get(difference.change.key)) for difference in delta.differences)
+        delta = replace(delta, differences=tuple(again))
     numbers = count(1)
     stages = stages_of(delta.differences, target, numbers)
     sweep = sweep_of(target, rows, numbers, anyway=sweeps, first=not basis.swept_before)
@@ -199,10 +189,6 @@ def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dic
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
         for key, row in recorded.items()
     }
-
-
-def _with_reasons(delta: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
-    return replace(delta, differences=tuple(_sent_again(d, recorded.get(d.change.key)) for d in delta.differences))
 
 
 def _sent_again(difference: Difference, row: Recorded | None) -> Difference:

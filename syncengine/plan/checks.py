@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from types import MappingProxyType
 
 from syncengine.document.diagnostics import SUGGESTIONS, suggestion
@@ -14,11 +13,7 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Status, found_at
 
-MOST_PAIRS = 1_000
-"""The largest number of pairs of names with the same digits that are compared."""
-ALIKE = 0.85
 _BETWEEN = re.compile(r"[\W_]+")
-_NO_DIGITS = re.compile(r"\D+")
 
 Evidence = Callable[[Key, Body], object]
 
@@ -35,8 +30,6 @@ def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Ite
             for new, old in _alone(olds, news, evidence):
                 del olds[old], news[new]
                 yield new, old, likeness
-        for new, old in _spelt_alike(olds, news):
-            yield new, old, "name similar to that of"
 
 
 def _alone(olds: Mapping[Key, Body], news: Mapping[Key, Body], evidence: Evidence) -> list[tuple[Key, Key]]:
@@ -51,31 +44,6 @@ def _by(resources: Iterable[tuple[Key, Body]], evidence: Evidence) -> dict[objec
         if same := evidence(key, body):
             keys_by[same].append(key)
     return keys_by
-
-
-def _spelt_alike(olds: Iterable[Key], news: Iterable[Key]) -> Iterator[tuple[Key, Key]]:
-    """Yield pairs of names that have the same digits in the same order and differ by a letter or two."""
-    before, after = (_by(((key, Body()) for key in keys), _digits) for keys in (olds, news))
-    budget = MOST_PAIRS
-    for digits, names in after.items():
-        candidates = before.get(digits, [])
-        budget -= len(names) * len(candidates)
-        if budget < 0:
-            return
-        for new in names:
-            near = next((old for old in candidates if _are_alike(new.name, old.name)), None)
-            if near is not None:
-                candidates.remove(near)
-                yield new, near
-
-
-def _digits(key: Key, body: Body) -> tuple[str]:
-    return (_NO_DIGITS.sub(" ", key.name).strip(),)
-
-
-def _are_alike(one: str, other: str) -> bool:
-    matcher = SequenceMatcher(None, one[:100].casefold(), other[:100].casefold(), autojunk=False)
-    return matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE
 
 
 def _spelling(key: Key, body: Body) -> str:

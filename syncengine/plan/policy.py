@@ -39,7 +39,6 @@ from syncengine.resource import (
     Removal,
     Removed,
     Resource,
-    Source,
     Status,
     Value,
     category_references,
@@ -133,15 +132,12 @@ def _find_renames(j: _Judgement) -> None:
             formers.append(twins[new.server_id])
         # A category whose rename has an unknown outcome belongs to the desired name that has its id.
         free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
-        rows = sorted((old for old in free if _can_become(old, new)), key=_openness)
-        if rows:  # the change names the first row, so a private one comes first
+        rows = [old for old in free if _can_become(old, new)]
+        # The change names the first row, so a private one comes first, then one of unknown visibility.
+        rows.sort(key=lambda old: ("visibility" not in old.body.fields) if is_private(old) else 2)
+        if rows:
             j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
-
-
-def _openness(row: Recorded) -> int:
-    """Return 0 for a private tag, 1 for one of unknown visibility, and 2 for any other row."""
-    return ("visibility" not in row.body.fields) if is_private(row) else 2
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:
@@ -164,7 +160,8 @@ def _choose_wanted(j: _Judgement) -> None:
         j.aim.desired.update(j.desired)
         return
     for key, resource in j.desired.items():
-        if key not in j.aim.aside and _is_selected(j, key, resource):
+        unit = [(key, resource.source), *((old, j.recorded[old].source) for old in j.aim.renames.get(key, ()))]
+        if key not in j.aim.aside and j.scope.selects(*unit):
             j.aim.desired[key] = _wanted(j, resource)
     if j.scope.selective:
         _bring_needed_categories(j)
@@ -172,12 +169,6 @@ def _choose_wanted(j: _Judgement) -> None:
 
 def _wanted(j: _Judgement, resource: Resource) -> Resource:
     return _without_removals(j, resource) if j.scope.no_delete else resource
-
-
-def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
-    unit: list[tuple[Key, Source | None]] = [(key, resource.source)]
-    unit += [(former, j.recorded[former].source) for former in j.aim.renames.get(key, ())]
-    return j.scope.selects(*unit)
 
 
 def _bring_needed_categories(j: _Judgement) -> None:
@@ -202,7 +193,11 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, desired)}
     keywords = set(desired.keywords)
     dropped = tuple(keyword for keyword in row.body.keywords if keyword not in keywords)
-    lost = {name: value for name, value in row.body.metadata.items() if _is_lost(value, desired.metadata.get(name))}
+    lost = {
+        name: value
+        for name, value in row.body.metadata.items()
+        if name not in desired.metadata or (is_blank(desired.metadata[name]) and not is_blank(value))
+    }
     for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", lost)):
         if names:
             message = f"--no-delete keeps {what} {', '.join(sorted(names))}"
@@ -223,18 +218,8 @@ def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
             yield name, j.taken_over[category].name
         elif is_blank(value) or (name, value) == ("visibility", "PUBLIC"):  # nothing to lose
             continue
-        elif category is None or _is_held(j, category):
+        elif category is None or (category not in j.recorded or may_be_held(j.recorded[category])):
             yield name, value
-
-
-def _is_held(j: _Judgement, key: Key) -> bool:
-    row = j.recorded.get(key)
-    return row is None or may_be_held(row)
-
-
-def _is_lost(value: str, desired: str | None) -> bool:
-    """Return whether a metadata entry is deleted or blanked."""
-    return desired is None or (is_blank(desired) and not is_blank(value))
 
 
 def _is_cleared(name: str, desired: Body) -> bool:
@@ -419,15 +404,11 @@ def _judge_activity_types(j: _Judgement) -> None:
         elif row.status is not Status.DELETED:
             j.aim.staying.append(row)
     removals = {row.key: PlannedRemoval(row, RemovalKind.SWEEP) for row in leaving}
-    if any(map(_asks_for_a_sweep, leaving)):
+    # A row that `state rebuild` recorded from the history alone is no reason to sweep.
+    if any(row.status is not Status.RELEASED or row.confirmed for row in leaving):
         j.aim.leaving |= removals
     else:
         j.aim.swept_along = removals
-
-
-def _asks_for_a_sweep(row: Recorded) -> bool:
-    """Return whether a row is a reason to sweep. A row that `state rebuild` recorded from the history alone is not."""
-    return row.status is not Status.RELEASED or row.confirmed
 
 
 def _stays(j: _Judgement, row: Recorded) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.urls import canonical_url
 from syncengine.plan.aim import RemovalCause
-from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
+from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 
@@ -104,7 +104,7 @@ class _Review:
 
     def _is_same(self, change: Change) -> bool:
         candidates = (each.changes[change.key] for each in self.reviewed if change.key in each.changes)
-        is_same = any(_is_alike(change, each) or meaning(change) == meaning(each) for each in candidates)
+        is_same = any(_is_as_reviewed(change, each) for each in candidates)
         self.same += is_same
         return is_same
 
@@ -251,20 +251,13 @@ def _frame(change: Change) -> tuple[object, ...]:
     return change.action, change.cascade, change.previously is None, change.cause or None, written
 
 
-def meaning(change: Change) -> tuple[object, ...]:
-    return _frame(change), frozenset(change.formers), atoms(change)
-
-
-def _is_alike(change: Change, other: Change) -> bool:
-    """Return whether two changes are literally the same, as nearly all are. This is faster than comparing meanings."""
-    return _frame(change) == _frame(other) and _words(change) == _words(other)
-
-
-def _words(change: Change) -> tuple[object, ...]:
-    fields = [(each.name, each.before, each.after) for each in change.fields]
-    keywords = change.keywords_added, change.keywords_deleted
-    names = change.previously, change.merges, change.opens
-    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before, names
+def _is_as_reviewed(change: Change, reviewed: Change) -> bool:
+    """Return whether two changes mean the same, wherever they stand."""
+    if _frame(change) != _frame(reviewed):
+        return False
+    if is_same(change, reviewed):  # as nearly all are
+        return True
+    return (frozenset(change.formers), atoms(change)) == (frozenset(reviewed.formers), atoms(reviewed))
 
 
 def shown(change: Change) -> dict[str, Any]:

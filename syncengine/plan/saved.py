@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.effects import Effect
-from syncengine.errors import Diagnostic, StalePlan, SyncengineError
-from syncengine.plan.aim import Aim, Note
+from syncengine.errors import StalePlan, SyncengineError
+from syncengine.plan.aim import Note
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
@@ -80,11 +80,15 @@ def planned_again(
     lines, leaving = {line.key: line for line in inputs.removed}, _leaving(plan)
     rules = dataclasses.replace(inputs.rules, deletes_tags=deletes_tags)
     target = aim(doubted, desired, lines, rules, Scope(), before=rows, may_leave=leaving)
-    _release_kept(target, plan, rows)
-    if plan.sweep is not None:
-        _refuse_unsaid(target, plan)
+    # What the plan says it leaves on the service, for reasons outside the plan, is recorded as released.
+    kept = (rows[key] for key in _kept(plan) if key in rows and key not in target.desired and key not in target.leaving)
+    target.released += [row for row in kept if row.status is not Status.RELEASED]
+    said = {note.key for note in plan.notes}
+    for row in target.staying if plan.sweep is not None else ():
+        if row.status is Status.ACTIVE and row.key not in said:
+            raise inconsistent(f"{row.key} would no longer be managed, which the plan does not show")
     for problem in (*target.problems, *objections(target, doubted)):
-        raise inconsistent(_sentence(problem))
+        raise inconsistent(f"{problem.address}: {problem.message}" if problem.address else problem.message)
     basis = replace(plan.basis, swept_before=owns)
     again, delta = derived(target, doubted, rows, basis, reasserts, lambda _: plan.sweep is not None)
     summary = replace(again.summary, unchanged=plan.summary.unchanged, kept=plan.summary.kept)
@@ -124,29 +128,12 @@ def _kept(plan: Plan) -> list[Key]:
     return [note.key for note in plan.notes if note.kind == "kept"]
 
 
-def _release_kept(target: Aim, plan: Plan, rows: Mapping[Key, Recorded]) -> None:
-    """Record as released what the plan says it leaves on the service, for reasons outside the plan."""
-    kept = (rows[key] for key in _kept(plan) if key in rows and key not in target.desired and key not in target.leaving)
-    target.released += [row for row in kept if row.status is not Status.RELEASED]
-
-
-def _refuse_unsaid(target: Aim, plan: Plan) -> None:
-    """Refuse a sweep that would release a managed activity type, which no change and no note shows."""
-    notes = {note.key for note in plan.notes}
-    if unsaid := [row.key for row in target.staying if row.status is Status.ACTIVE and row.key not in notes]:
-        raise inconsistent(f"{unsaid[0]} would no longer be managed, which the plan does not show")
-
-
 def _moved(inputs: PlanInputs, rows: Mapping[Key, Recorded], touched: Mapping[Key, str]) -> Iterable[Effect]:
     """Yield the new places of resources that stay as they are, and that are recorded as managed today."""
     for key, source in inputs.places:
         row = rows.get(key)
         if row is not None and key not in touched and row.status is Status.ACTIVE:
             yield Effect(key=key, source=source, protect=row.protect)
-
-
-def _sentence(problem: Diagnostic) -> str:
-    return f"{problem.address}: {problem.message}" if problem.address else problem.message
 
 
 def _refuse_other(plan: Plan, again: Plan, notes: Iterable[Note]) -> None:

@@ -84,7 +84,7 @@ def undo_aim(
     """
     undo = UndoAim(run, recorded, aside)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
-    rows = {row.key: row for row in selected_rows(changes, scope) if _is_relevant(row)}
+    rows = {row.key: row for row in selected_rows(changes, scope) if row.is_changed or _is_left_in_doubt(row)}
     for row in list(rows.values()):
         if why := _obstacle(row, rows, aside, forced=forced):
             undo.leave_out(row, why)
@@ -110,9 +110,9 @@ def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
     return [row for row, unit in units if scope.selects(*((key, None) for key in unit))]
 
 
-def _is_relevant(row: ChangedRow) -> bool:
-    """Return whether the run changed the row, or left it in doubt and no later run resolved that."""
-    return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
+def _is_left_in_doubt(row: ChangedRow) -> bool:
+    """Return whether the run left the row in doubt, and no later run resolved that."""
+    return row.now is not None and row.now.doubtful and not row.others
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
@@ -332,9 +332,13 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
         changed = (row.key for row in state.changes_of(done.id))
         scope = request.scope.of({*changed, *(row.key for row in state.rows())} if request.scope.selective else ())
         undo = _described(done, project, scope, forced=forced)
-        draft = undo_plan(undo, state, project, request, runtime, _set_aside(project, state, runtime))
+        aside = set_aside_now(quarantine_in(state, project, runtime.now()))  # as if the manifests asked for it still
+        reasons = {each.key: f"it {entry_words(each, project.config_name)}" for each in aside}
+        draft = undo_plan(undo, state, project, request, runtime, reasons)
         if scope.selective and not selected_rows(state.changes_of(undo.run), scope):
-            draft = replace(draft, diagnostics=(*draft.diagnostics, _nothing_selected(undo)))
+            message = f"no change of run {undo.run} is selected: nothing is undone"
+            found = Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
+            draft = replace(draft, diagnostics=(*draft.diagnostics, found))
         warnings = state_warnings(project, state, None)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
@@ -351,17 +355,6 @@ def undo_plan(
     basis: Basis = replace(basis_of(project, facts, runtime), commit=None, tree=None)
     with no_collection():
         return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside)
-
-
-def _nothing_selected(undo: Undo) -> Diagnostic:
-    message = f"no change of run {undo.run} is selected: nothing is undone"
-    return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
-
-
-def _set_aside(project: Project, state: State, runtime: Runtime) -> dict[Key, str]:
-    """Return the resources in quarantine with the reasons, assuming that the manifests have not changed since."""
-    aside = set_aside_now(quarantine_in(state, project, runtime.now()))
-    return {each.key: f"it {entry_words(each, project.config_name)}" for each in aside}
 
 
 def plan_back(

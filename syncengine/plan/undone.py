@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Severity, Undone
 from syncengine.manifest.desired import Desired
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Options, Plan
-from syncengine.resource import Body, Key, Recorded, Resource, Status
+from syncengine.resource import Body, Key, Recorded, Status
 from syncengine.state.records import GONE, UndoneChange, UndoneRecord
 
 SHOWN = 5
@@ -34,7 +33,9 @@ def with_undone(
     for each in undone:
         resource, row = desired.resources.get(each.key), recorded.get(each.key)
         source = resource.source if resource is not None else row.source if row is not None else None
-        if _asks(each, resource) and options.scope.selects((each.key, source)):
+        protect = resource.protect if resource is not None else None
+        is_asked = each.is_made_by(resource.body if resource is not None else None, protect=protect)
+        if is_asked and options.scope.selects((each.key, source)):
             repeats.append(each)
     diagnostics = () if options.redo else tuple(objections(repeats))
     redoes = tuple(dict.fromkeys(each.key for each in repeats)) or UNSET
@@ -42,39 +43,28 @@ def with_undone(
     return replace(plan, redoes=redoes, undos=undos, diagnostics=(*plan.diagnostics, *diagnostics))
 
 
-def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
-    return undone.is_made_by(resource.body, protect=resource.protect) if resource else undone.is_made_by(None)
-
-
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
     """Return the undone changes that a saved plan would repeat, computed from its calls and not from its own claims."""
     if not undone:
         return []
-    contents = _made_by(plan, rows)
-    return [
-        each
-        for each in undone
-        if each.key in contents and each.is_made_by(contents[each.key][0], protect=contents[each.key][1])
-    ]
-
-
-def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
-    """Return the content and protection that a plan gives each resource, without content for a removal or release."""
+    # The content and protection that the plan gives each resource, without content for a removal or release.
     contents: dict[Key, tuple[Body | None, bool | None]] = {}
     for effect in plan.records:
         if (row := rows.get(effect.key)) is not None:
-            contents[effect.key] = (None if effect.status in LET_GO else _with(row.body, effect), effect.protect)
+            fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
+            body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
+            contents[effect.key] = (None if effect.status in LET_GO else body, effect.protect)
     items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
     wholes = (effect for item in items for effect in item.effects if effect.whole)
     contents |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
     formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
     removals = (change.key for change in plan.changes if change.action in REMOVALS)
-    return contents | dict.fromkeys((*formers, *removals), (None, None))
-
-
-def _with(body: Body, effect: Effect) -> Body:
-    fields = {name: value for name, value in body.fields.items() if name not in effect.cleared}
-    return Body({**fields, **effect.fields}, body.keywords, body.metadata)
+    contents |= dict.fromkeys((*formers, *removals), (None, None))
+    return [
+        each
+        for each in undone
+        if each.key in contents and each.is_made_by(contents[each.key][0], protect=contents[each.key][1])
+    ]
 
 
 def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:

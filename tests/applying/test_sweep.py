@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from syncengine.plan.request import Scope
 from syncengine.sandbox.store import SESSIONS
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
@@ -91,53 +90,6 @@ def test_a_sweep_that_did_not_complete_is_no_ownership(bench: Bench) -> None:
     assert bench.apply(approve=False).exit_code == 0
     with bench.state() as state:
         assert state.facts().owns_activity_types
-
-
-def test_under_owned_a_change_alone_sweeps_nothing(bench: Bench) -> None:
-    """Only the removal of a recorded code does."""
-    bench.settle(activityTypes=STAYING)
-    bench.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
-    assert bench.apply().order() == ["uploadActivityTypes"]
-
-
-def test_under_exact_every_change_sweeps(bench: Bench) -> None:
-    """The manifests are the whole truth."""
-    bench.settings("policy: {activityTypes: exact}")
-    bench.settle(activityTypes=STAYING)
-    bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
-    bench.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
-    ended = bench.apply()
-    assert ended.order() == ["uploadActivityTypes", *SESSION]
-    assert bench.sandbox.types() == {"A100", "A200"}
-
-
-def test_under_additive_nothing_is_swept(bench: Bench) -> None:
-    """A removal is a note, said once."""
-    bench.settings("policy: {activityTypes: additive}")
-    bench.settle(activityTypes=[*STAYING, GOING])
-    bench.wants(activityTypes=STAYING)
-    assert [note.kind for note in bench.plan().notes] == ["kept"]
-    ended = bench.apply()
-    assert (ended.exit_code, ended.requests) == (0, [])
-    assert bench.sandbox.types() == {"A100", "A200", "A900"}
-    assert bench.plan().notes == ()
-
-
-def test_a_sweep_can_be_asked_for_by_hand(bench: Bench) -> None:
-    """`--sweep` without any change."""
-    bench.settle(activityTypes=STAYING)
-    bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
-    ended = bench.apply(sweep=True)
-    assert (ended.exit_code, ended.session, ended.order()) == (0, "completed", SESSION)
-    assert bench.sandbox.types() == {"A100", "A200"}
-
-
-def test_a_selection_never_sweeps(swept: Bench) -> None:
-    """What is not selected is left alone, and completion leaves nothing alone."""
-    swept.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
-    ended = swept.apply(scope=Scope(targets=("activity-type/*",)))
-    assert ended.order() == ["uploadActivityTypes"]
-    assert "A900" in swept.sandbox.types()
 
 
 def test_an_empty_desired_set_completes_only_under_an_approved_gate(swept: Bench) -> None:

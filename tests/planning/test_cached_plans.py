@@ -135,58 +135,6 @@ def test_a_tag_that_moves_to_another_file_is_only_recorded(bench: Bench) -> None
     assert (planned.changes, [effect.key.name for effect in planned.records]) == ((), ["T-2"])
 
 
-def test_a_comment_that_moves_lines_is_only_recorded(bench: Bench) -> None:
-    estate = beginning()
-    settle(bench, estate)
-    estate.files["1.yaml"]["#"] = 3
-    planned = after(bench, estate)
-    assert (planned.changes, len(planned.records)) == ((), 2)
-
-
-def test_files_come_go_and_change_their_names(bench: Bench) -> None:
-    estate = beginning()
-    settle(bench, estate)
-    estate.files["renamed.yaml"] = estate.files.pop("1.yaml")
-    estate.files["new.yaml"] = {"tags": [{"name": "T-9"}]}
-    del estate.files["2.yaml"]
-    assert addresses(after(bench, estate)) == ["tag/T-9", "tag/T-3", "tag/T-4"]
-
-
-def test_a_warning_about_two_tags_tells_where_the_other_is_now(bench: Bench) -> None:
-    """It is said of the second file's tag, and only the first file was edited."""
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
-    settle(bench, estate)
-    estate.files["1.yaml"]["tags"].insert(0, {"name": "T-0"})
-    (warning,) = after(bench, estate).diagnostics
-    assert (warning.code, warning.file) == ("same-keyword", "manifests/2.yaml")
-
-
-def test_a_similar_name_is_told_with_the_line_where_the_first_is_now(bench: Bench) -> None:
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["name"] = "t-1"
-    settle(bench, estate)
-    estate.files["1.yaml"]["#"] = 5
-    (warning,) = after(bench, estate).diagnostics
-    assert "manifests/1.yaml:7" in warning.message
-
-
-def test_a_warning_of_an_edited_file_about_another_stays(bench: Bench) -> None:
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
-    settle(bench, estate)
-    estate.files["2.yaml"]["tags"][1]["description"] = "elsewhere"
-    assert [d.code for d in after(bench, estate).diagnostics] == ["same-keyword"]
-
-
-def test_a_warning_goes_with_the_tag_that_it_was_about(bench: Bench) -> None:
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
-    settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["keywords"] = []
-    assert after(bench, estate).diagnostics == ()
-
-
 def test_of_two_alike_the_second_in_the_order_of_the_manifests_is_told_of(bench: Bench) -> None:
     """The same files in another order give another warning."""
     estate = beginning()
@@ -197,54 +145,6 @@ def test_of_two_alike_the_second_in_the_order_of_the_manifests_is_told_of(bench:
     planned = twice.same()
     assert isinstance(planned, Plan)
     assert [d.file for d in planned.diagnostics] == ["manifests/1.yaml"]
-
-
-@pytest.mark.parametrize(
-    "edited",
-    [
-        {"tags": [{"name": "T-1"}]},
-        {"tags": [{"name": "T-8", "category": "nowhere"}]},
-        {"tags": [{"name": "T-8", "previously": ["T-1"]}]},
-        {"removed": [{"tag": "T-1", "as": "retire"}]},
-        {"raw": "tags: ["},
-        {"raw": "unknown: 1"},
-    ],
-    ids=["duplicate", "unknown category", "former name still declared", "removed and declared", "broken", "unknown"],
-)
-def test_what_is_wrong_is_the_same_both_ways(bench: Bench, edited: dict[str, object]) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["2.yaml"] = edited
-    estate.write(bench.folder / "manifests")
-    assert not isinstance(twice.same(), Plan)
-
-
-def test_a_former_name_of_another_file_that_is_declared_again_is_an_error(bench: Bench) -> None:
-    estate = beginning()
-    estate.files["1.yaml"]["tags"][0]["previously"] = ["T-OLD"]
-    twice = settle(bench, estate)
-    estate.files["2.yaml"]["tags"].append({"name": "T-OLD"})
-    estate.write(bench.folder / "manifests")
-    assert not isinstance(twice.same(), Plan)
-
-
-def test_a_category_that_no_file_declares_any_more_is_missed_in_the_others(bench: Bench) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    del estate.files["3.yaml"]["tagCategories"][0]
-    estate.write(bench.folder / "manifests")
-    assert not isinstance(twice.same(), Plan)
-
-
-def test_defaults_of_the_project_that_no_tag_comes_under_are_judged_as_well(bench: Bench) -> None:
-    """Every tag has its own category; that of the defaults is not declared."""
-    estate = beginning()
-    for name in ("1.yaml", "2.yaml"):
-        for tag in estate.files[name]["tags"]:
-            tag["category"] = "c1"
-    twice = settle(bench, estate)
-    bench.settings("defaults: {tags: {category: nowhere}}")
-    assert not isinstance(twice.same(), Plan)
 
 
 def test_defaults_of_the_project_that_change_change_every_tag_under_them(bench: Bench) -> None:
@@ -263,23 +163,6 @@ def test_another_level_of_a_warning_is_obeyed_at_once(bench: Bench, level: str) 
     bench.settings(f"policy: {{diagnostics: {{same-keyword: {level}}}}}")
     planned = twice.same()
     assert planned.diagnostics == () if isinstance(planned, Plan) else level == "error"
-
-
-def test_the_gate_counts_the_whole_estate(bench: Bench) -> None:
-    """One of six tags is no quarter of them, though it is all that the plan looks at."""
-    estate = beginning()
-    settle(bench, estate)
-    del estate.files["1.yaml"]["tags"][0]
-    assert not after(bench, estate).gate.tripped
-    del estate.files["1.yaml"]["tags"][0], estate.files["2.yaml"]["tags"][0]
-    assert "of 5 tags" in after(bench, estate).gate.reasons[0]
-
-
-def test_a_new_tag_with_the_external_id_of_one_that_leaves_is_suspected(bench: Bench) -> None:
-    estate = beginning()
-    settle(bench, estate)
-    estate.files["2.yaml"]["tags"][0] = {"name": "T-33", "externalId": "3"}
-    assert [d.code for d in after(bench, estate).diagnostics] == ["rename-suspected"]
 
 
 @pytest.mark.parametrize("request_", [{"reassert": True}, {"sweep": True}])

@@ -16,7 +16,6 @@ from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.units import SHOWN_ORDER, Approval, records_of
-from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.losses import ApprovalRecord
 from tests.support.profiles import tried
@@ -180,26 +179,6 @@ def plan_without(rows: list[Recorded], going: set[str], categories: set[str]) ->
 def _category(tag: Recorded) -> str:
     category = tag.body.fields.get("category")
     return f", category: {category}" if category else ""
-
-
-@settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
-@given(estates(), st.data())
-def test_what_remains_is_judged_as_if_the_rest_had_never_been(estate: Any, data: Any) -> None:
-    """Of any subset of approvals: a category needs its own, and what is left of the tags is under the limit."""
-    rows, going, categories = estate
-    gate = plan_without(rows, going, categories).gate
-    found = units(gate)
-    approved = set(data.draw(st.lists(st.sampled_from(sorted(found)), unique=True))) if found else set()
-    judged = with_approvals(gate, *(found[name] for name in approved))
-    is_open = any(f"category/{name}" not in approved for name in categories)
-    tags = [each for each in rows if each.key.kind == "tag"]
-    out = {e.key.name for e in tags if e.key.name in going and _unit_of(e, categories) in approved}
-    rest = going - out - {e.key.name for e in tags if _unit_of(e, categories).startswith("category/")}
-    there = len(tags) - len(going - rest)
-    is_open |= bool(rest) and (len(rest) == there or Limit(percent=25).is_exceeded(len(rest), there))
-    assert judged.is_closed is is_open
-    if gate.is_closed:
-        assert not with_approvals(gate, str(gate.approve)).is_closed
 
 
 def _unit_of(tag: Recorded, categories: set[str]) -> str:
