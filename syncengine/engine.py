@@ -81,7 +81,7 @@ from syncengine.state.store import State, open_state
 NOT_CONFIRMED = "not-confirmed"
 """The error code of an apply that the user did not confirm."""
 
-LONGEST_REASON = 300
+LONGEST_REASON = 300  # a line of `state history` that a terminal can show
 
 Serving = Callable[[], AbstractContextManager[str]]
 """A function whose context makes the service reachable for a run, and yields its base URL."""

@@ -49,14 +49,12 @@ async def _send_all(run: ApplyRun, plan: Plan) -> None:
     run.category_ids |= {row.key.name: row.server_id for row in confirmed if row.server_id}
     plan = _with_possible_members(run, plan)
     wholes = _wholes(plan)
-    run.announce(plan)
+    run.announce(plan)  # before the first call: a state in Git publishes once what a whole plan may do
     last = [stage for stage in plan.stages if stage.step is Step.CATEGORY_DELETES]
     for stage in plan.stages:
         if stage.step is not Step.CATEGORY_DELETES:
             await _send_stage(run, stage, wholes)
-        if (
-            stage.step is Step.CATEGORIES and run.strays
-        ):  # of categories whose ids changed (docs/planning.md 4.8)
+        if stage.step is Step.CATEGORIES and run.strays:  # of categories whose ids changed (docs/planning.md 4.8)
             strays, run.strays = run.strays, {}
             calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id)
             planned = {effect.key for call in calls for effect in effects_of(call.items)}
@@ -65,6 +63,7 @@ async def _send_all(run: ApplyRun, plan: Plan) -> None:
         run.journal.flush()
         run.tell(StageStarted("sweep", _reach(plan.sweep.uploads)))
         await sweep_session.perform(run, plan.sweep)
+    # Categories go last: a deletion takes along every tag that is still in the category.
     if last:
         await _send_members_of_others(run, plan)
     for stage in last:

@@ -104,9 +104,9 @@ def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Record
 
 
 MORE, MISSING, DENIED = "more-than-reviewed", "reviewed-missing", "reviewed-denied"
-TRACED = 20
+TRACED = 20  # each is a query
 """The maximum number of differences whose cause is looked up in the history."""
-TOLD = 100
+TOLD = 100  # the rest is counted: nobody reviews more in a refusal
 SQLITE = b"SQLite format 3\0"
 
 

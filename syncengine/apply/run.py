@@ -79,7 +79,7 @@ class ServiceCaller(Protocol):
 
 NOTHING: Mapping[Key, str] = MappingProxyType({})
 
-FLUSH_AT = 256
+FLUSH_AT = 256  # a crash leaves at most so many calls in doubt that were answered
 """The number of settled or failed calls to write together."""
 
 

@@ -29,7 +29,7 @@ from syncengine.service.operations import (
 HALVED = frozenset({400, 413, 422})
 """Status codes of a rejected batch for which a single item may be the cause."""
 
-MAX_OFFENDERS = 32
+MAX_OFFENDERS = 32  # one among 2,000 takes 11 requests, and so many are refused for one cause
 """How many rejected items to isolate, and batches to resend, per operation before failing all remaining items."""
 
 
@@ -174,6 +174,7 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
     for item in items:
         name, is_renamed = item.key.name, item.effects[0].former is not None
         server_id, recorded_id = answered.get(name), run.category_id(item) or run.former_ids.get(name)
+        # An id that two names share says of neither whose it is.
         is_free = server_id not in shared and (server_id is None or owners.get(server_id, name) == name)
         if server_id is None or not (server_id == recorded_id or is_free):
             run.category_ids.pop(name, None)
@@ -279,6 +280,7 @@ def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -
         # A member that is sent again may be in either category.
         formers = ((row, None if row.status is Status.ACTIVE else category) for row in members)
         run.ledger.record([Effect(key=r.key, fields={"category": other_name}, former=was) for r, was in formers])
+    # In doubt before they are sent: if the run is killed in between, the next one sends them.
     run.ledger.doubt([row.key for row in rows])
     count = sum(row.key not in run.set_aside for row in rows)
     again = f"; its tags are sent again ({count})" if count else ""

@@ -168,7 +168,7 @@ class DeclaredState:
         return []
 
 
-LOOKED_UP = 200
+LOOKED_UP = 200  # each is a query
 """The number of changes up to which the history of each change is read."""
 LAST_RUNS = 50
 LEFT_OVER = "not completed by the last apply, or its data has changed since"

@@ -131,7 +131,7 @@ def derived(
     """
     delta = diff(rows, target)
     sweeps = sweeps_anyway(delta)
-    if sweeps and target.swept_along:
+    if sweeps and target.swept_along:  # only the differences tell whether there is a sweep, and a sweep makes more
         target.leaving |= target.swept_along
         delta = diff(rows, target)
     if reasserts:

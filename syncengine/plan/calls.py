@@ -256,7 +256,7 @@ def _taken_along(member: PlannedRemoval) -> Effect:
     return Effect(key=row.key, status=Status.DELETED, unsure=unsure)
 
 
-RIDE_ALONG = 10
+RIDE_ALONG = 10  # fewer are added alone: an upsert says everything of a tag, and would undo what people edited
 """The number of tags that only gain keywords from which batch upserts replace one call per tag."""
 
 

@@ -99,6 +99,7 @@ def aim(
     part of a plan removes: what else `desired` does not have stays as it is.
     """
     judgement = _Judgement(recorded, desired, statements, rules, scope, before or recorded, may_leave)
+    # Renames first, since what is taken over is not gone; categories before tags, since a cascade takes its members.
     _find_renames(judgement)
     _set_aside(judgement, quarantined)
     _choose_wanted(judgement)

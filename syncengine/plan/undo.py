@@ -38,6 +38,7 @@ from syncengine.state.undo import ChangedRow, fields_as
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
 """The kinds of notes in the plan of an undo."""
 
+# Tags need the ids of categories and the codes of activity types.
 ORDER = {Kind.CATEGORY: 0, Kind.ACTIVITY_TYPE: 1, Kind.TAG: 2}
 
 STAYS: Mapping[Kind, str] = {
