@@ -194,8 +194,8 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
             _settle_new_instead(run, call, item, server_id, recorded_id)
             continue
         run.acknowledge(call, [item], {item.key: server_id})
-        if is_renamed and (gone := _doubted_names(run, item, server_id)):
-            effects = tuple(Effect(key=key, status=Status.DELETED) for key in gone)
+        if is_renamed and (names := _doubted_names(run, item, server_id)):
+            effects = tuple(Effect(key=key, status=Status.DELETED) for key in names)
             run.journal.settle(call, [Item(effects=effects)])
 
 

@@ -12,8 +12,7 @@ from syncengine.plan.judgement import rule_units
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.units import Approval, KnownApprovals, is_approvable_by_line, line_text, loss_of
-from syncengine.resource import Key
-from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.losses import Approved
 
 UNUSED, USED = "approval-unused", "approval-used"
 CODES = frozenset({UNUSED, USED})
@@ -38,16 +37,10 @@ def approved_of(plan: Plan) -> Approved:
         frozenset((*losses, *swept, *ruled)),
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
-        frozenset(_left_alone(plan)),
+        # What is in quarantine, and the sweep if an activity type is.
+        frozenset((*plan.set_aside, *(SWEEP.key for key in plan.set_aside if key.kind is SWEEP.key.kind))),
         plan.undo.run if plan.undo and not (plan.undo.targets or plan.undo.excludes) else None,
     )
-
-
-def _left_alone(plan: Plan) -> Iterator[Key]:
-    """Yield the keys of resources in quarantine, and the key of the sweep if an activity type is one of them."""
-    yield from plan.set_aside
-    if any(key.kind is SWEEP.key.kind for key in plan.set_aside):
-        yield SWEEP.key
 
 
 def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
@@ -61,27 +54,16 @@ def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownA
         spent = records.spent.get(approval.text)
         if approval.text in texts or approval.text in in_use:
             continue
-        code, message = (USED, _used(approval, spent)) if spent else (UNUSED, _unused(approval))
+        code, message = UNUSED, "approves nothing in this plan: it is for other removals, another team or another state"
+        if spent:
+            at = datetime.fromtimestamp(spent.used or spent.at, UTC)
+            code, message = USED, f"was used by run {spent.run} at {at:%Y-%m-%d %H:%M} UTC and approves nothing more"
+        cure = "; remove the line" if approval.line is not None else f" ({approval.by})"
         yield Diagnostic(
             severity=Severity.WARNING,
             code=code,
-            message=message,
+            message=f"{approval.text} {message}{cure}",
             file=approval.by if approval.line is not None else None,
             line=approval.line,
             column=1 if approval.line is not None else None,
         )
-
-
-def _used(approval: Approval, record: ApprovalRecord) -> str:
-    at = datetime.fromtimestamp(record.used or record.at, UTC)
-    by = f"by run {record.run} at {at:%Y-%m-%d %H:%M} UTC"
-    return f"{approval.text} was used {by} and approves nothing more{_cure(approval)}"
-
-
-def _unused(approval: Approval) -> str:
-    why = "it is for other removals, another team or another state"
-    return f"{approval.text} approves nothing in this plan: {why}{_cure(approval)}"
-
-
-def _cure(approval: Approval) -> str:
-    return "; remove the line" if approval.line is not None else f" ({approval.by})"

@@ -92,7 +92,7 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
         some = f"{len(missing)} resource{' is' if is_one else 's are'} no longer declared in Git"
         end = "it does not count as removed" if is_one else "they do not count as removed"
         sides.warn(SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): {end}")
-    return _rows(resource for key, resource in base.resources.items() if key not in missing)
+    return {key: recorded_as(resource) for key, resource in base.resources.items() if key not in missing}
 
 
 def _left_out(desired: Desired) -> Iterator[Diagnostic]:
@@ -116,10 +116,6 @@ def _unknown_effects(
             file=file,
             line=here[file].line if file in here else None,
         )
-
-
-def _rows(resources: Iterable[Resource]) -> dict[Key, Recorded]:
-    return {resource.key: recorded_as(resource) for resource in resources}
 
 
 def recorded_as(resource: Resource) -> Recorded:

@@ -43,7 +43,7 @@ from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.records import Facts, Refusal, StateReader
+from syncengine.state.records import Facts, StateReader
 
 CACHE_FOLDER = own_folder.NAME
 OTHER_SIDE = "other-side"
@@ -147,11 +147,10 @@ def plan_in(
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
     draft = _drafted(project, manifests, state, (replace(options, other=other), basis), request)
-    return replace(
-        draft,
-        diagnostics=(*loosened(project, facts.limits), *draft.diagnostics),
-        refused=_refused(draft, state) or UNSET,
-    )
+    refusals = state.refusals() if draft.changes else {}
+    refused = {str(c.key): refusals[c.key] for c in draft.changes if c.key in refusals} if refusals else {}
+    found = (*loosened(project, facts.limits), *draft.diagnostics)
+    return replace(draft, diagnostics=found, refused=refused or UNSET)
 
 
 def _how(project: Project, request: PlanRequest, state: StateReader, runtime: Runtime) -> tuple[Options, Basis]:
@@ -164,12 +163,6 @@ def _how(project: Project, request: PlanRequest, state: StateReader, runtime: Ru
     now = datetime.fromisoformat(basis.created).timestamp()
     quarantine = Quarantine(now, project.config_name, project.quarantine, records, state.refusals())
     return replace(options, quarantine=quarantine), basis
-
-
-def _refused(draft: Plan, state: StateReader) -> dict[str, Refusal]:
-    """Return the last refusals of resources that a plan changes, by address."""
-    refusals = state.refusals() if draft.changes else {}
-    return {str(c.key): refusals[c.key] for c in draft.changes if c.key in refusals} if refusals else {}
 
 
 def plan_of_other(
@@ -385,11 +378,7 @@ def _refuse_unmatched(scope: Scope, keys: Iterable[Key]) -> None:
     for name in names:
         if name not in addresses and not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
-            near = suggestion(name, addresses) or _of_another_kind(name, addresses)
+            near = suggestion(name, addresses)
+            if not near and (match := next((each for each in addresses if each.partition("/")[2] == name), None)):
+                near = f"; did you mean `{match}`?"  # the name was written without its kind
             raise Usage(f"{name} matches no resource{kind}{near}")
-
-
-def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
-    """Return a suggestion of the address with this name, for a name that was written without its kind."""
-    match = next((address for address in addresses if address.partition("/")[2] == name), None)
-    return f"; did you mean `{match}`?" if match else ""

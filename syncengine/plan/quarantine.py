@@ -287,7 +287,9 @@ def warnings(
     for key, entry in verdict.entries.items():
         parts = [f"{key} {entry_words(entry, quarantine.file)}", refused_words(entry.refusal, quarantine.now)]
         if others := waiting.get(key):
-            parts.append(_waiting_words(others))
+            more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+            names = ", ".join(map(str, others[:3])) + more
+            parts.append(f"{names} {'waits' if len(others) == 1 else 'wait'} with it")
         if target.keeps_types == key:
             parts.append("no activity type is deleted meanwhile")
         yield found_at(_place(key, desired, recorded), key, QUARANTINED, "; ".join(parts), Severity.WARNING)
@@ -299,11 +301,6 @@ def entry_words(entry: SetAside, file: str) -> str:
     until = f" until {until_text(entry.until)}" if entry.until is not None else ""
     place = f", {file}:{entry.line}" if entry.line is not None else ""
     return f"is in quarantine{until} ({entry.reason}{place})"
-
-
-def _waiting_words(waiting: Sequence[Key]) -> str:
-    names = ", ".join(map(str, waiting[:3])) + (f" and {len(waiting) - 3:,} more" if len(waiting) > 3 else "")
-    return f"{names} {'waits' if len(waiting) == 1 else 'wait'} with it"
 
 
 def refused_words(refusal: Refusal, now: float) -> str:

@@ -83,9 +83,9 @@ def planned_again(
     # What the plan says it leaves on the service, for reasons outside the plan, is recorded as released.
     kept = (rows[key] for key in _kept(plan) if key in rows and key not in target.desired and key not in target.leaving)
     target.released += [row for row in kept if row.status is not Status.RELEASED]
-    said = {note.key for note in plan.notes}
+    noted = {note.key for note in plan.notes}
     for row in target.staying if plan.sweep is not None else ():
-        if row.status is Status.ACTIVE and row.key not in said:
+        if row.status is Status.ACTIVE and row.key not in noted:
             raise inconsistent(f"{row.key} would no longer be managed, which the plan does not show")
     for problem in (*target.problems, *objections(target, doubted)):
         raise inconsistent(f"{problem.address}: {problem.message}" if problem.address else problem.message)
