@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from .bench import Bench, activity_type, category, numbered, tag
+from .bench import Bench, activity_type, category, tag
 
 ONE_OF_EACH = {
     "tagCategories": [category("gone"), category("stays", description="old")],
@@ -46,26 +44,6 @@ def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> N
     ]
     bench.assert_at_rest()
     assert bench.sandbox.tags().keys() == {"MOVES-1", "GAINS-1", "LOSES-1"}
-
-
-@pytest.mark.parametrize("section", ["tags", "tagCategories", "activityTypes"])
-def test_batches_are_as_full_as_the_service_takes_them(bench: Bench, section: str) -> None:
-    """2,000 items a request, and the rest in the last."""
-    make = {"tags": tag, "tagCategories": category, "activityTypes": activity_type}[section]
-    bench.wants(**{section: [make(name) for name in numbered("ITEM", 4500)]})
-    ended = bench.apply()
-    assert ended.exit_code == 0
-    assert sorted((request["items"] for request in ended.sent()), reverse=True) == [2000, 2000, 500]
-
-
-def test_many_keyword_gains_ride_on_batch_upserts(bench: Bench) -> None:
-    """One request for fifty tags instead of fifty."""
-    names = numbered("RIDES", 50)
-    bench.settle(tags=[tag(name) for name in names])
-    bench.wants(tags=[tag(name, keywords=[f"{name} in words"]) for name in names])
-    ended = bench.apply()
-    assert [request["operation"] for request in ended.sent()] == ["upsertTags"]
-    assert bench.sandbox.tags()["RIDES-0050"]["keywords"] == ["RIDES-0050", "RIDES-0050 in words"]
 
 
 def test_what_changes_nothing_sends_nothing(bench: Bench) -> None:

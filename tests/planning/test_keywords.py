@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.document.text import folded
 from syncengine.plan.calls import RIDE_ALONG, Step
-from syncengine.resource import Key, Kind, Recorded, Removal
+from syncengine.resource import Key, Kind, Recorded
 from syncengine.service import wire
 
 from .applying import applied
-from .estate import actions, calls, change_of, items, planned, row, sent, steps
+from .estate import actions, change_of, items, planned, row, sent, steps
 
 TAG = Key(Kind.TAG, "ACME-1")
 
@@ -170,15 +169,3 @@ def test_variants_fold_to_the_wanted_spelling() -> None:
     rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", "Acme")}
     after = applied(rows, planned(declared("keywords: [ACME]"), rows))
     assert set(after[TAG].body.keywords) == {"ACME", "ACME-1"}
-
-
-@pytest.mark.parametrize("text", ["ﬁ", "Straße", "İstanbul", "ΣΑΣ", "\u1e9b\u0323"])
-def test_folding_twice_is_folding_once(text: str) -> None:
-    """A fold is a normal form."""
-    assert folded(folded(text)) == folded(text)
-
-
-def test_keyword_deletes_are_calls_of_their_own() -> None:
-    """deleteKeyword takes one keyword of one tag."""
-    plan = planned("{}", [row("tag/ACME-1", "k1", "k2")], tag_removal=Removal.RETIRE)
-    assert [len(call.items) for call in calls(plan, Step.KEYWORD_DELETES)] == [1, 1, 1]

@@ -12,7 +12,7 @@ from syncengine.resource import Key, Kind, Removal, Status
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
 
 from .applying import walked
-from .estate import FILE, actions, ask, calls, notes, planned, row, says_nothing, steps
+from .estate import FILE, actions, calls, notes, planned, row, says_nothing, steps
 
 EVERYTHING = """
 tagCategories: [{externalId: new-category}]
@@ -107,11 +107,6 @@ def test_batches_are_as_full_as_possible(manifest: str, step: Step) -> None:
     assert plan.summary.requests == 3
 
 
-def test_a_full_batch_is_one_request() -> None:
-    """Exactly 2,000."""
-    assert planned(many("tags", "name", BATCH_LIMIT)).summary.requests == 1
-
-
 def test_single_calls_hold_one_item() -> None:
     """Keyword, metadata and other deletes are one request each."""
     plan = planned("{}", [row(f"tag/N-{n}") for n in range(5)], tag_removal=Removal.RETIRE)
@@ -128,11 +123,6 @@ def test_items_know_where_they_come_from() -> None:
     """So that a refusal is reported at its line."""
     (call,) = calls(planned("tags:\n  - name: ALFA\n  - name: MIKE\n"), Step.TAGS)
     assert [str(item.source) for item in call.items] == [f"{FILE}:2", f"{FILE}:3"]
-
-
-def test_planning_is_deterministic() -> None:
-    """The same inputs give the same plan."""
-    assert everything() == everything()
 
 
 def test_a_plan_does_not_depend_on_the_order_of_rows() -> None:
@@ -210,9 +200,3 @@ def test_digests_cover_status_and_doubt() -> None:
         for more in ({}, {"doubtful": True}, {"status": Status.RELEASED}, {"url": "http://v"})
     ]
     assert len({plan.prior[key] for plan in plans}) == len(plans)
-
-
-def test_desired_is_read_once() -> None:
-    """Desired is a value: two plans from one reading are alike."""
-    wanted = ask(EVERYTHING)
-    assert planned(wanted, RECORDED, deletes_tags=True) == everything()
