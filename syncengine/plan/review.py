@@ -49,7 +49,7 @@ class ReviewedPlan(Struct, frozen=True):
     is_denied: bool = False
 
 
-class Past(Protocol):
+class Past(Protocol):  # renderers import this module, and must not import a database
     """The part of a recorded state that a comparison with reviewed plans reads."""
 
     def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]: ...
@@ -148,7 +148,9 @@ class _Review:
         return self.past.plans_of(ids) if ids else {}
 
     def _tell(self, change: Change, candidates: Sequence[_Candidate]) -> None:
-        address, needs_review = str(change.key), not self._is_of_live_rows(change)
+        address, data = str(change.key), change.source.data if change.source else None
+        # Nobody reviews live data of a database or service, unless it removes something.
+        needs_review = data is None or change.action not in WRITES or not self.is_live(data.file)
         if not candidates:
             self.new.append(address)
             if needs_review:
@@ -160,11 +162,6 @@ class _Review:
         self.different[address] = changes
         if needs_review:
             self.excess.append(Excess(f"{change.action.word} differs from the reviewed change", address, changes))
-
-    def _is_of_live_rows(self, change: Change) -> bool:
-        """Return whether a change removes nothing and has live data of a database or service, which nobody reviews."""
-        data = change.source.data if change.source else None
-        return data is not None and change.action in WRITES and self.is_live(data.file)
 
     # --- changes that belong together
 
@@ -382,18 +379,21 @@ def _takes_part(change: Change, reviewed: Change) -> bool:
     return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
 
 
-def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[list[Key]]:
-    """Yield the groups of changes that belong together.
+def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterable[list[Key]]:
+    """Return the groups of changes that belong together.
 
     A group has the names of a rename, or a deleted category with its cascade and the tags that leave it. `ids` maps the
     server ids, by which a tag may refer to its category, to deleted categories.
     """
-    groups = _Groups()
+    group: dict[Key, list[Key]] = {}
     for key, change in changes.items():
         for other in _bound_to(change, ids):
             if other in changes and (other.kind is key.kind or changes[other].action is Action.DELETE):
-                groups.join(key, other)
-    yield from groups.parts()
+                mine, theirs = group.get(key, [key]), group.get(other, [other])
+                if mine is not theirs:
+                    mine += theirs
+                    group.update(dict.fromkeys(mine, mine))
+    return {id(part): part for part in group.values()}.values()
 
 
 def _bound_to(change: Change, ids: Mapping[str, Key]) -> Iterator[Key]:
@@ -406,19 +406,3 @@ def _bound_to(change: Change, ids: Mapping[str, Key]) -> Iterator[Key]:
             yield Key(Kind.CATEGORY, str(each.before))
         if each.name == "tagCategoryId" and each.before in ids:
             yield ids[str(each.before)]
-
-
-class _Groups:
-    """Groups of keys that belong together, joined pair by pair."""
-
-    def __init__(self) -> None:
-        self._of: dict[Key, list[Key]] = {}
-
-    def join(self, one: Key, other: Key) -> None:
-        mine, theirs = self._of.get(one, [one]), self._of.get(other, [other])
-        if mine is not theirs:
-            mine += theirs
-            self._of.update(dict.fromkeys(mine, mine))
-
-    def parts(self) -> Iterator[list[Key]]:
-        yield from {id(part): part for part in self._of.values()}.values()
