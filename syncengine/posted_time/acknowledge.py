@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
@@ -57,8 +58,6 @@ class Acknowledging:
     _silent: bool = False
     """Whether the last status of this round was not answered in time."""
     _one_round: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _free: asyncio.Semaphore = field(init=False)
-    """The turns to send, of this round."""
 
     def __post_init__(self) -> None:
         self._service = BackOff(self.pace)
@@ -81,99 +80,75 @@ class Acknowledging:
         async with self._one_round:
             self._down = self._silent = False
             self._pause = 0.0
-            self._free = asyncio.Semaphore(SIDE_BY_SIDE)
+            turns = asyncio.Semaphore(SIDE_BY_SIDE)
+
+            async def in_turn(verdicts: Iterable[Acknowledgement]) -> AsyncIterator[Acknowledgement]:
+                for verdict in verdicts:
+                    await turns.acquire()  # until an answer has come: what was answered is recorded beside the others
+                    yield verdict
+
             try:
                 waiting = await self.inbox.waiting()
-                due = self._in_turn(sorted(waiting, key=self._due))
-                if not await side_by_side(due, self._sent, lambda: 0 if self._pause else WIDTH):
+                # New statuses first, then those that failed before.
+                due = {id: again.due for id, again in self._again.items()}
+                order = sorted(waiting, key=lambda verdict: due.get(verdict.group_id, 0.0))
+                send = partial(self._send, turns)
+                if not await side_by_side(in_turn(order), send, lambda: 0 if self._pause else WIDTH):
                     return self._pause
             except LockLost:
                 raise
             except SyncengineError as error:
-                return self._waits("acknowledge", error.message, self._service, None)
-            return self._until_due(waiting)
+                return self._wait("acknowledge", error.message, self._service, None)
+            ids = {verdict.group_id for verdict in waiting}
+            self._again = {id: again for id, again in self._again.items() if id in ids}
+            now = asyncio.get_running_loop().time()
+            return min((max(0.05, again.due - now) for again in self._again.values()), default=self.pace.longest)
 
-    def _due(self, verdict: Acknowledgement) -> float:
-        """Return the sort key of a status, which puts statuses that failed before behind new ones."""
-        again = self._again.get(verdict.group_id)
-        return again.due if again else 0.0
-
-    async def _in_turn(self, verdicts: Iterable[Acknowledgement]) -> AsyncIterator[Acknowledgement]:
-        """Yield the verdicts, each as soon as its status may be sent. `_answer` ends its turn."""
-        for verdict in verdicts:
-            await self._free.acquire()
-            yield verdict
-
-    async def _sent(self, verdict: Acknowledgement) -> None:
-        """Send a status if it is due, and record the service's answer while others are being sent."""
+    async def _send(self, turns: asyncio.Semaphore, verdict: Acknowledgement) -> None:
+        """Send a status if it is due, end its turn, and record the service's answer."""
         id = verdict.group_id
         again = self._again.setdefault(id, _Again(BackOff(self.pace)))
-        answer = await self._answer(verdict, again)
-        if answer is None:
-            return
+        try:
+            if again.due > asyncio.get_running_loop().time() and not self.stop.is_set():
+                return
+            answer = await update_status(self.client, id, verdict.status, verdict.message, verdict.external_id)
+        finally:
+            turns.release()
         if answer.ok:
-            await self._accepted(verdict)
+            self._service.reset()
+            await self.inbox.write(lambda tx: tx.acknowledge(id, verdict.status, verdict.decided, verdict.offers))
+            self._again.pop(id, None)
+            self.tell(Acknowledged(id, verdict.status))
         elif answer.status == 404 or (answer.status == 409 and self.has_webhook):
-            await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
+            why = UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW
+            await self.inbox.write(lambda tx: tx.give_up(id, why))
+            self._again.pop(id, None)
+            self.tell(GivenUp(id, why))
         else:
             self._put_off(id, again, answer)
             await self.inbox.write(lambda tx: tx.not_accepted(id, verdict.status, answer.summary))
 
-    async def _answer(self, verdict: Acknowledgement, again: _Again) -> Answer | None:
-        """Send a status, and return the service's answer, or `None` if the status is not due yet."""
-        try:
-            if again.due > asyncio.get_running_loop().time() and not self.stop.is_set():
-                return None
-            return await update_status(
-                self.client, verdict.group_id, verdict.status, verdict.message, verdict.external_id
-            )
-        finally:
-            self._free.release()
-
     def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
         """Schedule the status to be sent again. If the service itself fails, send no further status in this round.
 
-        When several statuses fail together, report and count only the first.
-        """
-        is_services = self._is_services(answer)
-        if not is_services:
-            seconds = self._waits(f"acknowledge {id}", answer.summary, again.back_off, answer)
-        elif self._pause:
-            seconds = self._pause
-        else:
-            seconds = self._pause = self._waits("acknowledge", answer.summary, self._service, answer)
-        again.due = asyncio.get_running_loop().time() + seconds
-
-    def _is_services(self, answer: Answer) -> bool:
-        """Return whether the service itself has trouble: a rejected key, no connection, or two timeouts in a row.
-
-        After `stop`, a single timeout is enough.
+        The service itself has trouble if it rejects the key or cannot be reached, or after two timeouts in a row; after
+        `stop`, a single timeout is enough. When several statuses fail together, report and count only the first.
         """
         silent_before, self._silent = self._silent, answer.timed_out
         if answer.timed_out:
-            return silent_before or self.stop.is_set()
-        return answer.status == 401 or (answer.status is None and not answer.reached)
+            is_services = silent_before or self.stop.is_set()
+        else:
+            is_services = answer.status == 401 or (answer.status is None and not answer.reached)
+        if not is_services:
+            seconds = self._wait(f"acknowledge {id}", answer.summary, again.back_off, answer)
+        elif self._pause:
+            seconds = self._pause
+        else:
+            seconds = self._pause = self._wait("acknowledge", answer.summary, self._service, answer)
+        again.due = asyncio.get_running_loop().time() + seconds
 
-    async def _accepted(self, verdict: Acknowledgement) -> None:
-        self._service.reset()
-        sent = (verdict.group_id, verdict.status, verdict.decided, verdict.offers)
-        await self.inbox.write(lambda tx: tx.acknowledge(*sent))
-        self._again.pop(verdict.group_id, None)
-        self.tell(Acknowledged(verdict.group_id, verdict.status))
-
-    async def _gave_up(self, verdict: Acknowledgement, why: str) -> None:
-        await self.inbox.write(lambda tx: tx.give_up(verdict.group_id, why))
-        self._again.pop(verdict.group_id, None)
-        self.tell(GivenUp(verdict.group_id, why))
-
-    def _waits(self, what: str, why: str, back_off: BackOff, answer: Answer | None) -> float:
+    def _wait(self, what: str, why: str, back_off: BackOff, answer: Answer | None) -> float:
         self._down |= back_off is self._service
         seconds = back_off.after(answer.retry_after if answer else None)
         self.tell(RetryLater(what, why, seconds))
         return seconds
-
-    def _until_due(self, waiting: Iterable[Acknowledgement]) -> float:
-        ids = {verdict.group_id for verdict in waiting}
-        self._again = {id: again for id, again in self._again.items() if id in ids}
-        now = asyncio.get_running_loop().time()
-        return min((max(0.05, again.due - now) for again in self._again.values()), default=self.pace.longest)
