@@ -73,7 +73,7 @@ class Acknowledging:
             if stopping:
                 return
             await slept(pause, self.stop, *([] if self._down else [self._rung]))
-            await slept(COMPANY, self.stop)
+            await slept(COMPANY, self.stop)  # even when `ring` came: its verdict is rarely alone
 
     async def round(self) -> float:
         """Send all due statuses, after any other round has ended, and return the seconds until the next is due."""

@@ -101,6 +101,7 @@ class Delivery:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
         self._health = SinkHealth(now, public_names)
+        # A target that could not be reached at start is down like any other, and is tried by probes.
         for part, kind in built.troubles:
             self._health.failed(part, Failed(kind, sentence(public_names.get(part, part), kind)))
         self._sink_delivery = SinkDelivery(built.route, self.writer, self._health)
@@ -182,6 +183,7 @@ class Delivery:
     async def _undecided(self) -> AsyncIterator[str]:
         """Yield the ids of groups without a verdict, oldest first, reading `WIDTH` of them at a time."""
         last: tuple[float, str] | None = None
+        # Page by page: 20,000 groups may wait, and groups that end meanwhile leave the pages after them as they are.
         while page := await to_thread(self.inbox.undecided, last, WIDTH):
             for last in page:
                 yield last[1]

@@ -53,8 +53,9 @@ class BackOff:
         """Return the seconds to wait after one more trouble: the service's `retry_after`, if any, within limits."""
         self._troubles += 1
         if retry_after is not None:
+            # A service that asks for hours is tried earlier all the same: users wait for their time.
             return min(retry_after, 10 * self.pace.longest)
-        grown = self.pace.first * 2.0 ** min(self._troubles - 1, 30)
+        grown = self.pace.first * 2.0 ** min(self._troubles - 1, 30)  # 30: long above `longest`, and no overflow
         return min(self.pace.longest, grown) * random.uniform(0.75, 1.0)  # noqa: S311 -- jitter, no secret
 
     def reset(self) -> None:

@@ -98,12 +98,24 @@ class SinkDelivery:
             self._health.failed(sink.name, answer, began)
             await self._rest(sink, answer.rest)
         if may_have_it and isinstance(answer, Refused):
-            has = await self._asked_again(sink, rendered, same.memo if same else None)
+            # A sink may refuse a repeat just because it has the group already: what it has counts, if it can tell.
+            has: Took | Differs | Failed | bool | None
+            if isinstance(sink, HttpSink) and sink.find is not None:
+                has = await sink.found(rendered.variables) or False
+            else:
+                has = await self._recall(sink, rendered.delivery, same.memo if same else None)
             may_have_it = has is not False
             if isinstance(has, Took | Differs | Failed):
                 answer = has
             elif may_have_it:
-                answer = _unproven(sink.name, answer)
+                answer = Failed(
+                    TroubleKind.UNKNOWN,
+                    f"{sink.name} may already have this time. It is sent again until {sink.name} confirms it.",
+                    is_sure=False,
+                    is_down=False,
+                    detail="perhaps taken: an earlier attempt has no known end, and a refusal of its repeat proves"
+                    f" nothing: {answer.detail or answer.message}",
+                )
         ending = _ending(answer, may_have_it)
         return SinkResult(answer, lambda tx: tx.end(entry, rendered.key, **ending))
 
@@ -134,15 +146,6 @@ class SinkDelivery:
             ending = _ending(answer, True)
             return SinkResult(answer, lambda tx: tx.end(attempt, earlier.sink, **ending))
         return SinkResult(answer) if answer is not None else None
-
-    async def _asked_again(
-        self, sink: Sink, rendered: RenderedGroup, memo: str | None
-    ) -> Took | Differs | Failed | bool | None:
-        """Return what the sink has of a group whose repeat it refuses, after an attempt of unknown end."""
-        if not isinstance(sink, HttpSink) or sink.find is None:
-            return await self._recall(sink, rendered.delivery, memo)
-        found = await sink.found(rendered.variables)
-        return False if found is None else found
 
     async def _rest(self, sink: Sink, seconds: float) -> None:
         """Leave a sink alone for as long as it asked, in later processes too."""
@@ -228,18 +231,6 @@ def is_divided_otherwise(entry: InboxEntry, sink: str, keys: Collection[str]) ->
 def _defect(error: Exception) -> Failed:
     """Return the failure of a delivery that ended with an unexpected error."""
     return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=as_bug(error))
-
-
-def _unproven(sink: str, refused: Refused) -> Failed:
-    """Return the answer of a sink that refuses a repeat: it may refuse just because it has the group already."""
-    return Failed(
-        TroubleKind.UNKNOWN,
-        f"{sink} may already have this time. It is sent again until {sink} confirms it.",
-        is_sure=False,
-        is_down=False,
-        detail="perhaps taken: an earlier attempt has no known end, and a refusal of its repeat proves nothing: "
-        + (refused.detail or refused.message),
-    )
 
 
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:

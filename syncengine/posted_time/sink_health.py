@@ -137,10 +137,11 @@ class SinkHealth:
         failures = record.failures + (began >= record.last) if record else 1 + (name in self._believed)
         self._down[name] = _Open(
             trouble,
-            first=min(record.first, now) if record else now,
+            first=min(record.first, now) if record else now,  # `failed_before` does not know when it began: infinity
             last=now,
             failures=failures,
             has_answered=has_answered,
+            # 30 is long above `LONGEST_REST`, and far from an overflow.
             next_try=now + max(rest, min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST)),
             tries=tries,
         )

@@ -28,6 +28,7 @@ from syncengine.service.posted_time import Group, group_id
 from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
 
 MAX_BODY = 1024 * 1024
+"""The most bytes of a call, unless the project says otherwise."""
 READ_SECONDS = 20.0
 """The time in which the body of a call must arrive."""
 LINGER_SECONDS = 5.0
