@@ -303,7 +303,7 @@ def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:
         opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
         rows_of_matter(tmp_path, "DELETE FROM time WHERE matter = 8")
         rows_of_matter(tmp_path, f"DELETE FROM syncengine_receipts WHERE sink = 'ledger{SECOND}'")
-        assert [receipt.sink for receipt in opened.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
+        assert [receipt.key for receipt in opened.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
         opened.inbox.write(lambda tx: tx.ask(["g1"], "ledger"))
         await opened.catch_up(asyncio.Event())
         assert all(entry.is_settled for entry in opened.inbox.entries())
