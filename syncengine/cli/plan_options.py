@@ -15,8 +15,7 @@ import click
 from syncengine.cli.completion import addresses
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
-from syncengine.project.model import Project
-from syncengine.project.schema import APPROVAL
+from syncengine.project.model import APPROVAL, Project
 
 if TYPE_CHECKING:
     from syncengine.plan.request import PlanRequest, Review

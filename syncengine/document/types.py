@@ -18,7 +18,7 @@ from pydantic_core import core_schema
 from syncengine.document.instants import DURATION, EARLIEST, LATEST, duration, milliseconds, span
 from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Scalar, TextValue, place, quoted
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character, either_case
-from syncengine.document.urls import base_url_trouble, has_password, web_url_trouble
+from syncengine.document.urls import REFERENCE_KEYS, Reference, base_url_trouble, has_password, web_url_trouble
 from syncengine.document.validation import each_part, problem, refusal
 
 T = TypeVar("T")
@@ -258,15 +258,6 @@ Span = Annotated[
 # --- references, URLs, paths
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The place of a secret, an environment variable or a file. It never contains the secret itself."""
-
-    env: str | None = None
-    file: str | None = None
-
-
-REFERENCE_KEYS = frozenset({"env", "file"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
 

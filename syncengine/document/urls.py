@@ -1,8 +1,12 @@
-"""Judge URLs and connection strings without quoting them, since they may hold a secret. Pure."""
+"""References to secrets, and judgements of URLs that do not quote them, since they may hold one. Pure.
+
+Every command imports this, so it is apart from the models' types, which need pydantic.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -11,6 +15,17 @@ _SECRET_PAIR = re.compile(r"(?:^|[?&;\s])(?:password|passwd|pwd)\s*=", re.IGNORE
 """A password in a connection string of another program, such as `Server=…;Password=…`."""
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 """Characters that `urlsplit` drops or ignores, and that no request can contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The place of a secret, an environment variable or a file. It never contains the secret itself."""
+
+    env: str | None = None
+    file: str | None = None
+
+
+REFERENCE_KEYS = frozenset({"env", "file"})
 
 
 def split_url(text: str) -> SplitResult | None:

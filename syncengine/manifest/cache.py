@@ -28,8 +28,8 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.reading import ReadFile, packed, reading_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
+from syncengine.project.model import Level
 from syncengine.project.references import BESIDE
-from syncengine.project.schema import Level
 
 FORMAT = 15
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""

@@ -30,8 +30,7 @@ from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.project import git
 from syncengine.project.load import levelled
-from syncengine.project.model import FILE_NAME, POLICIES, Project
-from syncengine.project.schema import Level
+from syncengine.project.model import FILE_NAME, POLICIES, Level, Project
 from syncengine.resource import ALTERNATIVES, Key, Kind, Removed, Resource, Row, Source
 
 READ_SUFFIXES = (*SUFFIXES, *TEMPLATE_SUFFIXES)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status, Value
 
 

@@ -31,7 +31,7 @@ from syncengine.plan.request import Scope
 from syncengine.plan.sides import side_of, with_origins
 from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
 from syncengine.state.codec import ABSENT, digest
 

@@ -55,7 +55,7 @@ from syncengine.plan.units import (
     lost_by,
     units_of_source,
 )
-from syncengine.project.schema import Limit
+from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded
 
 LINES = Limit(percent=25)

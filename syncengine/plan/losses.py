@@ -15,7 +15,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference, FieldChange, is_cleared
-from syncengine.project.schema import Limit
+from syncengine.project.model import Limit
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, is_blank
 from syncengine.state.codec import Content
 from syncengine.state.journal_detail import RemovalLine

@@ -36,9 +36,8 @@ from syncengine.plan.undone import with_undone
 from syncengine.plan.units import Approval, records_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
-from syncengine.project.model import Project
+from syncengine.project.model import Level, Project
 from syncengine.project.references import setting_problem
-from syncengine.project.schema import Level
 from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG

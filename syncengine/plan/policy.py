@@ -28,7 +28,7 @@ from syncengine.plan.aim import (
 )
 from syncengine.plan.quarantine import Estate, keeper_of_types, with_companions
 from syncengine.plan.request import Scope
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import (
     ALTERNATIVES,
     ANY_CATEGORY,

@@ -26,8 +26,7 @@ from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.plan.state_checks import quarantine_in, state_warnings
 from syncengine.project import git
-from syncengine.project.model import Project
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership, Project
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, Run

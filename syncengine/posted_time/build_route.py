@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.document.diagnostics import in_order
-from syncengine.document.types import Reference, Written
+from syncengine.document.types import Written
+from syncengine.document.urls import Reference
 from syncengine.document.validation import Model
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement

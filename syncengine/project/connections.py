@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncengine.document.types import Reference, Written
-from syncengine.document.urls import URL
+from syncengine.document.types import Written
+from syncengine.document.urls import URL, Reference
 from syncengine.project.delivery_schema import (
     HttpSinkConfig,
     HttpSourceSection,

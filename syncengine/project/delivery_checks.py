@@ -8,7 +8,6 @@ from syncengine.document.types import Written
 from syncengine.document.validation import display
 from syncengine.project.delivery_schema import (
     BIND,
-    LISTEN,
     LookupSection,
     Mode,
     PostedTimeSection,
@@ -17,6 +16,7 @@ from syncengine.project.delivery_schema import (
     SourceConfig,
     WebhookSection,
 )
+from syncengine.project.model import LISTEN
 
 LOOPBACK = {"localhost": "127.0.0.1"}
 EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - recognised, not bound

@@ -133,8 +133,6 @@ def callback(text: str) -> str | None:
 
 BIND = ("127.0.0.1", 8080)
 """The default address of the webhook receiver."""
-LISTEN = ("127.0.0.1", 8766)
-"""The default address of the probes."""
 Listen = Annotated[
     tuple[str, int],
     parsed(listen, "HOST:PORT, like 127.0.0.1:8766"),

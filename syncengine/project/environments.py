@@ -11,14 +11,16 @@ from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.types import REFERENCE_KEYS, Texts
+from syncengine.document.types import Texts
+from syncengine.document.urls import REFERENCE_KEYS
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
 from syncengine.project.allowed_names import check_allowed
 from syncengine.project.delivery_checks import check_addresses, check_names
 from syncengine.project.delivery_schema import ServeSection
+from syncengine.project.references import SecretPlaces
 from syncengine.project.schema import Overlay, ProjectFile
-from syncengine.project.secret_places import SecretPlaces, secret_places
+from syncengine.project.secret_places import secret_places
 
 
 class EnvironmentSettings(NamedTuple):

@@ -18,18 +18,20 @@ from typing import Any
 from msgspec import structs
 
 from syncengine.document.diagnostics import Collector, in_order
-from syncengine.document.types import Reference
-from syncengine.document.urls import base_url_trouble, split_url
+from syncengine.document.urls import Reference, base_url_trouble, split_url
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.environments import EnvironmentSettings, settings_of, variables_in
 from syncengine.project.model import (
+    APPROVAL,
     FILE_NAME,
     LIMITS,
     MANIFESTS,
     SANDBOX,
     Checkout,
+    Level,
+    Limit,
     Policy,
     Project,
     Serve,
@@ -38,15 +40,7 @@ from syncengine.project.model import (
 )
 from syncengine.project.quarantine import QuarantineEntry, entry_of
 from syncengine.project.references import Secret, secret_at
-from syncengine.project.schema import (
-    APPROVAL,
-    Level,
-    Limit,
-    MaxDeletes,
-    Overlay,
-    PolicySection,
-    ServiceSection,
-)
+from syncengine.project.schema import MaxDeletes, Overlay, PolicySection, ServiceSection
 
 AT_LEAST_ONCE = "sink-at-least-once"
 LINTS: AnyMapping[str, str] = {

@@ -2,23 +2,85 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from syncengine.document.nodes import Node
-from syncengine.document.types import Reference
+from syncengine.document.urls import Reference
 from syncengine.errors import Diagnostic, Problems
-from syncengine.project.delivery_schema import LISTEN, PostedTimeSection, SourceConfig
 from syncengine.project.quarantine import QuarantineEntry
-from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
-from syncengine.project.schema import EndpointOverride, Level, Limit, Ownership
-from syncengine.project.secret_places import SecretPlaces, sqlite_files
+from syncengine.project.references import (
+    MISSING,
+    Secret,
+    SecretPlaces,
+    secret_at,
+    setting_problem,
+    sqlite_file,
+    sqlite_files,
+    state_at,
+)
 from syncengine.resource import Removal
 
+if TYPE_CHECKING:  # they need pydantic, which takes as long to load as all else that a page of help needs
+    from syncengine.project.delivery_schema import PostedTimeSection, SourceConfig
+    from syncengine.project.schema import EndpointOverride
+
+Number = TypeVar("Number", int, float)
+
+
+class Ownership(StrEnum):
+    """Who owns the team's list of activity types: the manifests alone, or other systems too."""
+
+    OWNED = "owned"
+    EXACT = "exact"
+    ADDITIVE = "additive"
+
+
+class Level(StrEnum):
+    """The level at which a warning is reported."""
+
+    OFF = "off"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much may be removed without an approval: a count, a share of the recorded total, or both at once."""
+
+    count: int | None = None
+    percent: float | None = None
+
+    def is_exceeded(self, count: int, total: int) -> bool:
+        """Return whether `count` of `total` is too many. A share needs two removals to trip (docs/planning.md 5)."""
+        is_too_many = self.count is not None and count > self.count
+        return is_too_many or (self.percent is not None and count >= 2 and count * 100 > self.percent * total)
+
+    def and_also(self, other: Limit) -> Limit:
+        """Return the stricter of both limits; a count and a share cannot be compared, so both apply."""
+        return Limit(_least(self.count, other.count), _least(self.percent, other.percent))
+
+    def __str__(self) -> str:
+        texts = ("" if self.count is None else str(self.count), "" if self.percent is None else f"{self.percent:g}%")
+        return " and ".join(filter(None, texts))
+
+
+def _least(one: Number | None, other: Number | None) -> Number | None:
+    return min((each for each in (one, other) if each is not None), default=None)
+
+
+APPROVAL = re.compile(r"[0-9]+@([0-9a-f]{20}|[0-9a-f]{12})")
+"""Earlier versions printed twelve digits; any other number of digits means that the text was truncated when copied."""
+
+
 FILE_NAME = "syncengine.yaml"
+LISTEN = ("127.0.0.1", 8766)
+"""The default address of the probes."""
 MANIFESTS = "manifests"
 """The folder of the manifests when the project file does not set `manifests`."""
 POLICIES = "policies"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from syncengine.document.types import Reference
-from syncengine.document.urls import URL
+from syncengine.document.urls import URL, Reference
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.git_ref import GitRef, is_git_ref, located_ref
 
@@ -54,6 +54,23 @@ def sqlite_file(url: str) -> Path | None:
     if not colon:
         return Path(url) if url else None
     return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
+
+
+def sqlite_files(database: Path) -> set[Path]:
+    """Return the file of a SQLite database and its companion files while it is open."""
+    return {Path(f"{database}{suffix}") for suffix in BESIDE}
+
+
+ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
+"""Environment variables that always hold secrets, whatever the project file contains."""
+
+
+class SecretPlaces(NamedTuple):
+    """The environment variables and files that hold secrets, and the databases that hold posted time, unresolved."""
+
+    names: frozenset[str] = ALWAYS
+    files: frozenset[str] = frozenset()
+    databases: frozenset[str | Reference] = frozenset()
 
 
 _AS_PATH = re.compile(r"(?:/|~|\.{1,2}/)")

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
@@ -38,55 +36,9 @@ from syncengine.document.types import (
 from syncengine.document.validation import Model, part_of, problem
 from syncengine.project.allowed_names import AllowedNames
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
+from syncengine.project.model import APPROVAL, Level, Limit, Ownership
 from syncengine.project.quarantine import until_of
 from syncengine.resource import Key, Kind, Removal
-
-Number = TypeVar("Number", int, float)
-
-
-class Ownership(StrEnum):
-    """Who owns the team's list of activity types: the manifests alone, or other systems too."""
-
-    OWNED = "owned"
-    EXACT = "exact"
-    ADDITIVE = "additive"
-
-
-class Level(StrEnum):
-    """The level at which a warning is reported."""
-
-    OFF = "off"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """How much may be removed without an approval: a count, a share of the recorded total, or both at once."""
-
-    count: int | None = None
-    percent: float | None = None
-
-    def is_exceeded(self, count: int, total: int) -> bool:
-        """Return whether `count` of `total` is too many. A share needs two removals to trip (docs/planning.md 5)."""
-        is_too_many = self.count is not None and count > self.count
-        return is_too_many or (self.percent is not None and count >= 2 and count * 100 > self.percent * total)
-
-    def and_also(self, other: Limit) -> Limit:
-        """Return the stricter of both limits; a count and a share cannot be compared, so both apply."""
-        return Limit(_least(self.count, other.count), _least(self.percent, other.percent))
-
-    def __str__(self) -> str:
-        texts = ("" if self.count is None else str(self.count), "" if self.percent is None else f"{self.percent:g}%")
-        return " and ".join(filter(None, texts))
-
-
-def _least(one: Number | None, other: Number | None) -> Number | None:
-    return min((each for each in (one, other) if each is not None), default=None)
-
-
-APPROVAL = re.compile(r"[0-9]+@([0-9a-f]{20}|[0-9a-f]{12})")
-"""Earlier versions printed twelve digits; any other number of digits means that the text was truncated when copied."""
 
 
 def limit(text: str) -> Limit | None:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, at
-from syncengine.document.types import REFERENCE_KEYS, Reference
+from syncengine.document.urls import REFERENCE_KEYS, Reference
 from syncengine.project.delivery_schema import FILES, SINKS
-from syncengine.project.references import BESIDE
+from syncengine.project.references import ALWAYS, SecretPlaces
 
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Sections that may contain references; a `{file: x}` elsewhere (metadata, variables) is plain data."""
-ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
-"""Environment variables that always hold secrets, whatever the project file contains."""
-
-
-class SecretPlaces(NamedTuple):
-    """The environment variables and files that hold secrets, and the databases that hold posted time, unresolved."""
-
-    names: frozenset[str] = ALWAYS
-    files: frozenset[str] = frozenset()
-    databases: frozenset[str | Reference] = frozenset()
 
 
 def secret_places(parts: Iterable[Node]) -> SecretPlaces:
@@ -81,8 +69,3 @@ def _place(node: Node | None) -> Iterator[str | Reference]:
         yield node.text
     for kind, text in _references(node):
         yield Reference(**{kind: text})
-
-
-def sqlite_files(database: Path) -> set[Path]:
-    """Return the file of a SQLite database and its companion files while it is open."""
-    return {Path(f"{database}{suffix}") for suffix in BESIDE}

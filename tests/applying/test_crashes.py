@@ -23,7 +23,7 @@ from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import approved_of
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

@@ -18,7 +18,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.review import ReviewedPlan
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.render.documents import reviewed_in
 from syncengine.render.json import plan_json
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status

@@ -17,7 +17,7 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile, Reading
-from syncengine.project.schema import Level
+from syncengine.project.model import Level
 from syncengine.resource import Kind
 
 MORE = ReadFile(Reading("more.yaml"), "0")

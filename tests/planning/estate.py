@@ -21,8 +21,7 @@ from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.request import Scope
-from syncengine.project.model import Policy
-from syncengine.project.schema import Level, Limit, Ownership
+from syncengine.project.model import Level, Limit, Ownership, Policy
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 
 Rows = Mapping[Key, Recorded]

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from syncengine.plan.request import Scope
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Removal
 
 from .applying import Chance, Fate

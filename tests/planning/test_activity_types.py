@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.calls import Step
 from syncengine.plan.request import Scope
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
 
 from .applying import applied, walked

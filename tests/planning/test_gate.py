@@ -13,7 +13,7 @@ from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.plan.units import Approval
-from syncengine.project.schema import Limit
+from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
 
 from .estate import FILE, LIMITS, How, ask, planned, row

@@ -13,7 +13,7 @@ from syncengine.plan.build import plan
 from syncengine.plan.losses import WINDOW
 from syncengine.plan.planner import records_in
 from syncengine.plan.units import FIRST_SWEEP, Approval
-from syncengine.project.schema import Limit
+from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.journal_detail import Detail, RemovalLine
 from tests.support.profiles import tried

@@ -9,7 +9,7 @@ import pytest
 
 from syncengine.plan.calls import Step
 from syncengine.plan.request import Scope
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked

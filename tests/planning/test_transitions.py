@@ -10,7 +10,7 @@ import pytest
 
 from syncengine.manifest.desired import Desired
 from syncengine.plan.request import Scope
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership
 from syncengine.resource import Key, Removal, Status
 
 from .applying import applied

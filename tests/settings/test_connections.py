@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.types import Reference
-from syncengine.document.urls import has_password
+from syncengine.document.urls import Reference, has_password
 from syncengine.errors import Problems
 from syncengine.project.connections import Connections
 from syncengine.project.load import load_project

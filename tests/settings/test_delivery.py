@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.types import Reference, Written
+from syncengine.document.types import Written
+from syncengine.document.urls import Reference
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.project.load import load_project

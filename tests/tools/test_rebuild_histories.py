@@ -19,8 +19,7 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.project.git_tree import RevisionFiles
 from syncengine.project.load import load_project
-from syncengine.project.model import Project
-from syncengine.project.schema import Ownership
+from syncengine.project.model import Ownership, Project
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
 from syncengine.tools.rebuild import rebuilt
 from tests.planning.applying import applied
