@@ -63,15 +63,22 @@ def tally(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def diagnostic_lines(diagnostics: Sequence[Diagnostic], look: Look) -> Iterator[str]:
-    for diagnostic in diagnostics:
-        yield _heading(diagnostic, look)
-        yield from _snippet(diagnostic, look)
+    """Yield `file:line:column: error[code]: message` for each, and its source line with a caret, if it can be read.
 
-
-def _heading(diagnostic: Diagnostic, look: Look) -> str:
-    """Return `file:line:column: error[code]: message`, never wrapped, because editors and `grep` parse the line."""
-    label = painted(f"{diagnostic.severity.value}[{visible(diagnostic.code)}]:", TONES[diagnostic.severity], look)
-    return f"{lettered(where(diagnostic), look)}{label} {lettered(visible(message(diagnostic)), look)}"
+    The first line is never wrapped, because editors and `grep` parse it.
+    """
+    for each in diagnostics:
+        label = painted(f"{each.severity.value}[{visible(each.code)}]:", TONES[each.severity], look)
+        yield f"{lettered(where(each), look)}{label} {lettered(visible(message(each)), look)}"
+        lines = look.lines(each.file) if look.lines and each.file is not None and each.line is not None else None
+        if not lines or each.line is None or each.column is None or each.line > len(lines):
+            continue
+        text, room = lines[each.line - 1].rstrip("\r\n"), look.width - len(_INDENT)
+        before, at = (lettered(visible(part), look) for part in (text[: each.column - 1], text[each.column - 1 :]))
+        if cells(before) > room * 2 // 3:  # cut on the left, so that the caret stays visible
+            before = cut(before[::-1], room * 2 // 3)[::-1]
+        yield _INDENT + cut(before + at, room)
+        yield _INDENT + " " * cells(before) + painted("^", Tone.ERROR, look)
 
 
 def where(diagnostic: Diagnostic) -> str:
@@ -87,27 +94,3 @@ def message(diagnostic: Diagnostic) -> str:
     if diagnostic.file or not diagnostic.address or diagnostic.address in diagnostic.message:
         return diagnostic.message
     return f"{diagnostic.address}: {diagnostic.message}"
-
-
-def _snippet(diagnostic: Diagnostic, look: Look) -> Iterator[str]:
-    text = _source_line(diagnostic, look)
-    if text is None or diagnostic.column is None:
-        return
-    before, at = text[: diagnostic.column - 1], text[diagnostic.column - 1 :]
-    before, at = (lettered(visible(part), look) for part in (before, at))
-    room = look.width - len(_INDENT)
-    before = _nearest(before, room * 2 // 3)
-    yield _INDENT + cut(before + at, room)
-    yield _INDENT + " " * cells(before) + painted("^", Tone.ERROR, look)
-
-
-def _source_line(diagnostic: Diagnostic, look: Look) -> str | None:
-    if look.lines is None or diagnostic.file is None or diagnostic.line is None:
-        return None
-    lines = look.lines(diagnostic.file)
-    return lines[diagnostic.line - 1].rstrip("\r\n") if lines and diagnostic.line <= len(lines) else None
-
-
-def _nearest(before: str, room: int) -> str:
-    """Return the text before the caret, cut on the left so that the caret stays visible."""
-    return before if cells(before) <= room else cut(before[::-1], room)[::-1]

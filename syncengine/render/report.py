@@ -116,32 +116,23 @@ def sent_as(error: CallError | None) -> str:
 
 def headline(report: Report) -> str:
     """Return the outcome in one line: `Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
-    if not report.began:
-        return _achieved(report)
-    totals = report.totals
-    traffic = f"{requests(totals.requests)}, {count_of(totals.retries, 'retry')}" if totals.retries else ""
-    if not totals.requests and totals.applied and report.status is RunStatus.COMPLETE:
-        return f"Applied {count_of(totals.applied, 'change')}, recorded here only: nothing was sent."
-    return f"{_achieved(report)} {traffic or requests(totals.requests)}."
-
-
-def _achieved(report: Report) -> str:
-    totals = report.totals
+    totals, status = report.totals, report.status.value.capitalize()
     troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "with unknown outcome")]
     every = totals.applied + sum(count for count, _ in troubled)
     if not report.began:
         rest = f", {count_of(every, 'change')} skipped" if every else ""
-        return f"{report.status.value.capitalize()}: nothing was applied{rest}."
+        return f"{status}: nothing was applied{rest}."
+    if not totals.requests and totals.applied and report.status is RunStatus.COMPLETE:
+        return f"Applied {count_of(totals.applied, 'change')}, recorded here only: nothing was sent."
     counts = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
     if counts:
-        return f"Applied {number(totals.applied)} of {count_of(every, 'change')}; {counts}."
-    return _untroubled(report.status, every)
-
-
-def _untroubled(status: RunStatus, count: int) -> str:
-    if status is RunStatus.COMPLETE:
-        return f"Applied {count_of(count, 'change')}." if count else "Nothing to apply."
-    return f"{status.value.capitalize()}: {count_of(count, 'change')} applied."
+        achieved = f"Applied {number(totals.applied)} of {count_of(every, 'change')}; {counts}."
+    elif report.status is not RunStatus.COMPLETE:
+        achieved = f"{status}: {count_of(every, 'change')} applied."
+    else:
+        achieved = f"Applied {count_of(every, 'change')}." if every else "Nothing to apply."
+    retries = f", {count_of(totals.retries, 'retry')}" if totals.retries else ""
+    return f"{achieved} {requests(totals.requests)}{retries}."
 
 
 def session_sentence(session: Session) -> str:
@@ -183,36 +174,29 @@ _TONES = {
 
 def report_text(report: Report, look: Look = PLAIN) -> str:
     """Return the summary, all changes that were not applied, the sync session, diagnostics and the next step."""
+    groups = alike(report)
+    shown = groups if look.verbose else groups[:GROUPS]
+    troubles = list[str]()
+    for group in shown:
+        if len(group) <= ALONE or look.verbose:
+            troubles += diagnostic_lines([finding(result) for result in group], look)
+            continue
+        troubles += diagnostic_lines([shared(group)], look)
+        located = [(place(result.source), visible(str(result.key))) for result in group[:PLACES]]
+        column = max(cells(where) for where, _ in located)
+        for where, address in located:
+            troubles.append(lettered(f"    {where}{' ' * (column - cells(where))}  {address}", look))
+        if len(group) > PLACES:
+            troubles.append(lettered(f"    … and {number(len(group) - PLACES)} more", look))
+    if rest := sum(map(len, groups[len(shown) :])):
+        more = f"… and {count_of(rest, 'more change')} not applied; the JSON report lists them all."
+        troubles += paragraph(more, look)
     return join_blocks(
         (
             paragraph(headline(report), look, _TONES[report.status]),
-            _troubles(report, look),
+            troubles,
             paragraph(session_sentence(report.session), look),
             diagnostic_lines(warnings_first(report.diagnostics, look), look),
             paragraph(next_step(report), look, Tone.HEADING),
         )
     )
-
-
-def _troubles(report: Report, look: Look) -> Iterator[str]:
-    groups = alike(report)
-    visible_groups = groups if look.verbose else groups[:GROUPS]
-    for group in visible_groups:
-        yield from _troubled_lines(group, look)
-    if rest := sum(map(len, groups[len(visible_groups) :])):
-        yield from paragraph(
-            f"… and {count_of(rest, 'more change')} not applied; the JSON report lists them all.", look
-        )
-
-
-def _troubled_lines(group: Sequence[Result], look: Look) -> Iterator[str]:
-    if len(group) <= ALONE or look.verbose:
-        yield from diagnostic_lines([finding(result) for result in group], look)
-        return
-    yield from diagnostic_lines([shared(group)], look)
-    located = [(place(result.source), visible(str(result.key))) for result in group[:PLACES]]
-    column = max(cells(where) for where, _ in located)
-    for where, address in located:
-        yield lettered(f"    {where}{' ' * (column - cells(where))}  {address}", look)
-    if len(group) > PLACES:
-        yield lettered(f"    … and {number(len(group) - PLACES)} more", look)

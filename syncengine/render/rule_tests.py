@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from xml.etree.ElementTree import Element
 
-from syncengine.errors import Diagnostic
 from syncengine.render import formats
 from syncengine.render.ci import suites, test_case, with_trouble
 from syncengine.render.diagnostics import diagnostic_lines, message, where
@@ -56,19 +54,13 @@ def _json(value: Any) -> str:
 
 def results_junit(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
     """Return a JUnit test suite with one case for each test."""
-    return suites("syncengine test", [_case(result) for result in results])
-
-
-def _case(result: RuleTestResult) -> Element:
-    case = test_case(result.file, result.name)
-    sentences = [*map(_sentence, result.deviations), *map(_found, result.diagnostics)]
-    if sentences:
-        with_trouble(case, "failure", "failed", sentences[0], sentences)
-    return case
-
-
-def _found(diagnostic: Diagnostic) -> str:
-    return f"{where(diagnostic)}{diagnostic.code}: {message(diagnostic)}"
+    cases = []
+    for result in results:
+        found = (f"{where(each)}{each.code}: {message(each)}" for each in result.diagnostics)
+        sentences = [*map(_sentence, result.deviations), *found]
+        case = test_case(result.file, result.name)
+        cases.append(with_trouble(case, "failure", "failed", sentences[0], sentences) if sentences else case)
+    return suites("syncengine test", cases)
 
 
 def results_json(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:

@@ -15,7 +15,6 @@ from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import (
     ABRIDGED,
     GateView,
-    PlanView,
     ReviewedComparison,
     first_sentence,
     view_of,
@@ -39,28 +38,32 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LINES)
     sections = [_section(section, look) for section in view.sections]
-    is_waiting_folded = not look.verbose and view.waiting is not None
-    blocks = (
-        (line for each in view.foremost for line in paragraph(first_sentence(each), look, Tone.HEADING)),
-        (line for each in view.doubts for line in paragraph(first_sentence(each), look)),
-        _opening(view, look, is_abridged=is_waiting_folded or any(section.is_abridged for section in sections)),
-        _since(view.since, look) if view.since else (),
-        *(section.lines for section in sections),
-        *_waiting(view, look),
-        _denials(view, look),
-        _gate(view.gate, look, is_undo=bool(plan.undo)) if view.gate else (),
-        diagnostic_lines(warnings_first(view.diagnostics, look), look),
+    is_abridged = any(section.is_abridged for section in sections)
+    waiting = list[Iterable[str]]()
+    if view.waiting and look.verbose:
+        waiting = [paragraph(f"{view.waiting.line}:", look, Tone.NOTE)]
+        waiting += (_section(section, look).lines for section in view.waiting.sections)
+    elif view.waiting:
+        is_abridged = True
+        waiting = [paragraph(f"{view.waiting.line}; --verbose lists them.", look, Tone.NOTE)]
+    first, *more, last = view.head
+    opening = [*paragraph(first, look, Tone.HEADING), *(line for each in more for line in paragraph(each, look))]
+    opening += paragraph(f"{last} {ABRIDGED}" if is_abridged else last, look, Tone.QUIET)
+    denials = [painted(lettered(view.denied, look), Tone.ERROR, look)] if view.denials else []
+    denials += diagnostic_lines(view.denials, look)
+    return join_blocks(
+        (
+            (line for each in view.foremost for line in paragraph(first_sentence(each), look, Tone.HEADING)),
+            (line for each in view.doubts for line in paragraph(first_sentence(each), look)),
+            opening,
+            _since(view.since, look) if view.since else (),
+            *(section.lines for section in sections),
+            *waiting,
+            denials,
+            _gate(view.gate, look, is_undo=bool(plan.undo)) if view.gate else (),
+            diagnostic_lines(warnings_first(view.diagnostics, look), look),
+        )
     )
-    return join_blocks(blocks)
-
-
-def _waiting(view: PlanView, look: Look) -> Iterator[Iterable[str]]:
-    """Yield a line on changes from outside the pull request, and their sections with `--verbose`."""
-    if view.waiting is not None:
-        ending = ":" if look.verbose else "; --verbose lists them."
-        yield paragraph(view.waiting.line + ending, look, Tone.NOTE)
-        if look.verbose:
-            yield from (_section(section, look).lines for section in view.waiting.sections)
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -73,14 +76,6 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
     """Return the text wrapped to the width, each line in the colour of the tone."""
     lines = wrapped(lettered(text, look), look.width - len(indent))
     return [indent + painted(line, tone, look) for line in lines]
-
-
-def _opening(view: PlanView, look: Look, *, is_abridged: bool) -> Iterator[str]:
-    first, *details, last = view.head
-    yield from paragraph(first, look, Tone.HEADING)
-    for line in details:
-        yield from paragraph(line, look)
-    yield from paragraph(f"{last} {ABRIDGED}" if is_abridged else last, look, Tone.QUIET)
 
 
 def _since(since: ReviewedComparison, look: Look) -> Iterator[str]:
@@ -336,12 +331,6 @@ def _shared(new: Sequence[_New]) -> tuple[dict[str, str], bool]:
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------
-
-
-def _denials(view: PlanView, look: Look) -> Iterator[str]:
-    if view.denials:
-        yield painted(lettered(view.denied, look), Tone.ERROR, look)
-        yield from diagnostic_lines(view.denials, look)
 
 
 def _gate(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[str]:
