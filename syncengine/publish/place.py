@@ -68,33 +68,40 @@ class CommentPlace(NamedTuple):
 def github_place(environ: Environ) -> CommentPlace:
     """Return the place in GitHub Actions. Raise `Usage`, with all missing variables, outside of it."""
     _need(environ, "GITHUB_REPOSITORY", "GITHUB_API_URL")
-    repository = environ["GITHUB_REPOSITORY"]
+    repository, ref = environ["GITHUB_REPOSITORY"], environ.get("GITHUB_REF", "")
     if not REPOSITORY.fullmatch(repository):
         raise Usage(f"GITHUB_REPOSITORY is not OWNER/NAME: {repository!r}")
     event = _event(environ)
     pull, earlier = as_mapping(event.get("pull_request")), as_mapping(event.get("workflow_run"))
     head = as_mapping(pull.get("head"))
-    kind = as_text(earlier.get("event")) if earlier else environ.get("GITHUB_EVENT_NAME", "")
-    searched = PullState.MERGED if kind in PUSHES else None
-    if earlier and kind.startswith("pull_request"):
-        searched = PullState.OPEN
-    run = [environ.get(f"GITHUB_RUN_{name}", "") for name in ("ID", "NUMBER", "ATTEMPT")]
-    if earlier:  # its runs began in the order of the commits, those of its followers in the order in which they ended
-        run = [str(earlier.get(name, "")) for name in ("id", "run_number", "run_attempt")]
     web = f"{environ.get('GITHUB_SERVER_URL', 'https://github.com').rstrip('/')}/{repository}"
+    workflow = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].removeprefix(f"{repository}/")
+    if earlier:  # its runs began in the order of the commits, those of its followers in the order in which they ended
+        kind, number = as_text(earlier.get("event")), _of_earlier(event, earlier)
+        run = [str(earlier.get(name, "")) for name in ("id", "run_number", "run_attempt")]
+        commit, branch = _commit(earlier.get("head_sha")), as_text(earlier.get("head_branch"))
+    else:
+        kind = environ.get("GITHUB_EVENT_NAME", "")
+        issue, of_ref = as_mapping(event.get("issue")), _PULL.match(ref)
+        numbers = (pull.get("number"), event.get("number"), issue.get("number") if "pull_request" in issue else None)
+        number = next((n for n in numbers if isinstance(n, int)), int(of_ref[1]) if of_ref else None)
+        run = [environ.get(f"GITHUB_RUN_{name}", "") for name in ("ID", "NUMBER", "ATTEMPT")]
+        commit = _commit(head.get("sha"), environ.get("GITHUB_SHA"))
+        branch = ref.removeprefix(HEADS) if ref.startswith(HEADS) else ""
+    searched = PullState.MERGED if kind in PUSHES else None
     return CommentPlace(
         api=environ["GITHUB_API_URL"].rstrip("/"),
         project=repository,
-        number=_of_earlier(event, earlier) if earlier else _pull_number(event, pull, environ),
+        number=number,
         token=_token(environ, "GITHUB_TOKEN"),
-        head=_commit(earlier.get("head_sha")) if earlier else _commit(head.get("sha"), environ.get("GITHUB_SHA")),
+        head=commit,
         run=RunOrder(*map(as_number, run)),
         job=job_url(environ),
         page=f"{web}/pull",
         is_fork="repo" in head and _name(head) != (_name(as_mapping(pull.get("base"))) or repository.casefold()),
-        searched=searched,
-        branch=as_text(earlier.get("head_branch")) if earlier else _branch(environ),
-        workflow=_workflow(environ, repository),
+        searched=PullState.OPEN if earlier and kind.startswith("pull_request") else searched,
+        branch=branch,
+        workflow=workflow or environ.get("GITHUB_WORKFLOW", ""),
         follows=bool(earlier),
     )
 
@@ -116,16 +123,6 @@ def _of_earlier(event: Mapping[str, Any], earlier: Mapping[str, Any]) -> int | N
 def _name(side: Mapping[str, Any]) -> str:
     """Return the full name of the repository of a side of a pull request; `""` if it was deleted."""
     return as_text(as_mapping(side.get("repo")).get("full_name")).casefold()
-
-
-def _branch(environ: Environ) -> str:
-    ref = environ.get("GITHUB_REF", "")
-    return ref.removeprefix(HEADS) if ref.startswith(HEADS) else ""
-
-
-def _workflow(environ: Environ, repository: str) -> str:
-    path = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
-    return path.removeprefix(f"{repository}/") or environ.get("GITHUB_WORKFLOW", "")
 
 
 def gitlab_place(environ: Environ) -> CommentPlace:
@@ -174,13 +171,6 @@ def _event(environ: Environ) -> Mapping[str, Any]:
         return as_mapping(json.loads(Path(file).read_bytes()))
     except (OSError, ValueError, RecursionError):
         raise SyncengineError(f"GITHUB_EVENT_PATH: {file} is not JSON", code="publish-event") from None
-
-
-def _pull_number(event: Mapping[str, Any], pull: Mapping[str, Any], environ: Environ) -> int | None:
-    issue = as_mapping(event.get("issue"))
-    numbers = (pull.get("number"), event.get("number"), issue.get("number") if "pull_request" in issue else None)
-    of_ref = _PULL.match(environ.get("GITHUB_REF", ""))
-    return next((n for n in numbers if isinstance(n, int)), int(of_ref[1]) if of_ref else None)
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
