@@ -117,8 +117,8 @@ def audit_text(audit: Audit) -> str:
     ]
     for late in audit.unposted:
         listed = f"lists it as {visible(late.status)}" if late.status else "does not list it"
-        taken = f"taken by sink {sink(late.sink, late.tag)} at {when(late.at)}"
-        lines.append(f"{visible(late.group_id)}  {taken}, but the service {listed}")
+        holder = f"taken by sink {sink(late.sink, late.tag)} at {when(late.at)}"
+        lines.append(f"{visible(late.group_id)}  {holder}, but the service {listed}")
     for other in audit.others:
         status = f"as {visible(other.status)}" if other.status else "without a status"
         place = "not in the inbox"
