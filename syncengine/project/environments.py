@@ -15,11 +15,10 @@ from syncengine.document.types import Texts
 from syncengine.document.urls import REFERENCE_KEYS
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
-from syncengine.project.allowed_names import check_allowed
 from syncengine.project.delivery_checks import check_addresses, check_names
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.references import SecretPlaces
-from syncengine.project.schema import Overlay, ProjectFile
+from syncengine.project.schema import Overlay, ProjectFile, check_allowed
 from syncengine.project.secret_places import secret_places
 
 

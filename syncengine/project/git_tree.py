@@ -22,7 +22,7 @@ from syncengine.document.digest import sha256_of
 from syncengine.document.text import MERGE_CONFLICT, as_word
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment
-from syncengine.project.git_work_tree import (
+from syncengine.project.git import (
     FILE,
     LINK,
     PROGRAM,
