@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Mapping as AnyMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from syncengine.document.urls import Reference, base_url_trouble, split_url
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
-from syncengine.project.environments import EnvironmentSettings, settings_of, variables_in
+from syncengine.project.environments import settings_of, variables_in
 from syncengine.project.model import (
     APPROVAL,
     FILE_NAME,
@@ -38,7 +38,7 @@ from syncengine.project.model import (
     Service,
     default_landing,
 )
-from syncengine.project.quarantine import QuarantineEntry, entry_of
+from syncengine.project.quarantine import entry_of
 from syncengine.project.references import Secret, secret_at
 from syncengine.project.schema import MaxDeletes, Overlay, PolicySection, ServiceSection
 
@@ -76,8 +76,7 @@ def load_project(
     files = tuple(variable_files)
     in_files = {name: value for file in files for name, value in variables_in(file, digests).items()}
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
-    settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else (), digests)
-    assembly = _Assembly(root, environ, settings, findings, checkout)
+    read = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else (), digests)
     again = partial(
         load_project,
         folder=folder,
@@ -91,7 +90,41 @@ def load_project(
         operations=operations,
         lints=lints,
     )
-    project = assembly.project(path, chosen, sandbox, {**in_files, **(variables or {})}, digests, again)
+    here = read.here
+    service = _service(here.service or ServiceSection(), root, environ, findings)
+    project = Project(
+        root=root,
+        config=path,
+        environment=chosen,
+        service=service,
+        manifests=_manifests(here, root, checkout),
+        digests=digests,
+        again=again,
+        # `None`, where the file has no `policies:`, means the usual folder.
+        policies=None if here.policies is None else tuple(_place(each, root, checkout) for each in _paths(here)),
+        inline_policies=tuple(each for each in here.policies or () if not isinstance(each, str)),
+        is_sandbox=sandbox or service.base_url == SANDBOX,
+        policy=_policy(here.policy or PolicySection()),
+        approvals=(*(here.approvals or ()), *_approvals(environ, findings)),
+        approval_lines=read.approval_lines,
+        policy_lines=read.policy_lines,
+        quarantine=tuple(
+            entry_of(each.address, each.reason, each.until, line)
+            for each, line in zip(here.quarantine or (), read.quarantine_lines, strict=True)
+        ),
+        checkout=checkout,
+        allow_env=tuple(map(str, here.allow_env or ())),
+        variables={**(here.variables or {}), **in_files, **(variables or {})},
+        environ=environ,
+        defaults=here.defaults,
+        sources=here.sources or {},
+        posted_time=here.posted_time,
+        serve=_serve(here.serve or ServeSection()),
+        data_folders=here.data_folders or (),
+        blob=here.links.blob if here.links else None,
+        _state=_state(here.state, root, environ),
+        _secrets=read.secrets,
+    )
     found = levelled(in_order(findings.found), project.policy.diagnostics)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
@@ -133,143 +166,74 @@ def _file(folder: Path, config: Path | None) -> Path | None:
     return default if default.exists() or default.is_symlink() else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembly:
-    """Combines the file's settings with environment variables and options, which take precedence."""
+def _paths(settings: Overlay) -> list[str]:
+    """Return the files and folders with rules that the project file names."""
+    return [each for each in settings.policies or () if isinstance(each, str)]
 
-    root: Path
-    environ: AnyMapping[str, str]
-    read: EnvironmentSettings
-    findings: Collector
-    checkout: Checkout | None = None
 
-    @property
-    def settings(self) -> Overlay:
-        return self.read.here
+def _manifests(settings: Overlay, root: Path, checkout: Checkout | None) -> tuple[Path, ...]:
+    """Return the manifest folders; none in a project that only delivers posted time."""
+    usual = _place(MANIFESTS, root, checkout)
+    if settings.manifests is None and settings.posted_time is not None and not usual.exists():
+        return ()
+    return tuple(_place(each, root, checkout) for each in settings.manifests or (MANIFESTS,))
 
-    def project(
-        self,
-        path: Path | None,
-        chosen: str | None,
-        sandbox: bool,
-        variables: AnyMapping[str, Any],
-        digests: AnyMapping[str, str],
-        again: Callable[[], Project],
-    ) -> Project:
-        settings = self.settings
-        service = self._service(settings.service or ServiceSection())
-        return Project(
-            root=self.root,
-            config=path,
-            environment=chosen,
-            service=service,
-            manifests=self._manifests(settings),
-            digests=digests,
-            again=again,
-            policies=self._policies(settings),
-            inline_policies=tuple(each for each in settings.policies or () if not isinstance(each, str)),
-            is_sandbox=sandbox or service.base_url == SANDBOX,
-            policy=_policy(settings.policy or PolicySection()),
-            approvals=(*(settings.approvals or ()), *self._approvals()),
-            approval_lines=self.read.approval_lines,
-            policy_lines=self.read.policy_lines,
-            quarantine=self._quarantine(settings),
-            checkout=self.checkout,
-            allow_env=tuple(map(str, settings.allow_env or ())),
-            variables={**(settings.variables or {}), **variables},
-            environ=self.environ,
-            defaults=settings.defaults,
-            sources=settings.sources or {},
-            posted_time=settings.posted_time,
-            serve=_serve(settings.serve or ServeSection()),
-            data_folders=settings.data_folders or (),
-            blob=settings.links.blob if settings.links else None,
-            _state=self._state(),
-            _secrets=self.read.secrets,
-        )
 
-    def _quarantine(self, settings: Overlay) -> tuple[QuarantineEntry, ...]:
-        items = zip(settings.quarantine or (), self.read.quarantine_lines, strict=True)
-        return tuple(entry_of(each.address, each.reason, each.until, line) for each, line in items)
+def _place(name: str, root: Path, checkout: Checkout | None) -> Path:
+    """Return the path of a manifest folder; a folder outside the repository is the same at every revision."""
+    if checkout is None:
+        return root / name
+    place = Path(os.path.normpath(checkout.folder / name))
+    return place if place.is_relative_to(checkout.top) else root / name
 
-    def _policies(self, settings: Overlay) -> tuple[Path, ...] | None:
-        """Return the files and folders with rules that the project file names, or `None` when it has no `policies:`."""
-        items = settings.policies
-        return None if items is None else tuple(self._place(each) for each in items if isinstance(each, str))
 
-    def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
-        """Return the manifest folders; none in a project that only delivers posted time."""
-        usual = self._place(MANIFESTS)
-        if settings.manifests is None and settings.posted_time is not None and not usual.exists():
-            return ()
-        return tuple(map(self._place, settings.manifests or (MANIFESTS,)))
+def _service(section: ServiceSection, root: Path, environ: AnyMapping[str, str], findings: Collector) -> Service:
+    """Return the service of the file, with the URL and the key of the environment, which take precedence."""
+    timeout = section.timeout or _SERVICE.timeout
+    key = Reference(env="SYNCENGINE_API_KEY") if environ.get("SYNCENGINE_API_KEY") else section.api_key
+    return Service(
+        base_url=_base_url(section, environ, findings),
+        api_key=secret_at(key, root, environ, "the API key") if key else None,
+        team=section.team,
+        endpoints=section.endpoints or {},
+        timeout=timeout,
+        landing=default_landing(timeout) if section.landing is None else section.landing,
+        concurrency=section.concurrency or _SERVICE.concurrency,
+        connector_type=section.connector_type or _SERVICE.connector_type,
+    )
 
-    def _place(self, name: str) -> Path:
-        """Return the path of a manifest folder; a folder outside the repository is the same at every revision."""
-        if self.checkout is None:
-            return self.root / name
-        place = Path(os.path.normpath(self.checkout.folder / name))
-        return place if place.is_relative_to(self.checkout.top) else self.root / name
 
-    def _service(self, section: ServiceSection) -> Service:
-        timeout = section.timeout or _SERVICE.timeout
-        return Service(
-            base_url=self._base_url(section),
-            api_key=self._api_key(section),
-            team=section.team,
-            endpoints=section.endpoints or {},
-            timeout=timeout,
-            landing=default_landing(timeout) if section.landing is None else section.landing,
-            concurrency=section.concurrency or _SERVICE.concurrency,
-            connector_type=section.connector_type or _SERVICE.connector_type,
-        )
+def _base_url(section: ServiceSection, environ: AnyMapping[str, str], findings: Collector) -> str | None:
+    given = environ.get("SYNCENGINE_BASE_URL")
+    if given and given != SANDBOX and (trouble := base_url_trouble(given)):
+        _refuse(f"SYNCENGINE_BASE_URL {trouble}", findings)
+        return None
+    url = given.rstrip("/") if given else section.base_url
+    parts = split_url(url) if url else None
+    if parts and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname or ""):
+        message = "the service's URL is http://, so the API key travels unencrypted: use https://"
+        findings.at("insecure-url", None, None, message, severity=Severity.WARNING)
+    return url
 
-    def _base_url(self, section: ServiceSection) -> str | None:
-        url_text = self.environ.get("SYNCENGINE_BASE_URL")
-        if url_text and url_text != SANDBOX and (trouble := base_url_trouble(url_text)):
-            self._error("bad-value", f"SYNCENGINE_BASE_URL {trouble}")
-            return None
-        url = url_text.rstrip("/") if url_text else section.base_url
-        if (
-            url
-            and (parts := split_url(url))
-            and parts.scheme == "http"
-            and not _LOOPBACK.fullmatch(parts.hostname or "")
-        ):
-            self.findings.at(
-                "insecure-url",
-                None,
-                None,
-                "the service's URL is http://, so the API key travels unencrypted: use https://",
-                severity=Severity.WARNING,
-            )
-        return url  # fmt: skip
 
-    def _api_key(self, section: ServiceSection) -> Secret | None:
-        if self.environ.get("SYNCENGINE_API_KEY"):
-            return self._secret(Reference(env="SYNCENGINE_API_KEY"), "the API key")
-        return self._secret(section.api_key, "the API key") if section.api_key else None
+def _state(setting: str | Reference | None, root: Path, environ: AnyMapping[str, str]) -> str | Secret:
+    place = Reference(env="SYNCENGINE_STATE") if environ.get("SYNCENGINE_STATE") else setting
+    if isinstance(place, Reference):
+        return secret_at(place, root, environ, "the state's location")
+    return place or ".syncengine/state.db"
 
-    def _state(self) -> str | Secret:
-        if self.environ.get("SYNCENGINE_STATE"):
-            return self._secret(Reference(env="SYNCENGINE_STATE"), "the state's location")
-        setting = self.settings.state
-        if isinstance(setting, Reference):
-            return self._secret(setting, "the state's location")
-        return setting or ".syncengine/state.db"
 
-    def _secret(self, reference: Reference, what: str) -> Secret:
-        return secret_at(reference, self.root, self.environ, what)
+def _approvals(environ: AnyMapping[str, str], findings: Collector) -> list[str]:
+    approvals = list(filter(None, re.split(r"[\s,]+", environ.get("SYNCENGINE_APPROVE_DELETES", ""))))
+    for text in approvals:
+        if not APPROVAL.fullmatch(text):
+            _refuse("SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan", findings)
+    return approvals
 
-    def _approvals(self) -> list[str]:
-        approvals = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
-        for text in approvals:
-            if text and not APPROVAL.fullmatch(text):
-                self._error("bad-value", "SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan")
-        return [text for text in approvals if text]
 
-    def _error(self, code: str, message: str) -> None:
-        self.findings.found.append(Diagnostic(severity=Severity.ERROR, code=code, message=message))
+def _refuse(message: str, findings: Collector) -> None:
+    """Report a bad value in the environment, which has no file and no line."""
+    findings.found.append(Diagnostic(severity=Severity.ERROR, code="bad-value", message=message))
 
 
 def _policy(section: PolicySection) -> Policy:
