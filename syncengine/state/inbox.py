@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -81,7 +81,7 @@ class InboxTransaction:
         if before is None:
             first = {"group_id": offer.group_id, "state": GroupState.RECEIVED, "revision": 1, "received": at}
             values = {**_content(offer), **first, **offered, "waiting": False}
-            self._connection.execute(sa.insert(GROUPS).values(**values))
+            self._connection.execute(sa.insert(GROUPS), values)
         else:
             # Parts outside the digest may be newer: until the group is delivered, its latest form counts.
             latest = _content(offer) if same and not before.is_delivered else {}
@@ -105,19 +105,19 @@ class InboxTransaction:
         values = {"status": DeliveryStatus.ATTEMPTING, "last": self._at}
         if earlier is None or earlier.revision != entry.revision:
             key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
-            self._connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=self._at))
+            self._connection.execute(sa.insert(DELIVERIES), {**key, **values, "attempts": 1, "first": self._at})
         else:
             if earlier.status is DeliveryStatus.ATTEMPTING:
                 unknown = {"sink": sink, "outcome": DeliveryStatus.UNKNOWN, "message": DIED}
                 self._tell(entry.group_id, entry.revision, EventKind.ATTEMPT, at=earlier.last, **unknown)
-            counted = DELIVERIES.c.attempts + 1
-            self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), **values, attempts=counted)
+            again = _ONE_DELIVERY.values(attempts=DELIVERIES.c.attempts + 1)
+            self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), values, again)
         if not entry.is_delivered:
             self._update(entry.group_id, state=GroupState.DELIVERING)
 
     def remember(self, key: DeliveryKey, memo: str | None) -> None:
         """Store a sink's memo for use after a crash, before the sink acts on it. `None` drops the old one."""
-        self._update_delivery(key, memo=memo)
+        self._update_delivery(key, {"memo": memo})
 
     def end(
         self,
@@ -133,7 +133,7 @@ class InboxTransaction:
         values: dict[str, Any] = {"status": status, "last": self._at, "message": message}
         if status is DeliveryStatus.ACCEPTED:  # any other result leaves the reference of an earlier acceptance
             values["external_id"] = external_id
-        self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), **values)
+        self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), values)
 
     def decide(
         self,
@@ -250,23 +250,26 @@ class InboxTransaction:
 
     def entry(self, group_id: str) -> InboxEntry | None:
         """Return a group with its deliveries, or `None` if it is not in the inbox."""
-        return next(iter(_entries(self._connection, GROUPS.c.group_id == group_id)), None)
+        return next(iter(_entries(self._connection, _ENTRY, {"of_group": group_id})), None)
 
     def _stored(self, group_id: str) -> InboxEntry:
         entry = self.entry(group_id)
         assert entry is not None, "a group that was received is in the inbox"
         return entry
 
-    def _update(self, group_id: str, **values: Any) -> None:
-        self._connection.execute(sa.update(GROUPS).where(GROUPS.c.group_id == group_id).values(**values))
+    # The columns that are written follow from the names of the parameters: so SQLAlchemy finds the compiled statement
+    # at once, where a statement that is built with its values costs more than SQLite takes to execute it.
 
-    def _update_delivery(self, key: DeliveryKey, **values: Any) -> None:
-        one = (DELIVERIES.c[name] == value for name, value in key._asdict().items())
-        self._connection.execute(sa.update(DELIVERIES).where(*one).values(**values))
+    def _update(self, group_id: str, **values: Any) -> None:
+        self._connection.execute(_ONE_GROUP, {"of_group": group_id, **values})
+
+    def _update_delivery(self, key: DeliveryKey, values: Mapping[str, Any], update: sa.Update | None = None) -> None:
+        one = {"of_group": key.group_id, "of_revision": key.revision, "of_sink": key.sink}
+        self._connection.execute(_ONE_DELIVERY if update is None else update, {**one, **values})
 
     def _tell(self, group_id: str, revision: int, kind: EventKind, **facts: Any) -> None:
         values = {"group_id": group_id, "revision": revision, "kind": kind, "at": self._at}
-        self._connection.execute(sa.insert(EVENTS).values(**values | facts))
+        self._connection.execute(sa.insert(EVENTS), values | facts)
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -377,7 +380,10 @@ class Inbox:
 
     def entry(self, group_id: str) -> InboxEntry | None:
         """Return a group with its deliveries, or `None` if it is not in the inbox."""
-        return next(iter(self._found(GROUPS.c.group_id == group_id)), None)
+        if not self._is_there:
+            return None
+        with self.database.transaction() as connection:
+            return next(iter(_entries(connection, _ENTRY, {"of_group": group_id})), None)
 
     def entries(
         self,
@@ -468,7 +474,7 @@ class Inbox:
         if not self._is_there:
             return []
         with self.database.transaction() as connection:
-            return _entries(connection, *conditions)
+            return _entries(connection, _ENTRIES.where(*conditions))
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         if not self._is_there:
@@ -485,10 +491,21 @@ _ENTRIES = (
 )
 
 
-def _entries(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[InboxEntry]:
+_ENTRY = _ENTRIES.where(GROUPS.c.group_id == sa.bindparam("of_group"))
+_ONE_GROUP = sa.update(GROUPS).where(GROUPS.c.group_id == sa.bindparam("of_group"))
+_ONE_DELIVERY = sa.update(DELIVERIES).where(
+    DELIVERIES.c.group_id == sa.bindparam("of_group"),
+    DELIVERIES.c.revision == sa.bindparam("of_revision"),
+    DELIVERIES.c.sink == sa.bindparam("of_sink"),
+)
+
+
+def _entries(
+    connection: sa.Connection, query: sa.Select[Any], parameters: Mapping[str, Any] | None = None
+) -> list[InboxEntry]:
     """Return groups with their deliveries by revision and time, the groups in the order of their last offers."""
     found = list[InboxEntry]()
-    for _, rows in groupby(connection.execute(_ENTRIES.where(*conditions)), key=itemgetter(0)):
+    for _, rows in groupby(connection.execute(query, parameters), key=itemgetter(0)):
         deliveries = list[Delivered]()
         for row in rows:
             sink, revision, status, *rest = row[len(_GROUP) :]
