@@ -24,7 +24,7 @@ from syncengine.plan.diff import Change
 from syncengine.plan.gate import gate
 from syncengine.plan.inputs import not_merged
 from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, rule_units, units_of_judgement
-from syncengine.plan.losses import totals_of_contents
+from syncengine.plan.losses import totals_of
 from syncengine.plan.model import Excess, Options, Plan, Since, in_words
 from syncengine.plan.planner import records_in
 from syncengine.plan.policy import in_an_unknown_category
@@ -408,7 +408,7 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
         rules = ((*units, *(unit for unit in rule_units(plan.gate) if unit.name not in names)), goes_on)
         more = (each for each in judgement.diagnostics if each not in plan.diagnostics)
         diagnostics = (*plan.diagnostics, *more)
-    totals = totals_of_contents(state.contents())
+    totals = totals_of(state.rows())
     judged = gate(
         () if begun and not plan.gate.tripped else again.differences,
         rows,

@@ -66,11 +66,12 @@ def _options(ctx: click.Context) -> Mapping[str, Any]:
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:
     """Yield the recorded addresses of a local state. A database server is not asked at each keystroke."""
-    from syncengine.state.addresses import addresses_like
+    from syncengine.state.store import open_state
 
     with suppress(Exception):
         if "://" not in project.state:
-            yield from addresses_like(project.state, prefix, MOST)
+            with open_state(project.state, write=False) as state:
+                yield from state.addresses_like(prefix, MOST)
 
 
 def _declared(project: Project, prefix: str) -> Iterator[str]:

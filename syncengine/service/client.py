@@ -25,9 +25,11 @@ __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Tra
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 300.0
+"""The seconds for all attempts of a call: a service that asks for more patience has the run end, and be repeated."""
 FIRST_WAIT = 0.25
 """The seconds before the first repeat. Six attempts then last 8 s, which outlives the restart of a service."""
 LONGEST_WAIT = 30.0
+"""The longest wait that we choose ourselves; one that the service asks for may be longer."""
 KEPT_SECONDS = 60.0
 """The seconds for which an idle connection is kept."""
 

@@ -8,6 +8,7 @@ BATCH_LIMIT = 2000
 """The maximum number of items in one batch call (docs/service.md §2)."""
 
 LARGEST = 16 * 1024 * 1024
+"""The maximum size in bytes of another answer: one for each of 2,000 items, with words."""
 LARGEST_LIST = 64 * 1024 * 1024
 """The maximum size in bytes of a list of posted time: 500 groups with all their rows."""
 

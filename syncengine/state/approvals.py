@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key
-from syncengine.state.codec import to_json
 from syncengine.state.losses import ApprovalRecord, Approved, Loss, from_lists, is_settled, to_list
 from syncengine.state.queries import visible
 from syncengine.state.tables import APPROVALS, FACTS
-
-NOTHING = "[]"
 
 
 def records(connection: sa.Connection) -> list[ApprovalRecord]:
@@ -33,8 +29,8 @@ def _records(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> li
             run=row.run,
             plan=row.plan,
             at=row.at,
-            covers=tuple(from_lists(orjson.loads(row.covers))),
-            remaining=tuple(from_lists(orjson.loads(row.remaining))),
+            covers=tuple(from_lists(row.covers)),
+            remaining=tuple(from_lists(row.remaining)),
             used=row.used,
         )
         for row in connection.execute(query)
@@ -49,7 +45,7 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
     for record in _pending(connection):
         _keep(connection, record, [loss for loss in record.remaining if not approved.drops(loss, record.run)], now)
     for text, losses in _not_begun(connection, approved.uses.items()):
-        covers = to_json(to_list(losses))
+        covers = to_list(losses)
         values = {"approval": text, "run": run, "plan": plan, "at": now, "covers": covers, "remaining": covers}
         connection.execute(sa.insert(APPROVALS).values(values))
 
@@ -76,9 +72,9 @@ def withdraw(connection: sa.Connection, keys: Iterable[Key], now: float) -> None
 
 def use_up(connection: sa.Connection, texts: Iterable[str], run: str, now: float) -> None:
     """Mark the given approvals as used, and all approvals in progress."""
-    connection.execute(sa.update(APPROVALS).where(APPROVALS.c.used.is_(None)).values(remaining=NOTHING, used=now))
+    connection.execute(sa.update(APPROVALS).where(APPROVALS.c.used.is_(None)).values(remaining=[], used=now))
     for text, _ in _not_begun(connection, ((text, ()) for text in dict.fromkeys(texts))):
-        values = {"approval": text, "run": run, "at": now, "covers": NOTHING, "remaining": NOTHING, "used": now}
+        values = {"approval": text, "run": run, "at": now, "covers": [], "remaining": [], "used": now}
         connection.execute(sa.insert(APPROVALS).values(values))
 
 
@@ -94,5 +90,5 @@ def _keep(connection: sa.Connection, record: ApprovalRecord, losses: list[Loss],
     """Store the losses that an approval covers from now on, unless nothing has changed."""
     if len(losses) == len(record.remaining) and losses:
         return
-    values = {"remaining": to_json(to_list(losses)), "used": None if losses else now}
+    values = {"remaining": to_list(losses), "used": None if losses else now}
     connection.execute(sa.update(APPROVALS).where(APPROVALS.c.approval == record.text).values(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from types import NoneType
 from typing import Any
@@ -33,18 +33,11 @@ COLUMNS = (
 )
 """The columns of a row, in the order of its values."""
 
-Values = tuple[Any, ...]
-"""The values of a row in the order of `COLUMNS`."""
-
 _BODY = msgspec.json.Decoder(Body)
 _FORMER = msgspec.json.Decoder(tuple[str, ...])
 
 KINDS = {kind.value: kind for kind in Kind}
 STATUSES = {status.value: status for status in Status}
-WORDS: Mapping[Kind | Status, str] = {each: each.value for each in (*Kind, *Status)}
-"""The plain text of each enum member, which a driver binds faster than the member."""
-NO_SOURCE = (None, None, None)
-NO_DATA = (None, None)
 ABSENT = "absent"
 """The digest of a resource that is not recorded."""
 
@@ -61,49 +54,36 @@ def from_json(text: str | None) -> dict[str, Any]:
     return value
 
 
-def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
+def to_row(recorded: Recorded, run: str | None, plan: str | None) -> dict[str, Any]:
     """Convert a resource to a row of the table, with the run and plan that write it.
 
     `category` repeats a tag's first category reference, so that an index finds the members of a category. `former` is
     `None` if that is the only reference.
     """
-    (kind, name), body, former = recorded.key, recorded.body, recorded.former_categories
-    file, line, data = recorded.source or NO_SOURCE
+    (kind, name), body, former, source = recorded.key, recorded.body, recorded.former_categories, recorded.source
     references = (*category_references(body.fields), *former) if kind is Kind.TAG else ()
-    return (
-        WORDS[kind],
-        name,
-        references[0] if references else None,
-        WORDS[recorded.status],
-        recorded.doubtful,
-        recorded.confirmed,
-        recorded.server_id,
-        recorded.protect,
-        to_json(former) if len(references) > 1 or former else None,
-        file,
-        line,
-        *(data or NO_DATA),
-        run,
-        plan,
-        to_json({"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}),
-    )
+    return {
+        "kind": kind.value,
+        "name": name,
+        "category": references[0] if references else None,
+        "status": recorded.status.value,
+        "doubtful": recorded.doubtful,
+        "confirmed": recorded.confirmed,
+        "server_id": recorded.server_id,
+        "protect": recorded.protect,
+        "former": to_json(former) if len(references) > 1 or former else None,
+        "file": source and source.file,
+        "line": source and source.line,
+        "data_file": source and source.data and source.data.file,
+        "data_row": source and source.data and source.data.row,
+        "run": run,
+        "plan": plan,
+        "body": to_json(content_of(body)),
+    }
 
 
-Content = tuple[Key, Status, bool, Body]
-"""The key, the status, the doubt and the body of a row."""
-
-_FLAG = (bool, int)
-
-CONTENT = ("kind", "name", "status", "doubtful", "body")
-"""The columns of a `Content`."""
-
-
-def content_from(row: Sequence[Any]) -> Content:
-    """Convert a row in the order of `CONTENT`. Raise `ValueError` or `KeyError` for a damaged row."""
-    kind, name, status, is_doubtful, body = row
-    if type(is_doubtful) not in _FLAG or type(body) is not str or type(name) is not str:
-        raise ValueError("a column has a value of the wrong type")
-    return Key(KINDS[kind], name), STATUSES[status], bool(is_doubtful), _BODY.decode(body)
+def content_of(body: Body) -> dict[str, object]:
+    return {"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}
 
 
 TYPES: Sequence[tuple[type, ...]] = (
@@ -119,11 +99,11 @@ def _fits(types: tuple[type, ...]) -> bool:
     return all(type_ in allowed for type_, allowed in zip(types, TYPES, strict=True))
 
 
-def from_values(row: Sequence[Any]) -> Recorded:
+def from_row(row: Sequence[Any]) -> Recorded:
     """Convert a row in the order of `COLUMNS` to a resource. Raise `ValueError` or `KeyError` for a damaged row."""
     if not _fits(tuple(map(type, row))):
         raise ValueError("a column has a value of the wrong type")
-    kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
+    kind, name, _, status, doubtful, confirmed, server_id, protect, former, file, line, *data, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),
         _BODY.decode(body),
@@ -131,18 +111,12 @@ def from_values(row: Sequence[Any]) -> Recorded:
         doubtful,
         confirmed,
         server_id,
-        _source(*place),
+        None if file is None else Source(file, line, None if data[0] is None else Row(*data)),
         protect,
         tuple(_FORMER.decode(former)) if former else (),
         run,
         plan,
     )
-
-
-def _source(file: str | None, line: int, data_file: str | None, data_row: int) -> Source | None:
-    if file is None:
-        return None
-    return Source(file, line, None if data_file is None else Row(data_file, data_row))
 
 
 def frozen(value: Any) -> Value:

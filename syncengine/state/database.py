@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import stat
 import tempfile
@@ -25,7 +24,7 @@ from sqlalchemy.pool import StaticPool
 
 import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA, which `create` makes
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
+from syncengine.database.open import connect_arguments, end_idle_transactions, identity, sqlite_engine
 from syncengine.document.text import as_word
 from syncengine.errors import SyncengineError
 from syncengine.project import folder as own_folder
@@ -54,6 +53,9 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 20.0
 """The seconds that SQLite waits for another writer, far fewer than a lease lasts."""
+
+ROWS_AT_ONCE = 2000
+"""The rows of one statement of PostgreSQL, as many as a call has items: their parameters stay below 32,767."""
 
 COMPACT_SECONDS = 10
 """The seconds that PostgreSQL waits for the readers of a table that it rewrites."""
@@ -123,7 +125,7 @@ class StateDatabase:
             raise StateReplaced.of(self.name)
 
     def is_replaced(self) -> bool:
-        return any(_identity(path) != identity for path, identity in self.files.items())
+        return any(identity(path) != opened for path, opened in self.files.items())
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
@@ -143,7 +145,7 @@ class StateDatabase:
         is_replaced = self.is_replaced()
         self.engine.dispose()
         if self.at_rest and not is_replaced:  # or SQLite would delete the write-ahead log of the new file
-            with suppress(exc.SQLAlchemyError, sqlite3.Error):
+            with suppress(exc.SQLAlchemyError):
                 self.at_rest()
         self.engine.dispose()
         self.resources.close()
@@ -189,7 +191,11 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     try:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(
-            address, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=connect_arguments(address)
+            address,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+            connect_args=connect_arguments(address),
+            insertmanyvalues_page_size=ROWS_AT_ONCE,
         )
         event.listen(engine, "do_executemany", _one_by_one)
         event.listen(engine, "begin", _with_our_settings)
@@ -220,36 +226,24 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> State
     with as_state_errors(str(path)):
         if path.is_dir():  # SQLite would open a folder, and then fail to read it
             raise MISSING.error(str(path))
-        if write:
-            return _open_writable(path, new_lineage)
-        return _open_readable(path) if path.exists() else empty(str(path))
-
-
-def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
-    own_folder.make(path.parent)
-    is_new = not path.exists()
-    if is_new:
-        _make(path, new_lineage)
-    return StateDatabase(str(path), _sqlite(path, "rw"), is_new=is_new, files=_identities(path))
+        if not write:
+            return StateDatabase(str(path), _sqlite(path, "ro")) if path.exists() else empty(str(path))
+        own_folder.make(path.parent)
+        is_new = not path.exists()
+        if is_new:
+            _make(path, new_lineage)
+        return StateDatabase(str(path), _sqlite(path, "rw"), is_new=is_new, files=_identities(path))
 
 
 def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
-    return {path: identity for path in paths if (identity := _identity(path)) is not None}
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and the number of a file, or `None` when it does not exist."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    return {path: found for path in paths if (found := identity(path)) is not None}
 
 
 def _make(path: Path, new_lineage: Callable[[], str]) -> None:
     """Create a state under a temporary name and link it to `path` once complete: no empty file ever appears there."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}-")
     os.close(handle)
+    # Not at its own name: whoever dies on the way would leave a file that is no state, and cannot be told from one.
     engine = _sqlite(Path(name), "rw")
     try:
         with engine.begin() as connection:
@@ -260,28 +254,6 @@ def _make(path: Path, new_lineage: Callable[[], str]) -> None:
     finally:
         engine.dispose()
         Path(name).unlink()
-
-
-def _open_readable(path: Path) -> StateDatabase:
-    """Open the file in place, or a copy if SQLite cannot recover it: a crash left a journal in a read-only folder."""
-    engine = _sqlite(path, "ro")
-    try:
-        pragma(engine, "schema_version")
-    except sqlite3.OperationalError as error:
-        engine.dispose()
-        if sqlite_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise
-        return _open_copy(path)
-    return StateDatabase(str(path), engine)
-
-
-def _open_copy(path: Path) -> StateDatabase:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncengine-")))
-        for suffix in ("", "-wal", "-journal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}{suffix}", folder / f"copy{suffix}")
-        return StateDatabase(str(path), _sqlite(folder / "copy", "rw"), resources=stack.pop_all())
 
 
 def _sqlite(path: Path, mode: str) -> sa.Engine:
@@ -299,7 +271,7 @@ def begin_transaction(connection: sa.Connection) -> None:
     """Begin a transaction in SQLite, unless one has begun."""
     # The driver would begin only at the first write; reads before that would see another snapshot.
     if not connection.get_execution_options().get("began"):
-        connection.connection.cursor().execute("BEGIN")  # ten times as fast as SQLAlchemy's own way
+        connection.exec_driver_sql("BEGIN")
 
 
 def _share(database: StateDatabase, path: Path) -> None:
@@ -307,42 +279,33 @@ def _share(database: StateDatabase, path: Path) -> None:
     engine = database.engine
     with as_state_errors(database.name):
         try:
-            pragma(engine, "journal_mode = WAL", "schema_version")  # reading creates the files beside the state, which
-            beside = _identities(*(Path(f"{path.resolve()}{suffix}") for suffix in BESIDE[2:]))  # stay while it is open
+            # Reading creates the files beside the state, which stay while it is open.
+            pragma(engine, "PRAGMA journal_mode = WAL", "PRAGMA schema_version")
+            beside = _identities(*(Path(f"{path.resolve()}{suffix}") for suffix in BESIDE[2:]))
             database.files = {**database.files, **beside}
-        except sqlite3.OperationalError as error:
+        except exc.OperationalError as error:
             if sqlite_code(error) != sqlite3.SQLITE_BUSY:
                 raise
-    database.at_rest = lambda: pragma(engine, "busy_timeout = 0", "journal_mode = DELETE")
+    database.at_rest = lambda: pragma(engine, "PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE")
 
 
-def pragma(engine: sa.Engine, *pragmas: str) -> None:
-    """Execute pragmas outside a transaction."""
-    connection = engine.raw_connection()
-    try:
-        for pragma in pragmas:
-            cursor = connection.cursor()
-            cursor.execute(f"PRAGMA {pragma}")
-            cursor.fetchall()
-            cursor.close()
-    finally:
-        connection.close()
+def pragma(engine: sa.Engine, *statements: str) -> Any:
+    """Execute statements outside a transaction, and return the value of the last one, if it has any."""
+    with engine.execution_options(began=True).connect() as connection:
+        values = [
+            result.scalar() if result.returns_rows else None for result in map(connection.exec_driver_sql, statements)
+        ]
+    return values[-1]
 
 
 def _compact_file(engine: sa.Engine) -> bool:
     """Rewrite the file and empty its write-ahead log. Return `False` when a reader or a full disk prevents that."""
-    connection = engine.raw_connection()
     try:
-        cursor = connection.cursor()
-        cursor.execute("VACUUM")
-        is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.OperationalError as error:
+        return not pragma(engine, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+    except exc.OperationalError as error:
         if sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL):
             raise
         return False
-    finally:
-        connection.close()
-    return not is_busy
 
 
 def _compact_server(engine: sa.Engine) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import orjson
+import msgspec
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
-from syncengine.state.codec import KINDS, from_json, to_json
+from syncengine.state.codec import KINDS
 from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
 from syncengine.state.journal_detail import Detail, RemovalLine, read
@@ -21,7 +21,7 @@ DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""
 """The command of a pruned run, of which only its plan and its end are left."""
 LARGE = 2000
-"""The number of changes fetched at a time."""
+"""The number of changes fetched at a time: a call has at most so many, and they take a few MB of memory."""
 
 LONGEST_RUN = 86_400.0
 """The assumed maximum duration of a run in seconds, needed because the index of runs is by their start."""
@@ -68,6 +68,12 @@ class Run:
         return cls(id, started, holder.command, None, holder.host, holder.user, holder.job_url, None, None, actor=who)
 
 
+OF_RUN = {each.name: RUNS.c[{"user": "who", "commit": "revision"}.get(each.name, each.name)] for each in fields(Run)}
+SETS = ("counts", "approvals", "reviewed", "limits")
+"""The columns of a run that are NULL where there is nothing in them."""
+_RUNS = sa.select(*OF_RUN.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
     """One event in the history of a resource, which happened or may have happened.
@@ -109,80 +115,46 @@ def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool =
     `by_unit`: the removals that each of the run's approvals covers are recorded, too.
     """
     connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
-    connection.execute(sa.insert(RUNS).values(_values(run) | {"units": by_unit}))
+    connection.execute(sa.insert(RUNS).values({**_columns(run), "units": by_unit}))
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
     """Append a refused run with its start and its end. The lock is not checked, because no other row is touched."""
-    connection.execute(sa.insert(RUNS).values(_values(run) | {"ended": run.ended, "outcome": REFUSED}))
+    connection.execute(sa.insert(RUNS).values({**_columns(run), "ended": run.ended, "outcome": REFUSED}))
+
+
+def _columns(run: Run) -> dict[str, Any]:
+    """Return the columns of a run that begins. What it has none of is NULL."""
+    values = {name: getattr(run, name) for name in OF_RUN if name not in ("ended", "outcome", "counts")}
+    return {OF_RUN[name].name: value or None if name in SETS else value for name, value in values.items()}
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    values = {"ended": now, "outcome": outcome, "counts": to_json(dict(counts))}
+    values = {"ended": now, "outcome": outcome, "counts": counts}
     connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(values))
-
-
-def _values(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "started": run.started,
-        "command": run.command,
-        "plan": run.plan,
-        "host": run.host,
-        "who": run.user,
-        "job_url": run.job_url,
-        "revision": run.commit,
-        "clean": run.clean,
-        "actor": run.actor,
-        "approvals": to_json(run.approvals) if run.approvals else None,
-        "reviewed": to_json(run.reviewed) if run.reviewed else None,
-        "limits": to_json(run.limits) if run.limits else None,
-        "exit_code": run.exit_code,
-        "reason": run.reason,
-        "undoes": run.undoes,
-    }
 
 
 def runs(connection: sa.Connection, limit: int) -> list[Run]:
     """Return the last `limit` runs, latest first, without pruned runs."""
-    query = sa.select(RUNS).where(RUNS.c.command != PRUNED_RUN)
+    query = _RUNS.where(RUNS.c.command != PRUNED_RUN)
     query = query.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
     return [_run(row) for row in connection.execute(query)]
 
 
 def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     """Return the runs with these ids. Unknown ids are skipped."""
-    return [_run(row) for row in connection.execute(sa.select(RUNS).where(RUNS.c.id.in_(list(ids))))]
+    return [_run(row) for row in connection.execute(_RUNS.where(RUNS.c.id.in_(list(ids))))]
 
 
 def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
     """Return the runs whose ids begin with `prefix`, latest first."""
-    query = sa.select(RUNS).where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
+    query = _RUNS.where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
     return [_run(row) for row in connection.execute(query)]
 
 
 def _run(row: sa.Row[Any]) -> Run:
-    return Run(
-        id=row.id,
-        started=float(row.started),
-        command=row.command,
-        plan=row.plan,
-        host=row.host,
-        user=row.who,
-        job_url=row.job_url,
-        commit=row.revision,
-        clean=row.clean,
-        ended=None if row.ended is None else float(row.ended),
-        outcome=row.outcome,
-        counts=from_json(row.counts),
-        actor=row.actor,
-        approvals=tuple(orjson.loads(row.approvals or "[]")),
-        reviewed=tuple(orjson.loads(row.reviewed or "[]")),
-        limits=from_json(row.limits),
-        exit_code=row.exit_code,
-        reason=row.reason,
-        undoes=row.undoes,
-    )
+    columns = zip(OF_RUN, row, strict=True)
+    return msgspec.convert({name: value for name, value in columns if value is not None or name not in SETS}, Run)
 
 
 def open_sessions(connection: sa.Connection) -> list[str]:

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state.calls import Attempt, CallFailure, Outstanding, Settlement
-from syncengine.state.codec import COLUMNS, Values, to_values
-from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, appearance, difference
+from syncengine.state.codec import to_row
+from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, difference
 from syncengine.state.lock import Clock
-from syncengine.state.queries import by_kind, change_keyed, fetch, in_flight, pieces
+from syncengine.state.queries import change_keyed, fetch, in_flight, pieces
 from syncengine.state.tables import CALLS, CHANGES, ROWS, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
@@ -37,19 +37,9 @@ QUARANTINED, QUARANTINE_ENDED = "quarantined", "quarantine-ended"
 ERASED = "(erased)"
 """The name in a change whose resource was erased, together with all its content."""
 
-STAYS = ROWS.c.status == Status.ACTIVE.value
-
-_UPDATE = sa.update(ROWS)
-_DOUBT = sa.update(ROWS).where(ROWS.c.doubtful.is_(False)).values(doubtful=True)
-_CONFIRM = sa.update(ROWS).where(ROWS.c.former.is_(None), STAYS).values(doubtful=False, confirmed=True)
-_THAT_STAY = sa.select(ROWS.c.name).where(ROWS.c.former.is_(None), STAYS)
-_DROP = sa.delete(ROWS)
-
 SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
 """The parts of a row apart from its flags and its last writer."""
 
-CALL_COLUMNS = ("id", "run", "call", "operation", "at", "ended", "outcome", "content")
-CHANGE_COLUMNS = ("call", "position", "kind", "name", "file", "line", "detail", "takes")
 NOTHING = RowDifference(None, takes=False)
 
 Rows = dict[Key, Recorded]
@@ -66,45 +56,38 @@ class Stamp:
     plan: str | None
     at: float
 
-    def signed(self, row: Recorded) -> Values:
-        return to_values(row, self.run, self.plan)
+    def signed(self, row: Recorded) -> dict[str, Any]:
+        return to_row(row, self.run, self.plan)
 
 
 def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
     """Record calls before they are sent: rows gain the additions, and their keys become in flight."""
     rows = fetch(connection, _intended_keys(attempts.values()))
-    values_of: dict[Key, Values] = {}
+    written: dict[Key, Recorded] = {}
     calls, changes = [], []
     for id, (call, attempt) in enumerate(attempts.items(), _next_id(connection)):
-        calls.append((id, stamp.run, call, attempt.operation, stamp.at, None, None, _encode(attempt)))
+        calls.append(_call(id, stamp, call, attempt))
         of_call: list[Change] = []
         for effect in attempt.effects:
             key, before = effect.key, rows.get(effect.key)
             after = intended(before, effect)
-            rows[key] = after = after if effect.former is None else _renamed(after, effect, rows)
-            values_of[key] = values = stamp.signed(after)
-            ended = settled(after, effect) if _takes(effect, after) else after
-            is_new = before is None and ended is after
-            # The body is encoded once for the row and the history: half of what recording a create costs.
-            made = appearance(values[-1], after.status) if is_new else difference(before, ended)
-            of_call.append((key, effect.source, made))
-        changes += _values(id, of_call)
-    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
-    write_many(connection, CALLS, CALL_COLUMNS, calls)
-    write_many(connection, CHANGES, CHANGE_COLUMNS, changes)
+            rows[key] = written[key] = after = after if effect.former is None else _renamed(after, effect, rows)
+            # The history tells at once what the whole call changes: settling it need not write there.
+            of_call.append((key, effect.source, difference(before, settled(after, effect))))
+        changes += _changes(id, of_call)
+    # All of it in one transaction, which is on the disk before the first byte is sent: what the service may hold and
+    # the state lacks could never be taken back.
+    write_many(connection, ROWS, list(map(stamp.signed, written.values())), upsert=True)
+    write_many(connection, CALLS, calls)
+    write_many(connection, CHANGES, changes)
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
     """Record calls acknowledged with a 2xx: rows lose the removed parts, and their keys are no longer in flight."""
-    confirmed = _confirm(connection, stamp, _only_confirmed(entries))
-    before = fetch(
-        connection, (effect.key for entry in entries for effect in entry.effects if effect.key not in confirmed)
-    )
+    before = fetch(connection, (effect.key for entry in entries for effect in entry.effects))
     rows = dict(before)
     for entry in entries:
         for effect in entry.effects:
-            if effect.key in confirmed:
-                continue
             # The service has the resource even if somebody forgot its row meanwhile.
             row = rows.get(effect.key) or intended(None, effect)
             rows[effect.key] = _identified(settled(row, effect), entry.server_ids.get(effect.key))
@@ -116,6 +99,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """Record refused calls: rows keep their content, become doubtful and are no longer in flight."""
+    # A refusal takes back nothing that was intended: a part of the call may have been executed before it.
     doubt(connection, (key for entry in entries for key in entry.keys))
     _end(connection, stamp, FAILED, [(each.call, each.keys, each.message[:MESSAGE_LIMIT] or None) for each in entries])
 
@@ -123,33 +107,32 @@ def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]
 def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -> None:
     """Record effects that need no call on existing rows. No row is created, and doubts stay as they are."""
     rows = fetch(connection, (effect.key for effect in effects))
-    values_of: dict[Key, Values] = {}
+    written: dict[Key, Recorded] = {}
     changes: list[Change] = []
     for effect in effects:
         if before := rows.get(effect.key):
-            rows[effect.key] = after = _recorded(before, effect)
-            values_of[effect.key] = stamp.signed(after)
+            rows[effect.key] = written[effect.key] = after = _recorded(before, effect)
             changes.append((effect.key, effect.source, difference(before, after)))
-    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
+    write_many(connection, ROWS, list(map(stamp.signed, written.values())), upsert=True)
     _write_without_call(connection, stamp, RECORDED, changes)
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows over the recorded ones, as `adopt` and `state import` do."""
     rows = fetch(connection, (row.key for row in recorded))
-    values_of = {row.key: stamp.signed(row) for row in recorded}
-    write_many(connection, ROWS, COLUMNS, list(values_of.values()), upsert=True)
+    written = {row.key: stamp.signed(row) for row in recorded}
+    write_many(connection, ROWS, list(written.values()), upsert=True)
     changes = [(row.key, row.source, difference(rows.get(row.key), row)) for row in recorded]
     _write_without_call(connection, stamp, RECORDED, changes)
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    change_keyed(connection, _DOUBT, ROWS, keys)
+    change_keyed(connection, sa.update(ROWS).where(ROWS.c.doubtful.is_(False)), ROWS, keys, doubtful=True)
 
 
 def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
     """Doubt categories and their recorded ids, which are then compared with the next ids but not sent."""
-    change_keyed(connection, _UPDATE, ROWS, keys, doubtful=True, confirmed=False)
+    change_keyed(connection, sa.update(ROWS), ROWS, keys, doubtful=True, confirmed=False)
 
 
 def note(connection: sa.Connection, stamp: Stamp, outcome: str, keys: Iterable[Key]) -> None:
@@ -160,13 +143,14 @@ def note(connection: sa.Connection, stamp: Stamp, outcome: str, keys: Iterable[K
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
     """Delete rows and return their number. Their history stays."""
     present = fetch(connection, keys)
-    change_keyed(connection, _DROP, ROWS, present)
+    change_keyed(connection, sa.delete(ROWS), ROWS, present)
     note(connection, stamp, FORGOTTEN, present)
     return len(present)
 
 
 def abandon(connection: sa.Connection) -> None:
     """Mark the rows of calls in flight as doubtful and close the calls, because their run is over or dead."""
+    # Rows first: once the calls are closed, nothing tells any more which rows they were for.
     connection.execute(sa.update(ROWS).where(in_flight(), ROWS.c.doubtful.is_(False)).values(doubtful=True))
     connection.execute(sa.update(CALLS).where(CALLS.c.outcome.is_(None)).values(outcome=INTENDED))
 
@@ -186,17 +170,29 @@ def _next_id(connection: sa.Connection) -> int:
 def _write_without_call(connection: sa.Connection, stamp: Stamp, outcome: str, changes: Sequence[Change]) -> None:
     if changes:
         id = _next_id(connection)
-        write_many(connection, CALLS, CALL_COLUMNS, [(id, stamp.run, None, None, stamp.at, stamp.at, outcome, None)])
-        write_many(connection, CHANGES, CHANGE_COLUMNS, _values(id, changes))
+        write_many(connection, CALLS, [{**_call(id, stamp), "ended": stamp.at, "outcome": outcome}])
+        write_many(connection, CHANGES, _changes(id, changes))
 
 
-def _values(call: int, changes: Iterable[Change]) -> list[Values]:
-    """Return the values of changes in the order of `CHANGE_COLUMNS`."""
-    values: list[Values] = []
-    for position, ((kind, name), source, made) in enumerate(changes):
-        file, line = (source.file, source.line) if source else (None, None)
-        values.append((call, position, kind.value, name, file, line, made.detail, made.takes))
-    return values
+def _call(id: int, stamp: Stamp, call: str | None = None, attempt: Attempt | None = None) -> dict[str, Any]:
+    of_attempt = {"operation": attempt.operation, "content": _encode(attempt)} if attempt else {}
+    return {"id": id, "run": stamp.run, "call": call, "at": stamp.at, **of_attempt}
+
+
+def _changes(call: int, changes: Iterable[Change]) -> list[dict[str, Any]]:
+    return [
+        {
+            "call": call,
+            "position": position,
+            "kind": key.kind.value,
+            "name": key.name,
+            "file": source and source.file,
+            "line": source and source.line,
+            "detail": made.detail,
+            "takes": made.takes,
+        }
+        for position, (key, source, made) in enumerate(changes)
+    ]
 
 
 def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
@@ -205,12 +201,6 @@ def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
             yield effect.key
             if effect.former:
                 yield effect.former
-
-
-def _takes(effect: Effect, row: Recorded) -> bool:
-    """Return whether the call's answer changes more of the row than its doubt."""
-    moves = effect.status is Status.DELETED or effect.status not in (None, row.status)
-    return moves or bool(effect.cleared or effect.keywords_dropped or effect.metadata_dropped)
 
 
 def _renamed(row: Recorded, effect: Effect, rows: Rows) -> Recorded:
@@ -241,43 +231,10 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
             confirmed[row.doubtful, row.confirmed].append(key)
-    write_many(connection, ROWS, COLUMNS, list(map(stamp.signed, others)), upsert=True)
+    write_many(connection, ROWS, list(map(stamp.signed, others)), upsert=True)
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
-        change_keyed(connection, _UPDATE, ROWS, keys, **values)
-
-
-def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
-    """Return the keys whose acknowledgement only ends a doubt, as is true of most keys."""
-    plain: set[Key] = set()
-    others: set[Key] = set()
-    for entry in entries:
-        for effect in entry.effects:
-            (others if _takes_or_gives(effect) or effect.key in entry.server_ids else plain).add(effect.key)
-    return plain - others
-
-
-def _takes_or_gives(effect: Effect) -> bool:
-    return (
-        not effect.whole
-        or effect.unsure is not None
-        or effect.status not in (None, Status.ACTIVE)
-        or bool(effect.cleared or effect.keywords_dropped or effect.metadata_dropped)
-    )
-
-
-def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
-    """Confirm the rows of `keys` without reading them; return the keys of the rows confirmed."""
-    confirmed: set[Key] = set()
-    for kind, names in by_kind(keys):
-        of_keys = sa.and_(ROWS.c.kind == kind.value, ROWS.c.name.in_(names))
-        written = connection.execute(_CONFIRM.where(of_keys), {"run": stamp.run, "plan": stamp.plan})
-        if written.rowcount == len(names):
-            confirmed.update(Key(kind, name) for name in names)
-        else:
-            stays = connection.execute(_THAT_STAY.where(of_keys)).scalars()
-            confirmed.update(Key(kind, name) for name in stays)
-    return confirmed
+        change_keyed(connection, sa.update(ROWS), ROWS, keys, **values)
 
 
 def _end(
@@ -345,6 +302,7 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
     now = clock.read(connection)
     late = sa.update(CALLS).where(MAY_LAND)
     connection.execute(late.where(CALLS.c.since.is_(None)).values(clock=clock.name, since=now - quiet))
+    # Its bound begins anew: readings of another clock, or from before a reboot, cannot be compared with ours.
     connection.execute(late.where(CALLS.c.clock != clock.name).values(clock=clock.name, since=now))
 
 

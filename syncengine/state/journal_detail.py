@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from syncengine.resource import Key, Recorded, Status, Value, is_blank
-from syncengine.state.codec import STATUSES, from_json, frozen, to_json
+from syncengine.state.codec import STATUSES, content_of, from_json, frozen, to_json
 
 MESSAGE_LIMIT = 500
 
@@ -56,11 +56,10 @@ class RemovalLine(NamedTuple):
 
 
 def difference(before: Recorded | None, after: Recorded) -> RowDifference:
+    """Return the differences of a row. Those of a new one are its body."""
     if before is None:
-        body = after.body
-        return appearance(
-            to_json({"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}), after.status
-        )
+        made = {"body": content_of(after.body), "status": (None, after.status.value)}
+        return RowDifference(to_json(made), takes=False)
     old, new = before.body, after.body
     new_keywords, old_keywords = set(new.keywords), set(old.keywords)
     names = () if old.fields == new.fields else {**old.fields, **new.fields}
@@ -82,11 +81,6 @@ def difference(before: Recorded | None, after: Recorded) -> RowDifference:
     takes = is_cleared or bool(parts["status"] or parts["deleted"] or parts["unset"])
     present = {name: value for name, value in parts.items() if value}
     return RowDifference(to_json(present) if present else None, takes)
-
-
-def appearance(body: str, status: Status) -> RowDifference:
-    """Return the difference of a new row, from its body as the row has it."""
-    return RowDifference(f'{{"body":{body},"status":[null,"{status.value}"]}}', takes=False)
 
 
 def read(text: str | None) -> Detail:

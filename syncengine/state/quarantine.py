@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
+from msgspec.structs import asdict
 
 from syncengine.resource import Key
 from syncengine.state.codec import KINDS
 from syncengine.state.queries import change_keyed, select_keyed
 from syncengine.state.records import LONGEST_WORDS, QuarantineRecord, Refusal
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
-
-REFUSAL_COLUMNS = ("kind", "name", "times", "since", "at", "message", "content", "run", "pending", "settled")
-QUARANTINE_COLUMNS = ("kind", "name", "reason", "until", "at", "content")
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
@@ -65,9 +63,20 @@ def refuse(
         times, since = 1, now
         if last is not None and last.settled in (None, run):
             times, since = last.times + (last.run != run), last.since
-        message = messages[key][:LONGEST_WORDS]
-        rows.append((key.kind.value, key.name, times, since, now, message, content, run, None, None))
-    write_many(connection, REFUSALS, REFUSAL_COLUMNS, rows, upsert=True)
+        refusal = Refusal(key=key, times=times, since=since, at=now, message=messages[key], content=content)
+        rows.append(_refusal_row(refusal, run))
+    write_many(connection, REFUSALS, rows, upsert=True)
+
+
+def _refusal_row(refusal: Refusal, run: str | None) -> dict[str, object]:
+    """Return the row of a refusal, which is neither pending nor settled."""
+    columns = {name: value for name, value in asdict(refusal).items() if name not in ("key", "is_last")}
+    message = refusal.message[:LONGEST_WORDS]
+    return {**columns, **_address(refusal.key), "message": message, "run": run, "pending": None, "settled": None}
+
+
+def _address(key: Key) -> dict[str, str]:
+    return {"kind": key.kind.value, "name": key.name}
 
 
 def begin(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
@@ -98,8 +107,10 @@ def tidy(connection: sa.Connection) -> None:
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
     """Write quarantine records over earlier ones of the same key."""
-    rows = [(each.key.kind.value, each.key.name, each.reason, each.until, each.at, each.content) for each in records]
-    write_many(connection, QUARANTINE, QUARANTINE_COLUMNS, rows, upsert=True)
+    rows = [{**asdict(each), **_address(each.key)} for each in records]
+    for row in rows:
+        del row["key"]
+    write_many(connection, QUARANTINE, rows, upsert=True)
 
 
 def drop(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -109,14 +120,8 @@ def drop(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
     """Write refusals imported from another state."""
-    rows = [
-        (
-            *(each.key.kind.value, each.key.name, each.times, each.since, each.at, each.message[:LONGEST_WORDS]),
-            *(each.content, None, None if each.is_last else "", None),
-        )
-        for each in refusals
-    ]
-    write_many(connection, REFUSALS, REFUSAL_COLUMNS, rows, upsert=True)
+    rows = [{**_refusal_row(each, None), "pending": None if each.is_last else ""} for each in refusals]
+    write_many(connection, REFUSALS, rows, upsert=True)
 
 
 def forget(connection: sa.Connection, keys: Iterable[Key]) -> None:

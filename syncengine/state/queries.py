@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_json, from_values
+from syncengine.state.codec import COLUMNS, from_row
 from syncengine.state.records import Facts
 from syncengine.state.tables import CALLS, CHANGES, FACTS, MOVING, PATHS, ROWS, RUNS
 
@@ -19,7 +19,7 @@ PIECE = 5000
 """The number of names in one IN: SQLite takes 32,766 parameters in a statement, PostgreSQL 65,535."""
 
 STREAM = 2000
-"""The number of rows fetched at a time."""
+"""The number of rows fetched at a time: a few MB of memory, and few round trips to a server."""
 
 T = TypeVar("T")
 Query = sa.Select[Any]
@@ -49,10 +49,10 @@ def doubtful() -> sa.ColumnElement[bool]:
     return sa.or_(ROWS.c.doubtful, in_flight())
 
 
-def visible_rows(columns: Iterable[str] = COLUMNS) -> Query:
+def visible_rows() -> Query:
     """Return the query for rows as readers see them, where an intent without an end makes a row doubtful."""
     is_doubtful = doubtful().label("doubtful")
-    return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in columns))
+    return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
 def pieces(values: Sequence[T], size: int = PIECE) -> Iterator[Sequence[T]]:
@@ -97,25 +97,11 @@ LAST_LIMITS = (
 
 def facts(connection: sa.Connection) -> Facts:
     """Return the facts about the state, with its last limits. Raise `ValueError` for damaged ones."""
-    row = connection.execute(sa.select(FACTS)).one()
+    names = [each.name for each in fields(Facts) if each.name != "limits"]
+    row = connection.execute(sa.select(*(FACTS.c["revision" if name == "commit" else name] for name in names))).one()
     limits = connection.execute(sa.select(LAST_LIMITS.subquery().c.limits)).scalar_one_or_none()
-    try:
-        return msgspec.convert(
-            {
-                "lineage": row.lineage,
-                "base_url": row.base_url,
-                "team": row.team,
-                "owns_activity_types": row.owns_activity_types,
-                "commit": row.revision,
-                "generation": row.generation,
-                "ancestors": orjson.loads(row.ancestors or "[]"),
-                "sources": from_json(row.sources),
-                "limits": from_json(limits),
-            },
-            Facts,
-        )
-    except msgspec.ValidationError as error:
-        raise ValueError("the facts about the state itself are damaged") from error
+    found = zip((*names, "limits"), (*row, limits), strict=True)
+    return msgspec.convert({name: value for name, value in found if value is not None}, Facts)
 
 
 def count(connection: sa.Connection) -> int:
@@ -125,7 +111,7 @@ def count(connection: sa.Connection) -> int:
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
     """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
-    return {recorded.key: recorded for recorded in map(from_values, select_keyed(connection, query, ROWS, keys))}
+    return {recorded.key: recorded for recorded in map(from_row, select_keyed(connection, query, ROWS, keys))}
 
 
 def visible(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, Recorded]:
@@ -137,12 +123,14 @@ def stream(connection: sa.Connection, kind: Kind | None = None) -> Iterator[Reco
     """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
     query = visible_rows().order_by(ROWS.c.kind, ROWS.c.name)
     query = query if kind is None else query.where(ROWS.c.kind == kind.value)
-    return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
+    return map(from_row, connection.execution_options(yield_per=STREAM).execute(query))
 
 
-def contents(connection: sa.Connection) -> Iterator[Content]:
-    """Yield the content of every row, in no order, read as it is consumed."""
-    return map(content_from, connection.execution_options(yield_per=STREAM).execute(visible_rows(CONTENT)))
+def addresses_like(connection: sa.Connection, prefix: str, most: int) -> list[str]:
+    """Return the first `most` addresses that begin with `prefix`."""
+    address = address_of(ROWS)
+    query = sa.select(address).where(address.startswith(prefix, autoescape=True)).order_by(address).limit(most)
+    return [each for each in connection.execute(query).scalars() if each.startswith(prefix)]  # LIKE ignores case
 
 
 def members(connection: sa.Connection, categories: Iterable[str]) -> list[Recorded]:
@@ -157,7 +145,7 @@ def members(connection: sa.Connection, categories: Iterable[str]) -> list[Record
         found.where(MOVING),
         *(found.where(ROWS.c.category.in_(piece)) for piece in pieces(sorted(references))),
     ]
-    rows = (from_values(row) for query in queries for row in connection.execute(query))
+    rows = (from_row(row) for query in queries for row in connection.execute(query))
     tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]
 

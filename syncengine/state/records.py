@@ -28,10 +28,10 @@ class Facts:
     """
 
     lineage: str
-    base_url: str | None
-    team: str | None
-    owns_activity_types: bool
-    commit: str | None
+    base_url: str | None = None
+    team: str | None = None
+    owns_activity_types: bool = False
+    commit: str | None = None
     generation: str | None = None
     ancestors: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)

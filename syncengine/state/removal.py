@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
-import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Status
@@ -226,7 +225,7 @@ def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
         if any(text.startswith(line) for line in lines):
             connection.execute(sa.delete(APPROVALS).where(one))
             continue
-        others = [to_json([loss for loss in orjson.loads(each) if (loss[1], loss[2]) not in erased]) for each in lists]
+        others = [[loss for loss in each if (loss[1], loss[2]) not in erased] for each in lists]
         if others != lists:
             values = dict(zip(("covers", "remaining"), others, strict=True))
             connection.execute(sa.update(APPROVALS).where(one).values(**values))
@@ -240,6 +239,7 @@ def _erase_sentences(connection: sa.Connection, erasure: _Erasure, column: sa.Co
 
 
 RUNS_WITH_CHANGES, RUNS_KEPT = 100, 1000
+"""The numbers of runs whose changes, and which themselves, are kept: of `serve`, eight hours and three days."""
 MOST_CHANGES = 40_000
 """The number of changes kept, about 10 MB: those of two applies of the largest state that Git may have."""
 LOSSES_SECONDS = 2 * 86_400.0

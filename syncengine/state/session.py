@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -231,12 +230,13 @@ class StateSession:
         assert snapshots is not None
         if lease is None:
             raise LockLost("the state is not locked by this run")
-        term = lease.term()
-        with as_state_errors(self.database.name):
-            snapshots.publish(self._with_all_under_way)
-        if snapshots.epoch is None:
-            raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
-        lease.renewed(term)
+        with lease.renewal():
+            with as_state_errors(self.database.name):
+                snapshots.publish(self._with_all_under_way)
+            if snapshots.epoch is None:
+                raise LockLost(
+                    f"lock {lease.info.id} was released or taken over by another run; nothing more is written"
+                )
 
     def _with_all_under_way(self, connection: sa.Connection) -> None:
         """Write announced calls as if they had been sent, with all effects that they may have.
@@ -292,7 +292,7 @@ def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
 
 def write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
     """Record the last applied commit and those before it."""
-    values = {"revision": commit, "ancestors": json.dumps(ancestors)}
+    values = {"revision": commit, "ancestors": list(ancestors)}
     # Asked before each call, and written once a run: the ancestors are up to 16 kB.
     is_news = sa.or_(*(FACTS.c[name].is_distinct_from(value) for name, value in values.items()))
     connection.execute(sa.update(FACTS).where(is_news).values(values))

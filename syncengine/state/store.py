@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -113,7 +112,7 @@ class State(StateSession):
     facts = reading(queries.facts)
     count = reading(queries.count)
     rows = streaming(queries.stream)
-    contents = streaming(queries.contents)
+    addresses_like = reading(queries.addresses_like)
     get = reading(queries.visible)
     members = reading(queries.members)
     marks = reading(session_marks)
@@ -161,6 +160,7 @@ class State(StateSession):
         run marks as undone, and marks that it lifts. `ancestors`: the commits before the run's own.
         """
         with self._writing() as connection:
+            # Before the new run is written: it must not take part in what dead ones left open.
             self._end_calls(connection, self.lease.quiet if self.lease else 0.0)
             history_rows.open_run(connection, run, self._now(), by_unit=approved is not None)
             if approved is not None:
@@ -193,6 +193,7 @@ class State(StateSession):
 
     def _end_calls(self, connection: sa.Connection, quiet: float) -> None:
         """End what a run leaves behind: nobody has sent its calls for `quiet` seconds, and nobody will."""
+        # Approvals last: a loss whose row is in doubt has not settled.
         journal.abandon(connection)
         journal.take_over(connection, self._clock, quiet)
         quarantine_rows.tidy(connection)
@@ -223,6 +224,7 @@ class State(StateSession):
 
     def intend(self, calls: Mapping[str, Attempt]) -> None:
         """Record that calls are about to be sent: write their additions and mark their rows as in flight."""
+        # An intent must be in the repository before its call is sent: see `_must_publish`.
         self._must_publish = self._must_publish or not self._published.covers(calls.values())
         with self._writing() as connection:
             self._mark_applied(connection)
@@ -266,7 +268,7 @@ class State(StateSession):
 
     def session_opened(self, session: str) -> None:
         """Record a sync session before its first call: one that nobody knows could never be closed."""
-        self._must_publish = True
+        self._must_publish = True  # or a lost machine would leave a session that nobody can close
         with self._writing() as connection:
             opened = sa.insert(SESSIONS).values(id=session, run=self._stamp().run, opened=self._now())
             connection.execute(opened)
@@ -393,7 +395,7 @@ class State(StateSession):
         """Remove history before `before`, except entries that rows, the gate or approvals need. A trial only counts."""
         from syncengine.state import removal
 
-        before = min(before, self._now() - removal.GATE_SECONDS)
+        before = min(before, self._now() - removal.GATE_SECONDS)  # or the gate would forget removals of today
         if is_trial:
             with self.database.transaction() as connection:
                 return removal.prune(connection, before, is_trial=True)
@@ -428,7 +430,7 @@ class State(StateSession):
             self.database.snapshots.keeps = 1
 
     def _remember_sources(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
-        connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))
+        connection.execute(sa.update(FACTS).values(sources=dict(sources)))
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:

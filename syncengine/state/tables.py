@@ -7,8 +7,9 @@ SQLite and PostgreSQL share one schema: plain columns, JSON as text, ordering by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
 from syncengine.state.codec import to_json
@@ -20,6 +21,20 @@ METADATA = sa.MetaData()
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 """The type of text that sorts by code point, as SQLite does by default."""
+
+
+class Json(sa.TypeDecorator[Any]):
+    """A JSON value as text with sorted names, on every database; NULL for `None`. Damaged text raises `ValueError`."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
+        return None if value is None else to_json(value)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
+        return None if value is None else orjson.loads(value)
+
 
 SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -33,9 +48,9 @@ FACTS = sa.Table(
     sa.Column("team", sa.Text),
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
-    sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply"),
+    sa.Column("ancestors", Json, comment="commits before `revision`, which no run may apply"),
     sa.Column("generation", sa.Text, comment="Changes with every transaction that writes"),
-    sa.Column("sources", sa.Text, comment="JSON: the number of rows of each data source when last applied"),
+    sa.Column("sources", Json, comment="the number of rows of each data source when last applied"),
     sa.Column("pruned", sa.Double, comment="The time of the last change that was removed from the history"),
     comment="One row. Every version of the program reads `version`, to refuse a state of another, so it never moves.",
 )
@@ -46,7 +61,7 @@ LOCK = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("lock_id", sa.Text),
-    sa.Column("holder", sa.Text),
+    sa.Column("holder", Json),
     sa.Column("acquired", sa.Double),
     sa.Column("expires", sa.Double, comment="NULL: taken by hand, never expires"),
     sa.Column("released", sa.Double),
@@ -151,12 +166,12 @@ RUNS = sa.Table(
     sa.Column("revision", sa.Text),
     sa.Column("clean", sa.Boolean),
     sa.Column("outcome", sa.Text),
-    sa.Column("counts", sa.Text, comment="JSON: numbers of what the run did"),
+    sa.Column("counts", Json, comment="numbers of what the run did"),
     sa.Column("actor", sa.Text),
-    sa.Column("approvals", sa.Text, comment="JSON: the approvals that the run needed; NULL: none"),
+    sa.Column("approvals", Json, comment="the approvals that the run needed; NULL: none"),
     sa.Column("units", sa.Boolean, comment="Whether state_approvals tells which losses each approval covers"),
-    sa.Column("reviewed", sa.Text, comment="JSON: the plans that the run was not to go beyond"),
-    sa.Column("limits", sa.Text, comment="JSON: the limits in the project file"),
+    sa.Column("reviewed", Json, comment="the plans that the run was not to go beyond"),
+    sa.Column("limits", Json, comment="the limits in the project file"),
     sa.Column("exit_code", sa.Integer),
     sa.Column("reason", sa.Text),
     sa.Column("undoes", sa.Text, comment="The run that this one undoes"),
@@ -170,8 +185,8 @@ APPROVALS = sa.Table(
     sa.Column("run", sa.Text, nullable=False, comment="The first run that began with the approval"),
     sa.Column("plan", sa.Text),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("covers", sa.Text, nullable=False, comment="JSON: the losses that are approved, as losses.to_list"),
-    sa.Column("remaining", sa.Text, nullable=False, comment="JSON: the losses in `covers` that have not settled"),
+    sa.Column("covers", Json, nullable=False, comment="the losses that are approved, as losses.to_list"),
+    sa.Column("remaining", Json, nullable=False, comment="the losses in `covers` that have not settled"),
     sa.Column("used", sa.Double, comment="When the approval was used up"),
     comment="Approvals that an apply began with. Each is good for one removal of the losses that it covers.",
 )
@@ -259,63 +274,19 @@ def create(connection: sa.Connection, lineage: str) -> None:
 
 
 def write_many(
-    connection: sa.Connection,
-    table: sa.Table,
-    names: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    *,
-    upsert: bool = False,
+    connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, object]], *, upsert: bool = False
 ) -> None:
-    """Insert rows, given as values of the columns `names`. With `upsert`, replace rows with the same keys.
-
-    SQLAlchemy's own executemany is bypassed: its work per row and parameter would take half the time of a large apply.
-    PostgreSQL gets all rows as one JSON parameter of one statement, except for bytes, which JSON cannot represent.
-    """
+    """Insert rows, all with the same columns. With `upsert`, replace rows with the same keys."""
     if not rows:
         return
-    has_bytes = any(isinstance(table.c[name].type, sa.LargeBinary) for name in names)
-    dialect = connection.dialect.name
-    if dialect == "postgresql" and not has_bytes:
-        text = _insertion(dialect, table, tuple(names), upsert=upsert, as_json=True)
-        connection.exec_driver_sql(text, (to_json([dict(zip(names, row, strict=True)) for row in rows]),))
-        return
-    literals, values = _shared(rows) if dialect == "sqlite" and len(rows) >= WORTH_SHARING else ((), rows)
-    text = _insertion(dialect, table, tuple(names), upsert=upsert, as_json=False, literals=literals)
-    connection.exec_driver_sql(text, list(map(tuple, values)))
-
-
-WORTH_SHARING = 100
-"""The number of rows from which looking for values common to all rows pays off."""
-
-LITERALS: Mapping[object, str] = {None: "NULL", False: "0", True: "1"}
-
-
-def _shared(rows: Sequence[Sequence[object]]) -> tuple[tuple[str | None, ...], Sequence[Sequence[object]]]:
-    """Return literals for columns in which all rows have the same `None` or flag, and the rows without those columns.
-
-    Binding two values takes SQLite's driver as long as SQLite needs to write the row.
-    """
-    columns = list(zip(*rows, strict=True))
-    literals = tuple(LITERALS.get(each[0]) if each.count(each[0]) == len(each) else None for each in columns)
-    rest = [each for each, literal in zip(columns, literals, strict=True) if literal is None]
-    return (literals, list(zip(*rest, strict=True))) if rest else ((), rows)
-
-
-@cache
-def _insertion(
-    dialect: str,
-    table: sa.Table,
-    names: tuple[str, ...],
-    *,
-    upsert: bool,
-    as_json: bool,
-    literals: tuple[str | None, ...] = (),
-) -> str:
-    columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
-    records = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
-    marks = [literal or mark for literal in literals or [None] * len(names)]
-    values = f"SELECT {columns} FROM {records}" if as_json else f"VALUES ({', '.join(marks)})"  # noqa: S608 - names of columns
-    keys = [column.name for column in table.primary_key]
-    new = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
-    conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {new}" if upsert else ""
-    return f"INSERT INTO {table.name} ({columns}) {values}{conflict}"
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment] # the same interface
+    insertion = insert(table)
+    if upsert:
+        new = {column.name: column for column in insertion.excluded if not table.c[column.name].primary_key}
+        insertion = insertion.on_conflict_do_update(index_elements=table.primary_key, set_=new)
+    # Only an insertion that returns something is sent to PostgreSQL as one statement of many rows, and not row by row.
+    is_many = connection.dialect.name == "postgresql"
+    connection.execute(insertion.returning(sa.literal_column("1")) if is_many else insertion, rows)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from syncengine.document.json_paths import misfit
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
@@ -48,19 +49,17 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
 
 
 class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The number (`times`) and the last reason of a resource's refusals. `since` and `at` are seconds since epoch."""
+    """The refusals of an exported resource, as in `Refusal`."""
 
     times: Annotated[int, msgspec.Meta(ge=1)]
     since: Seconds
     at: Seconds
     message: str
     content: str
-    last: bool = True
+    is_last: bool = field(default=True, name="last")
 
 
 class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A quarantine record of an exported resource. Times are seconds since the epoch."""
-
     reason: str
     at: Seconds
     content: str
@@ -85,6 +84,10 @@ class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tru
     plan: str | None = None
     refused: _Refused | None = None
     quarantine: _Quarantine | None = None
+
+
+SAME = ("status", "doubtful", "confirmed", "server_id", "protect", "former_categories", "run", "plan")
+"""The members of a line that are those of a `Recorded`."""
 
 
 class SetAsideRows(NamedTuple):
@@ -130,7 +133,17 @@ def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Itera
     count = 0
     for row in rows:
         count += 1
-        line = _with_aside(_line(row), aside.refusals.get(row.key), quarantine.get(row.key))
+        place, refusal, record = row.source, aside.refusals.get(row.key), quarantine.get(row.key)
+        line = _Line(
+            address=str(row.key),
+            fields=dict(row.body.fields),
+            keywords=row.body.keywords,
+            metadata=dict(row.body.metadata),
+            source=_Place(*place) if place else None,
+            refused=msgspec.convert(refusal, _Refused | None, from_attributes=True),
+            quarantine=msgspec.convert(record, _Quarantine | None, from_attributes=True),
+            **{name: getattr(row, name) for name in SAME},
+        )
         yield _encode(line).decode() + "\n"
     if count != head.resources:
         raise SyncengineError("the state changed while it was exported: repeat the command", code="state-changed")
@@ -159,8 +172,10 @@ def read(data: bytes, file: str) -> Exported:
             continue
         if rows.setdefault(row.key, row) is not row:
             problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
-        refusals.update(_refusals(row.key, parts))
-        quarantine += _quarantine(row.key, parts)
+        if parts.refused is not None:
+            refusals[row.key] = Refusal(key=row.key, **asdict(parts.refused))
+        if parts.quarantine is not None:
+            quarantine.append(QuarantineRecord(key=row.key, **asdict(parts.quarantine)))
     if not problems and head.resources not in (None, len(lines) - 1):
         message = (
             f"the export is not whole: its first line announces {head.resources:,} resources, but {len(lines) - 1:,}"
@@ -188,66 +203,12 @@ def _finding(file: str, line: int, code: str, message: str) -> Diagnostic:
     return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=file, line=line, column=1)
 
 
-def _line(row: Recorded) -> _Line:
-    body, source = row.body, row.source
-    return _Line(
-        address=str(row.key),
-        status=row.status,
-        doubtful=row.doubtful,
-        confirmed=row.confirmed,
-        fields=dict(body.fields),
-        keywords=body.keywords,
-        metadata=dict(body.metadata),
-        server_id=row.server_id,
-        source=_Place(*source) if source else None,
-        protect=row.protect,
-        former_categories=row.former_categories,
-        run=row.run,
-        plan=row.plan,
-    )
-
-
-def _with_aside(line: _Line, refusal: Refusal | None, record: QuarantineRecord | None) -> _Line:
-    """Return the line with its refusal and its quarantine."""
-    aside = record and _Quarantine(record.reason, record.at, record.content, record.until)
-    refused = refusal and _Refused(
-        refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, refusal.is_last
-    )
-    return msgspec.structs.replace(line, refused=refused, quarantine=aside)
-
-
-def _refusals(key: Key, line: _Line) -> Iterator[tuple[Key, Refusal]]:
-    if (each := line.refused) is not None:
-        refusal = Refusal(
-            key=key,
-            times=each.times,
-            since=each.since,
-            at=each.at,
-            message=each.message,
-            content=each.content,
-            is_last=each.last,
-        )
-        yield key, refusal
-
-
-def _quarantine(key: Key, line: _Line) -> Iterator[QuarantineRecord]:
-    if (each := line.quarantine) is not None:
-        yield QuarantineRecord(key=key, reason=each.reason, until=each.until, at=each.at, content=each.content)
-
-
 def _row(line: _Line) -> Recorded:
     """Return the row of a line, as doubtful: nobody knows what has happened since the export (docs/planning.md 7)."""
-    source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
+    same = {name: getattr(line, name) for name in SAME}
     return Recorded(
         Key.parse(line.address),
         Body({name: frozen(value) for name, value in line.fields.items()}, line.keywords, line.metadata),
-        line.status,
-        line.doubtful or line.status is not Status.DELETED,
-        line.confirmed,
-        line.server_id,
-        source,
-        line.protect,
-        line.former_categories,
-        line.run,
-        line.plan,
+        source=Source(line.source.file, line.source.line, line.source.data) if line.source else None,
+        **same | {"doubtful": line.doubtful or line.status is not Status.DELETED},
     )

@@ -94,7 +94,7 @@ def _family(run: str, undoes: Mapping[str, str]) -> set[str]:
 
 
 RECENT = 1000
-"""The number of latest runs that are searched for the last one that changed something."""
+"""The number of latest runs that are searched for the last one that changed something: three days of `serve`."""
 
 
 def writing_run(connection: sa.Connection) -> Run | None:
@@ -264,5 +264,7 @@ def write_undone(connection: sa.Connection, lifted: Collection[UndoneChange], ad
     for run in {change.run for change in lifted}:
         keys = [change.key for change in lifted if change.run == run]
         change_keyed(connection, sa.delete(UNDONE).where(UNDONE.c.run == run), UNDONE, keys)
-    rows = [(change.key.kind.value, change.key.name, *change[1:]) for change in added]
-    write_many(connection, UNDONE, ("kind", "name", "made", "run", "undone_by"), rows, upsert=True)
+    rows = []
+    for (kind, name), marks, run, undone_by in added:
+        rows.append({"kind": kind.value, "name": name, "made": marks, "run": run, "undone_by": undone_by})
+    write_many(connection, UNDONE, rows, upsert=True)

@@ -209,7 +209,7 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
         {"schema": 99},
         {"schema": 1},
         {"format": "syncengine.git-state/v1"},
-        {"format": "syncengine.git-state/v3"},
+        {"format": "syncengine.git-state/v4"},
     ):
         forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc]
         with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
@@ -237,24 +237,14 @@ def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: Gi
         current(other)
 
 
-def test_a_repository_of_sha256_is_written_and_read(tmp_path: Path) -> None:
-    """Where its hashes are longer, ours are."""
+@pytest.mark.parametrize("has_commit", [True, False])
+def test_a_repository_of_sha256_is_refused(tmp_path: Path, has_commit: bool) -> None:
+    """In a sentence, whether or not it is empty."""
     remote = bare(tmp_path / "remote.git", "--object-format=sha256")
-    git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/main", _commit(remote))
-    written = store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
-    assert len(written.id) == 64
-    assert current(store_of(remote, tmp_path / "two")).id == written.id
-
-
-def test_a_state_begins_in_an_empty_repository_of_sha256(tmp_path: Path) -> None:
-    """Whose format nothing tells before the first push; also where a clone remembers one of the other format."""
-    remote, elsewhere = bare(tmp_path / "remote.git", "--object-format=sha256"), bare(tmp_path / "elsewhere.git")
-    written = store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
-    assert (len(written.id), git(remote, "rev-parse", REF)) == (64, written.id)
-    older = store_of(elsewhere, tmp_path / "two").write(None, LOCK, content(1, n=b"0"))
-    store = store_of(remote, tmp_path / "two")
-    assert store.write(current(store), LOCK, content(2, n=b"2")).version_ids[1:] == (written.version,)
-    assert store_of(elsewhere, tmp_path / "two").version(older.version[:12]).version == older.version
+    if has_commit:
+        git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/main", _commit(remote))
+    with pytest.raises(SyncengineError, match="SHA-256"):
+        store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
 
 
 def test_the_local_repository_has_refs_in_files(

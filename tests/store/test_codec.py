@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.resource import Body, Recorded, Row, Source, Status
-from syncengine.state.codec import digest, from_values, to_values
+from syncengine.state.codec import digest, from_row, to_row
 
 from .estate import category, tag
 
@@ -24,7 +24,7 @@ FULL = Recorded(
 
 
 def _again(row: Recorded) -> Recorded:
-    return from_values(to_values(row, row.run, row.plan))
+    return from_row([*to_row(row, row.run, row.plan).values()])
 
 
 @pytest.mark.parametrize("row", [FULL, Recorded(category("acme")), replace(FULL, source=Source("a.yaml", 3))])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from syncengine.effects import Effect
-from syncengine.plan.losses import totals_of, totals_of_contents
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.lock import Holder, LockLost
 from syncengine.state.store import Attempt, CallFailure, Settlement, open_state
@@ -137,22 +136,6 @@ def test_rows_come_by_kind_and_name_in_the_order_of_code_points(url: str) -> Non
         applied(state, "c", *(whole(tag(name)) for name in names), whole(category("z")))
         assert [row.key for row in state.rows()] == [category("z"), *map(tag, sorted(names))]
         assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
-
-
-def test_contents_are_those_of_the_rows(url: str) -> None:
-    """Of every status, with the doubt of a call that is under way: totals are the same by both ways."""
-    with applying(url) as state:
-        fields = {"description": "", "visibility": "PRIVATE", "externalId": "9"}
-        two_words = Effect(key=B, keywords=("k", "l"), whole=True)
-        applied(state, "c", whole(A, **fields), two_words, whole(category("z"), name="Z"))
-        applied(state, "d", *(whole(tag(status.value)) for status in Status))
-        state.record([Effect(key=tag(status.value), status=status) for status in Status])
-        state.intend({"e": Attempt("deleteTag", (Effect(key=B, status=Status.DELETED),))})
-        rows, contents = list(state.rows()), list(state.contents())
-        in_rows = [(row.key, row.status, row.doubtful, row.body) for row in rows]
-        assert sorted(map(repr, contents)) == sorted(map(repr, in_rows))
-        assert totals_of_contents(contents) == totals_of(rows)
-        assert {row.doubtful for row in rows} == {True, False}
 
 
 def test_many_keys_are_found_at_once(url: str) -> None:

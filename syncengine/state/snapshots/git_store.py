@@ -23,10 +23,10 @@ from msgspec import Struct
 import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import OTHER_VERSION
-from syncengine.state.snapshots.repository import BareRepository, OtherFormat, Superseded
+from syncengine.state.snapshots.repository import BareRepository, Superseded
 from syncengine.state.tables import INDEXES, LOCK, METADATA, STATE_LOCK, VERSION
 
-FORMAT = "syncengine.git-state/v2"
+FORMAT = "syncengine.git-state/v3"
 FAMILY = "syncengine.git-state/"
 INFO_FILE, LOCK_FILE, ANCESTORS_FILE = "state.json", "lock.json", "ancestors"
 
@@ -39,8 +39,8 @@ BORDER, MOST_BYTES = 256, 64 * 1024
 
 TABLES: Mapping[str, sa.Table] = {table.name: table for table in METADATA.sorted_tables if table is not LOCK}
 
-_ROW = msgspec.json.Decoder(list[str | int | float | bool | None])
-_LOCK_ROWS = msgspec.json.Decoder(list[dict[str, str | int | float | None]])
+_ROW = msgspec.json.Decoder(list[Any])
+_LOCK_ROWS = msgspec.json.Decoder(list[dict[str, Any]])
 
 
 class VersionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -288,17 +288,8 @@ class GitStore:
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
-        if over is None:
-            self.repository.prepare_new()
-        try:
-            head = self._commit(over, lock, content)
-            self.repository.push(head.id, over.id if over else None)
-        except OtherFormat:
-            if over is not None:
-                raise
-            self.repository.prepare_other()  # an empty remote tells its format only by refusing a push
-            head = self._commit(None, lock, content)
-            self.repository.push(head.id, None)
+        head = self._commit(over, lock, content)
+        self.repository.push(head.id, over.id if over else None)
         return head
 
     def _commit(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:

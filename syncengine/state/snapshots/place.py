@@ -24,6 +24,7 @@ from syncengine.state.snapshots.repository import BareRepository, Remote, Supers
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
+"""The number of attempts to read a snapshot that is replaced while it is fetched."""
 REWOUND = "state-rewound"
 
 _CURES = (

@@ -21,10 +21,11 @@ from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
 
+# A push and the look after it take at most the 60 seconds of a lease, so that a slow one does not outlive the lock.
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
 MANY_FILES = 4000
-"""The number of loose objects from which the local repository is packed."""
+"""The number of loose objects from which the local repository is packed, fewer than those of Git's own `gc.auto`."""
 
 SETTINGS: Mapping[str, str] = {
     "protocol.allow": "never",
@@ -51,7 +52,7 @@ OWN = ("local", "worktree")
 
 BUSY, REFUSED = "state-busy", "state-refused"
 
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ID = re.compile(r"[0-9a-f]{40}")
 _LOGIN = re.compile(
     r"authentication failed|permission denied|could not read (?:username|password)|invalid credentials|\b40[13]\b"
     r"|host key verification failed|access denied",
@@ -64,12 +65,6 @@ class Superseded(Exception):
     """The error when the snapshot is no longer the one that was read, or another write seems to be under way."""
 
 
-class OtherFormat(SyncengineError):
-    """The error of a push to a remote whose hashes have another length than those of the local repository."""
-
-    code = "state-unreachable"
-
-
 class PushUnknown(SyncengineError):
     """The error of a push with an unknown outcome, which may still move the ref."""
 
@@ -78,21 +73,13 @@ class PushUnknown(SyncengineError):
 
 @dataclass(slots=True)
 class BareRepository:
-    """A local bare repository in `folder`, and one ref of a remote. `name` is the name of the state in messages.
-
-    `algorithm` is sha1 or sha256. Repositories with sha256 have a separate folder.
-    """
+    """A local bare repository in `folder`, and one ref of a remote. `name` is the name of the state in messages."""
 
     folder: Path
     remote: Remote = field(repr=False)
     ref: str
     name: str
-    algorithm: str = "sha1"
     _environ: dict[str, str] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.folder.exists() and self._folder_of("sha256").exists():
-            self._prepare("sha256")
 
     def look(self) -> str | None:
         """Return the id at the remote's ref, or `None` when the ref does not exist."""
@@ -100,18 +87,8 @@ class BareRepository:
         for line in listing.splitlines():
             id, _, ref = line.partition("\t")
             if ref == self.ref and _ID.fullmatch(id):
-                self._prepare("sha256" if len(id) == 64 else "sha1")
                 return id
         return None
-
-    def prepare_new(self) -> None:
-        """Create the local repository for a remote without a state, in the remote's own object format."""
-        first = self._run("ls-remote", "state", seconds=LOOK_SECONDS).partition(b"\t")[0]
-        self._prepare("sha256" if len(first) == 64 else "sha1")
-
-    def prepare_other(self) -> None:
-        """Create the local repository in the other object format."""
-        self._prepare("sha1" if self.algorithm == "sha256" else "sha256")
 
     def fetch(self) -> None:
         """Fetch all objects that the remote's ref refers to, without moving a local ref."""
@@ -210,9 +187,7 @@ class BareRepository:
     def copy(self) -> Iterator[BareRepository]:
         """Yield an empty temporary repository with the same remote."""
         with private_folder(self.folder.parent) as folder:
-            copy = BareRepository(folder / "repository.git", self.remote, self.ref, self.name)
-            copy._prepare(self.algorithm)
-            yield copy
+            yield BareRepository(folder / "repository.git", self.remote, self.ref, self.name)
 
     def replace_by(self, other: BareRepository) -> None:
         """Replace this broken repository by another, and keep it: it may contain versions found nowhere else."""
@@ -224,17 +199,13 @@ class BareRepository:
     def _broken(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.broken")
 
-    def _folder_of(self, algorithm: str) -> Path:
-        suffix = "-sha256" if algorithm == "sha256" else ""
-        return self.folder.with_name(f"{self.folder.name.removesuffix('.git').removesuffix('-sha256')}{suffix}.git")
-
-    def _prepare(self, algorithm: str) -> None:
-        self.folder, self.algorithm = self._folder_of(algorithm), algorithm
+    def _prepare(self) -> None:
+        """Create the local repository, unless there is one."""
         if self.folder.exists():
             return
         with private_folder(self.folder.parent) as folder:
             new = folder / "new.git"
-            self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", str(new))
+            self._run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(new))
             with suppress(OSError):  # another process was faster
                 new.rename(self.folder)
 
@@ -246,10 +217,11 @@ class BareRepository:
         at: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Return the output of a Git command in the local repository, if there is one."""
+        """Return the output of a Git command in the local repository, which is created first if there is none."""
         self._environ = self._environ or self._environment()
         own = {**self._environ, **(environ or {})}
-        if self.folder.exists() and words[0] != "init":
+        if words[0] != "init":
+            self._prepare()
             own["GIT_DIR"] = str(self.folder)
         try:
             answer = git_environment.run(
@@ -291,8 +263,9 @@ class BareRepository:
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own message first
         words = without_login(telling[0] if telling else "no reason was given")[:300]
-        if "hash algorithm" in errors:
-            return OtherFormat(f"state {self.name}: the repository has another object format ({words})")
+        if "hash algorithm" in errors or "mismatched algorithms" in errors:
+            words = "the repository names its objects by SHA-256, which a state in Git cannot; use one with SHA-1"
+            return SyncengineError(f"state {self.name}: {words}", code="state-unreachable")
         if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
         if "remote rejected" in errors:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from syncengine.database.open import sqlite_engine
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.resource import Key
 from syncengine.state import tables
-from syncengine.state.codec import KINDS, from_json
+from syncengine.state.codec import KINDS
 from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
 from syncengine.state.errors import FAILURES, as_state_errors, is_of_disk
 from syncengine.state.history import REFUSED
@@ -45,7 +45,9 @@ from syncengine.state.snapshots.repository import Superseded, private_folder
 from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK, VERSION
 
 MOST_ROWS = 20_000
+"""The number of rows that a state in Git may have: about 10 MB, which every write reads, and pushes in part."""
 TRIES = 20
+"""The number of attempts to write while others write: each of them takes about a second, as ours does."""
 PAUSES = (1.0, 3.0, 10.0)
 """Seconds to wait before each retry of a publication whose repository was unreachable."""
 
@@ -247,8 +249,7 @@ class WorkingCopy:
         if self.epoch is None and self.run is not None:
             run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
             return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
-        text = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one()
-        holder: Mapping[str, Any] = from_json(text)
+        holder = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one() or {}
         begun = (
             " (begun)"
             if connection.execute(sa.select(CALLS.c.id).where(CALLS.c.outcome.is_(None)).limit(1)).first()
@@ -357,7 +358,7 @@ def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callab
     with as_state_errors(place.name), ExitStack() as stack:
         stack.callback(place.store.tidy)
         database = _new_database(place, stack)
-        pragma(database.engine, "journal_mode = WAL")
+        pragma(database.engine, "PRAGMA journal_mode = WAL")
         database.snapshots = WorkingCopy(place, database.engine, now)
         database.snapshots.begin(place.look(), new_lineage)
         database.resources = stack.pop_all()
