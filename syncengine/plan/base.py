@@ -39,9 +39,9 @@ from syncengine.project.git_tree import Repository, RevisionFiles, load_revision
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.rules.read import rule_set
+from syncengine.state.codec import RemovalLine
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
-from syncengine.state.journal_detail import RemovalLine
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.records import Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
 from syncengine.state.store import State

@@ -17,7 +17,7 @@ from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference, FieldChange, is_cleared
 from syncengine.project.model import Limit
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, is_blank
-from syncengine.state.journal_detail import RemovalLine
+from syncengine.state.codec import RemovalLine
 from syncengine.state.losses import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Loss, leaves, opened_as
 
 __all__ = ["EMPTY_SWEEP", "LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]

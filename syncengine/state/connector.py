@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import orjson
@@ -92,7 +93,9 @@ def settings_in(database: StateDatabase) -> dict[str, Any]:
 
 def remember_settings_in(database: StateDatabase, settings: Mapping[str, Any], at: float) -> None:
     """Store the settings of a registration in place of earlier ones. `at` is in seconds since the epoch."""
-    plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
+    kept = ((name, value) for name, value in settings.items() if not _SECRET.search(name))
+    types = (bool, int, float, str, NoneType)  # not NUL, which PostgreSQL cannot store
+    plain = {name: value for name, value in kept if isinstance(value, types) and "\x00" not in str(value)}
     if plain != settings_in(database):
         text = orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
         _replace(database, CONNECTOR, {"settings": text, "registered": at})
@@ -102,10 +105,6 @@ def remember_settings(url: str, settings: Mapping[str, Any], *, now: Callable[[]
     """Store the settings of a registration in the state at a path or URL."""
     with _opened(url, write=True) as database:
         remember_settings_in(database, settings, now())
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and "\x00" not in value)
 
 
 def is_reported(database: StateDatabase) -> bool:

@@ -10,10 +10,9 @@ import msgspec
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
-from syncengine.state.codec import KINDS
+from syncengine.state.codec import KINDS, Detail, RemovalLine, detail_from
 from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
-from syncengine.state.journal_detail import Detail, RemovalLine, read
 from syncengine.state.queries import select_keyed
 from syncengine.state.tables import CALLS, CHANGES, RUNS, SESSIONS
 
@@ -197,7 +196,7 @@ def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
             call=row.call,
             operation=row.operation,
             source=Source(row.file, row.line) if row.file is not None else None,
-            detail=replace(read(row.detail), message=row.message),
+            detail=replace(detail_from(row.detail), message=row.message),
         )
         for row in connection.execute(query.order_by(*IN_ORDER))
     ]
@@ -246,6 +245,6 @@ def removals(connection: sa.Connection, since: float) -> list[RemovalLine]:
         .where(CALLS.c.at >= since, CHANGES.c.takes, is_of_plan)
     )
     return [
-        RemovalLine(float(at), call is not None, Key(KINDS[kind], name), read(detail), bool(approved))
+        RemovalLine(float(at), call is not None, Key(KINDS[kind], name), detail_from(detail), bool(approved))
         for at, call, kind, name, detail, approved in connection.execute(query.order_by(*IN_ORDER))
     ]

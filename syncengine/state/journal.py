@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state.calls import Attempt, CallFailure, Outstanding, Settlement
-from syncengine.state.codec import to_row
-from syncengine.state.journal_detail import MESSAGE_LIMIT, RowDifference, difference
+from syncengine.state.codec import MESSAGE_LIMIT, RowDifference, difference, to_row
 from syncengine.state.lock import Clock
 from syncengine.state.queries import change_keyed, fetch, in_flight, pieces
 from syncengine.state.tables import CALLS, CHANGES, ROWS, write_many
@@ -62,7 +61,9 @@ class Stamp:
 
 def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
     """Record calls before they are sent: rows gain the additions, and their keys become in flight."""
-    rows = fetch(connection, _intended_keys(attempts.values()))
+    effects = [effect for attempt in attempts.values() for effect in attempt.effects]
+    formers = (effect.former for effect in effects if effect.former)
+    rows = fetch(connection, [*(effect.key for effect in effects), *formers])
     written: dict[Key, Recorded] = {}
     calls, changes = [], []
     for id, (call, attempt) in enumerate(attempts.items(), _next_id(connection)):
@@ -111,7 +112,10 @@ def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -
     changes: list[Change] = []
     for effect in effects:
         if before := rows.get(effect.key):
-            rows[effect.key] = written[effect.key] = after = _recorded(before, effect)
+            after = replace(settled(intended(before, effect), effect), status=effect.status or before.status)
+            rows[effect.key] = written[effect.key] = after = replace(
+                after, doubtful=before.doubtful, confirmed=before.confirmed
+            )
             changes.append((effect.key, effect.source, difference(before, after)))
     write_many(connection, ROWS, list(map(stamp.signed, written.values())), upsert=True)
     _write_without_call(connection, stamp, RECORDED, changes)
@@ -195,14 +199,6 @@ def _changes(call: int, changes: Iterable[Change]) -> list[dict[str, Any]]:
     ]
 
 
-def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
-    for attempt in attempts:
-        for effect in attempt.effects:
-            yield effect.key
-            if effect.former:
-                yield effect.former
-
-
 def _renamed(row: Recorded, effect: Effect, rows: Rows) -> Recorded:
     """Return the row; a renamed category keeps the id that it had under its former key (docs/planning.md 2.2)."""
     former = rows.get(effect.former) if effect.former and effect.former.kind is effect.key.kind else None
@@ -213,12 +209,6 @@ def _identified(row: Recorded, server_id: str | None) -> Recorded:
     if server_id is None or server_id == row.server_id or row.status is Status.DELETED:
         return row
     return replace(row, server_id=server_id)
-
-
-def _recorded(row: Recorded, effect: Effect) -> Recorded:
-    after = settled(intended(row, effect), effect)
-    status = effect.status or row.status
-    return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows) -> None:

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from syncengine.document.digest import sha256_of
 from syncengine.resource import Body, Key, Kind, Recorded, Status
-from syncengine.state.codec import to_json
-from syncengine.state.journal_detail import RemovalLine
+from syncengine.state.codec import RemovalLine, to_json
 from syncengine.state.losses import ApprovalRecord
 
 

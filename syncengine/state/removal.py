@@ -15,11 +15,10 @@ import msgspec
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Status
-from syncengine.state.codec import from_json, to_json
+from syncengine.state.codec import Detail, detail_from, difference, from_json, to_json
 from syncengine.state.folder_memory import MARKED
 from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
 from syncengine.state.journal import ERASED, outstanding
-from syncengine.state.journal_detail import Detail, difference, read
 from syncengine.state.lock import Clock
 from syncengine.state.queries import LAST_LIMITS, address_of, change_keyed, doubtful, fetch, select_keyed, visible_rows
 from syncengine.state.tables import APPROVALS, CALLS, CHANGES, FACTS, MARKS, QUARANTINE, REFUSALS, ROWS, RUNS, SESSIONS
@@ -136,12 +135,12 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
     """Remove the names and contents of `keys` from all tables. The caller has checked that there are no obstacles."""
     erasure = _Erasure(frozenset(keys), {str(key) for key in keys})
     for recorded in fetch(connection, keys).values():
-        erasure.learn(read(difference(None, recorded).detail))
+        erasure.learn(detail_from(difference(None, recorded).detail))
     columns = (CHANGES.c.call, CHANGES.c.position, CHANGES.c.kind, CHANGES.c.detail, CALLS.c.run)
     query = sa.select(*columns).select_from(OF_CALLS)
     own = list(select_keyed(connection, query, CHANGES, keys))
     for row in own:
-        erasure.learn(read(row.detail))
+        erasure.learn(detail_from(row.detail))
     nothing = {"name": ERASED, "file": None, "line": None, "detail": None, "takes": False, "message": None}
     change_keyed(connection, sa.update(CHANGES), CHANGES, keys, **nothing)
     _erase_categories(connection, keys)

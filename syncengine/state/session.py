@@ -261,8 +261,7 @@ class StateSession:
             write_commit(connection, commit, self._ancestors)
 
     def _current(self) -> Run:
-        if self._run is None:
-            raise RuntimeError("begin_run comes first")
+        assert self._run is not None, "begin_run comes first"
         return self._run
 
     def _stamp(self) -> Stamp:

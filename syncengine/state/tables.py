@@ -125,7 +125,7 @@ CHANGES = sa.Table(
     sa.Column("name", NAME, nullable=False),
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
-    sa.Column("detail", sa.Text, comment="JSON: the differences of the row, as in journal_detail; NULL: none"),
+    sa.Column("detail", sa.Text, comment="JSON: the differences of the row, as in codec; NULL: none"),
     sa.Column("takes", sa.Boolean, nullable=False, comment="Whether the change may remove something"),
     sa.Column("outcome", sa.Text, comment="NULL: as the whole call's. Otherwise this resource ended before the others"),
     sa.Column("ended", sa.Double),

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 
 from syncengine.resource import Body, Key, Recorded, Status, Value
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
-from syncengine.state.codec import KINDS
+from syncengine.state.codec import KINDS, Detail, detail_from
 from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run, runs
 from syncengine.state.journal import ERASED, FORGOTTEN
-from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import address_of, change_keyed, fetch, visible_rows
 from syncengine.state.records import UndoneChange
 from syncengine.state.tables import CALLS, CHANGES, FACTS, RUNS, UNDONE, write_many
@@ -106,14 +105,10 @@ def writing_run(connection: sa.Connection) -> Run | None:
     first: Run | None = None
     for run in runs(connection, RECENT):
         if run.plan is not None and has_changed(connection, run.id):
-            if _makes_something(connection, run.id):
+            if any(name == ERASED or detail.changes_something for name, detail in _written(connection, run.id)):
                 return run
             first = first or run
     return first
-
-
-def _makes_something(connection: sa.Connection, run: str) -> bool:
-    return any(name == ERASED or detail.changes_something for name, detail in _written(connection, run))
 
 
 def was_erased(connection: sa.Connection, run: str) -> bool:
@@ -126,7 +121,7 @@ def _written(connection: sa.Connection, run: str) -> Iterator[tuple[str, Detail]
     """Yield the name of each resource that a run wrote about, with the differences."""
     query = sa.select(CHANGES.c.name, CHANGES.c.detail).select_from(OF_CALLS).where(CALLS.c.run == run, WRITES)
     for name, detail in connection.execute(query, execution_options=PIECES):
-        yield name, read(detail)
+        yield name, detail_from(detail)
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:
@@ -160,13 +155,10 @@ def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str]) -> ChangedRo
     others = set(row.others)
     taken_back = {run for undo in others if (run := undoes.get(undo)) in others}
     is_in_pairs = all(run in taken_back or undoes.get(run) in others for run in others)
-    return dataclasses.replace(row, others=()) if is_in_pairs and _is_as_made(row) else row
-
-
-def _is_as_made(row: ChangedRow) -> bool:
-    if row.now is None or row.after is None or row.now.doubtful or row.forgotten:
-        return False
-    return row.now.server_id == row.after.server_id and content_of(row.now) == content_of(row.after)
+    if not is_in_pairs or row.now is None or row.after is None or row.now.doubtful or row.forgotten:
+        return row
+    is_as_made = row.now.server_id == row.after.server_id and content_of(row.now) == content_of(row.after)
+    return dataclasses.replace(row, others=()) if is_as_made else row
 
 
 def _first_call(connection: sa.Connection, run: str) -> Any:
@@ -193,12 +185,13 @@ def _lines(connection: sa.Connection, run: str, first: int) -> dict[Key, list[_L
         former = previous if before == line.id and line.operation == UPSERT_TAG_CATEGORIES.id else None
         before, previous = line.id, key
         if line.run == run or key in by_key:
-            by_key[key].append(_Line(line.run, read(line.detail), line.outcome == FORGOTTEN, former))
+            by_key[key].append(_Line(line.run, detail_from(line.detail), line.outcome == FORGOTTEN, former))
     return dict(by_key)
 
 
 def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, family: Collection[str]) -> ChangedRow:
-    others = (line.run or "" for line in lines if line.run not in family and _counts(line))
+    counted = (line for line in lines if line.forgets or line.detail.changes_something)
+    others = (line.run or "" for line in counted if line.run not in family)
     forgotten = any(line.forgets for line in lines)
     own = [line for line in lines if line.run == run]
     before = now
@@ -210,10 +203,6 @@ def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, f
     renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
     renamed_to = next((name for name in renames if name is not None), None)
     return ChangedRow(key, before, after, now, tuple(dict.fromkeys(others)), forgotten, renamed_to)
-
-
-def _counts(line: _Line) -> bool:
-    return line.forgets or line.detail.changes_something
 
 
 def _without(row: Recorded | None, detail: Detail) -> Recorded | None:

@@ -15,7 +15,7 @@ from syncengine.plan.planner import records_in
 from syncengine.plan.units import FIRST_SWEEP, Approval
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Row, Source, Status
-from syncengine.state.journal_detail import Detail, RemovalLine
+from syncengine.state.codec import Detail, RemovalLine
 from tests.support.profiles import tried
 
 from .estate import FILE, How, ask, row

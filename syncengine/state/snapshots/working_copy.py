@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -138,24 +138,26 @@ class WorkingCopy:
         words = ""
         with self._mutex:
             for _ in range(TRIES):
-                with self._rolled_back() as connection:
+                with self._engine.connect() as connection:  # which rolls back
                     if (version := made(connection)) is None:
                         return False
+                lock, content = version
                 try:
-                    self._write(*version)
+                    self.head = self.place.store.write(self.head, lock, content)
                 except Superseded as other:
                     words = str(other)
                     self._catch_up()
                     continue
+                if content is not None or not self.place.allows_rewound:
+                    self.place.remember(self.head)
                 with self._engine.begin() as connection:
-                    then(connection, version[0])
+                    then(connection, lock)
                 return True
-        raise self._busy(words)
-
-    def _write(self, lock: bytes, content: Content | None) -> None:
-        self.head = self.place.store.write(self.head, lock, content)
-        if content is not None or not self.place.allows_rewound:
-            self.place.remember(self.head)
+        others = f"other processes wrote to it {TRIES} times before this run could"
+        if words:
+            others = f"the repository rejected {TRIES} pushes as if another were under way ({words})"
+        message = f"state {self.place.name} is busy: {others}; repeat the command"
+        raise SyncengineError(message, code="state-busy")
 
     def _catch_up(self) -> None:
         """Read the changes of other processes: under our lock only refused runs, otherwise everything.
@@ -256,21 +258,6 @@ class WorkingCopy:
             else ""
         )
         return f"{holder.get('user', '?')} on {holder.get('host', '?')}", f"{holder.get('command', '?')}{begun}"
-
-    @contextmanager
-    def _rolled_back(self) -> Iterator[sa.Connection]:
-        with self._engine.connect() as connection, connection.begin() as transaction:
-            try:
-                yield connection
-            finally:
-                transaction.rollback()
-
-    def _busy(self, words: str) -> SyncengineError:
-        others = f"other processes wrote to it {TRIES} times before this run could"
-        if words:
-            others = f"the repository rejected {TRIES} pushes as if another were under way ({words})"
-        message = f"state {self.place.name} is busy: {others}; repeat the command"
-        return SyncengineError(message, code="state-busy")
 
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
