@@ -11,7 +11,6 @@ from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Recorded, Source, Status, Value
-from syncengine.state.codec import Detail
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import QuarantineRecord
