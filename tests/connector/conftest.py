@@ -1,4 +1,4 @@
-"""A service for each test, and a project beside it."""
+"""The fixtures of tests/cli: a service for each test, and a project for it."""
 
 from tests.cli.conftest import project, service
 

@@ -1,4 +1,4 @@
-"""Health: what is reported, of which type, and that it is said once (docs/service.md §2)."""
+"""Health reports: their content, their type, and that each is sent once (docs/service.md §2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def state(tmp_path: Path) -> Iterator[StateDatabase]:
 
 
 def said(state: StateDatabase, checks: Sequence[tuple[SinkTrouble, ...]], *script: Reply) -> list[str]:
-    """What the service heard over these checks, each told when it is news."""
+    """The requests that the service got over these checks, when the reporter sends only news."""
 
     async def scene(server: Scripted, caller: Client) -> list[str]:
         reporter = HealthReporter(caller, state, time.time)
@@ -60,46 +60,48 @@ def said(state: StateDatabase, checks: Sequence[tuple[SinkTrouble, ...]], *scrip
     ],
     ids=["at the start", "well", "down", "down and up", "only other words", "another sink"],
 )
-def test_only_news_is_told(checks: Sequence[tuple[SinkTrouble, ...]], heard: list[str], state: StateDatabase) -> None:
-    """A change of state. That all is well at the start is none: a failure there is somebody else's."""
+def test_only_changes_are_reported(
+    checks: Sequence[tuple[SinkTrouble, ...]], heard: list[str], state: StateDatabase
+) -> None:
+    """Only a change is reported. A good check at the start is no change: a failure at the service is not ours then."""
     assert said(state, checks, ACCEPTED) == heard
 
 
 @pytest.mark.parametrize("answer", [ACCEPTED, Reply(400, b"no")], ids=["accepted", "of unknown effect"])
 def test_a_process_rescinds_what_an_earlier_one_reported(answer: Reply, state: StateDatabase) -> None:
-    """Which was killed; a third process has nothing to rescind."""
+    """After a kill, the next process rescinds the report, and a third one has nothing to rescind."""
     assert said(state, [(DOWN,)], answer) == ["notify"]
     assert said(state, [(), ()], ACCEPTED) == ["rescind"]
     assert said(state, [()], ACCEPTED) == []
 
 
-def test_what_the_service_did_not_take_is_told_again(state: StateDatabase) -> None:
-    """Until it does; then no more."""
+def test_a_report_is_repeated_until_the_service_accepts_it(state: StateDatabase) -> None:
+    """A report is repeated until the service accepts it."""
     trouble = Reply(400, b"no")
     assert said(state, [(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
 
 
 def test_a_report_that_was_not_accepted_is_rescinded_all_the_same(state: StateDatabase) -> None:
-    """The service may have taken it: users would be told for ever of an outage that was over before the repeat."""
+    """The service may have taken the report, and users would see it for ever."""
     trouble = Reply(400, b"no")
     assert said(state, [(), (DOWN,), (), ()], trouble, ACCEPTED) == ["notify", "rescind"]
 
 
 def test_every_kind_of_trouble_has_a_type() -> None:
-    """The table is complete, and no two kinds share a type."""
+    """No two kinds share a type."""
     assert set(ERROR_TYPES) == set(TroubleKind)
     assert len(set(ERROR_TYPES.values())) == len(TroubleKind)
 
 
 def test_two_sinks_are_one_failure_with_both_sentences() -> None:
-    """There is one failure for a team: the first one's type, everybody's words."""
+    """A team has one failure: it has the type of the first sink and the messages of all."""
     failure = failure_of((DOWN, LOCKED_OUT))
     assert failure.type.value == "TARGET_UNREACHABLE"
     assert failure.message == f"{DOWN.message} {LOCKED_OUT.message}"
 
 
 def test_the_body_is_what_the_interface_says(state: StateDatabase) -> None:
-    """errorType and userErrorMessage; nothing else."""
+    """A report has errorType and userErrorMessage, and nothing else."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await HealthReporter(caller, state, time.time).tell((LOCKED_OUT,))
@@ -125,7 +127,7 @@ def test_the_body_is_what_the_interface_says(state: StateDatabase) -> None:
     ],
 )
 def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Project, word: str, type: str) -> None:
-    """Every type of the interface has its word; its own name is taken too."""
+    """`health report` takes a word for each type, or the type's own name."""
     assert project.run("health", "report", word, "--message", "Closed for moving.").code == 0
     state = service.control.get("/state").json()["connection"]["health"]
     assert (state["errorType"], state["userErrorMessage"]) == (type, "Closed for moving.")
@@ -137,7 +139,7 @@ def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Pr
 
 
 def test_a_failure_that_a_person_reported_stays(service: Service, project: Project) -> None:
-    """`time pull` and `serve` find all sinks well, which says nothing of why it was reported."""
+    """`time pull` with healthy sinks does not rescind a failure that a person reported."""
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("health", "report", "subscription", "--message", "Closed for moving.").code == 0
     assert project.run("time", "pull").code == 0
@@ -145,7 +147,7 @@ def test_a_failure_that_a_person_reported_stays(service: Service, project: Proje
 
 
 def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, project: Project) -> None:
-    """The service has one failure for a team, and it is theirs now: for a later process as for the one that runs."""
+    """A person's report replaces ours, and neither the running process nor a later one rescinds it."""
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("time", "pull").code == 0
     with closing(open_database(project.loaded().state, write=True, new_lineage=new_lineage)) as state:
@@ -165,5 +167,5 @@ def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, proj
 
 
 def test_another_word_is_a_usage_error(project: Project) -> None:
-    """Exit 64."""
+    """An unknown type exits with 64."""
     assert project.run("health", "report", "sleepy").code == 64

@@ -1,4 +1,4 @@
-"""The page about moving from another connector, walked at a service that the other connector has used."""
+"""docs/moving.md, about moving from another connector, executed against a service that such a connector has used."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def group(number: int) -> str:
 
 
 def answered(service: Service, number: int) -> None:
-    """The old connector has delivered a group, and said so."""
+    """The old connector has delivered a group and acknowledged it."""
     body = {"timeGroupId": group(number), "status": "SUCCESS"}
     sent = loopback.post(f"{service.url}/postedtime/status", json=body, headers={"x-api-key": KEY})
     assert sent.status_code == 200
 
 
 class Reader(Walk):
-    """Who has named the service of a test, and reads of it as the page does: at its address, always at one time."""
+    """A reader of the page who uses the test's service; its URL and all times are shown as on the page."""
 
     def __init__(self, service: Service, folder: Path) -> None:
         environ = {"SYNCENGINE_API_KEY": KEY, "SYNCENGINE_BASE_URL": service.url}
@@ -39,7 +39,7 @@ class Reader(Walk):
 
 
 def test_who_moves_by_the_page_posts_nothing_twice(service: Service, tmp_path: Path) -> None:
-    """Of three groups the old connector has answered for one, only delivered one, and not seen the third."""
+    """The old connector has acknowledged one group, only delivered another, and never seen a third."""
     posted = enumerate(("HAR-1001", "HAR-1002", "OFFICE"), 1)
     service.post(groups=[{"groupId": group(n), "tag": tag, "totalDurationSecs": 3600 * n} for n, tag in posted])
     answered(service, 1)

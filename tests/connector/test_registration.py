@@ -1,4 +1,4 @@
-"""Registration: what is said of this connector, and that the secrets of the answer are nowhere afterwards."""
+"""Registration: what is sent about this connector, and that the answer's secrets are stored nowhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def registered(*script: Reply) -> Any:
 
 
 def test_the_request_says_what_this_runtime_is() -> None:
-    """Every field of docs/interface.md 2.6, in its type: milliseconds, an offset, facts as text."""
+    """The request has every field of docs/interface.md 2.6 in its type."""
     _, body = registered(saying(ANSWER))
     assert set(body) == {
         "environment",
@@ -61,7 +61,7 @@ def test_the_request_says_what_this_runtime_is() -> None:
 
 
 def test_what_is_kept_of_the_answer_has_no_secret() -> None:
-    """Neither in a field nor in its representation; what the service adds later is dropped too."""
+    """Secrets and unknown fields of the answer are dropped."""
     kept, _ = registered(saying(ANSWER))
     assert (kept.service_id, kept.group, kept.region) == ("s-1", "group", "region")
     assert kept.configuration == {"ADD_SUMMARY_TO_NARRATIVE": True}
@@ -71,13 +71,13 @@ def test_what_is_kept_of_the_answer_has_no_secret() -> None:
 
 @pytest.mark.parametrize("configuration", [None, [], "text", 7])
 def test_an_odd_configuration_is_none(configuration: object) -> None:
-    """Templates find no setting there, and nothing crashes."""
+    """A configuration that is no object counts as empty."""
     kept, _ = registered(saying({**ANSWER, "connectorConfiguration": configuration}))
     assert kept.configuration == {}
 
 
 def test_an_answer_that_is_not_understood_is_not_shown() -> None:
-    """It may hold the secrets all the same."""
+    """The error does not quote the answer, which may contain the secrets."""
     text = f"serviceKey={SERVICE_KEY}".encode()
     for reply in (Reply(200, text), saying([SERVICE_KEY])):
         with pytest.raises(SyncengineError) as refused:
@@ -98,24 +98,24 @@ def test_an_answer_that_is_not_understood_is_not_shown() -> None:
     ],
 )
 def test_it_is_renewed_before_the_id_expires(expires: str | None, seconds: float) -> None:
-    """A tenth of its time before, once a minute at the most, and never where the service says no time."""
+    """Renewal is due a tenth of the lifetime before expiry, at most once a minute, and never without an expiry."""
     kept, _ = registered(saying({**ANSWER, "serviceIdExpiry": expires}))
     assert renewal(kept, NOON, 60.0) - NOON == pytest.approx(seconds)
 
 
-def test_a_refused_key_is_told_as_such() -> None:
-    """Exit 7."""
+def test_a_refused_key_raises_auth_failed() -> None:
+    """401 raises AuthFailed, which exits with 7."""
     with pytest.raises(AuthFailed):
         registered(saying("who?", 401))
 
 
 def test_the_request_is_the_same_at_the_same_instant() -> None:
-    """Time is an argument."""
+    """The time is an argument of `registration`."""
     assert registration(NOON, "ledger") == registration(NOON, "ledger")
 
 
 def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
-    """As text and as JSON; neither the output nor a file holds what the service gave."""
+    """Neither the text, nor the JSON, nor any file contains the service's secrets."""
 
     async def play() -> list[Any]:
         from tests.service.scripted import serving
@@ -143,7 +143,7 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
 def test_the_project_file_says_which_system_is_connected(
     service_lines: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
-    """`service.connectorType`, in each registration."""
+    """Every registration sends `service.connectorType`."""
     with sandboxed() as service:
         project = Project(tmp_path / "project", service.url)
         project.settings(service=service_lines)
@@ -153,7 +153,7 @@ def test_the_project_file_says_which_system_is_connected(
 
 
 def test_the_check_names_the_team(tmp_path: Path) -> None:
-    """An authenticated call; a wrong key is exit 7, as is another team, a service that is away exit 9."""
+    """A wrong key or team exits with 7, and an unreachable service with 9."""
     with sandboxed() as service:
         service.choose(teamName="Patents EU")
         project = Project(tmp_path / "project", service.url)

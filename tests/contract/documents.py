@@ -1,6 +1,7 @@
-"""One JSON document of each published format, and more of those that a state, an inbox or a saved plan is shown by.
+"""One JSON document of each published format, and several of formats that show a state, an inbox or a saved plan.
 
-Each is made by the command line from a situation of today, so all but what is made just now is the same to the byte.
+The command line makes each from files in the folder `today`, so that all but new times and ids is the same byte for
+byte.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ STATES = ("received", "delivering", "delivered", "acknowledged", "refused", "fai
 class Case:
     """A command in a situation.
 
-    `APPROVED` among `words` is what a plan asks for. `fresh`: it shows times and ids of this very run, which are made
-    alike. `version`: the manifests that it meets; `without`: files of the situation that are not there.
+    `APPROVED` among `words` stands for the approval that the plan asks for. `fresh`: the document has new times and
+    ids, which are replaced. `version`: the manifests to use. `without`: files of the situation to leave out.
     """
 
     words: tuple[str, ...]
@@ -33,21 +34,21 @@ class Case:
     without: tuple[str, ...] = ()
 
     def laid_out(self, folder: Path) -> Path:
-        """Its situation, in a new folder."""
+        """Lay out the situation in a new folder."""
         folder.mkdir()
         restore(folder, self.situation, *self.without)
         lay_out(folder, self.version)
         return folder
 
     def shown(self, ended: Ended, folder: Path) -> str:
-        """Its document, of a run that ended so."""
+        """The document of a run that has ended."""
         assert ended.code == self.code, (self.words, ended)
         text = ended.out.replace(str(folder), "/project")
         return alike(text) if self.fresh else text
 
 
 def made(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
-    """Their documents by name, each made in a folder of its own below this one."""
+    """The documents by name, each made in a subfolder of its own."""
     folders = [case.laid_out(folder / name) for name, case in cases.items()]
     runs = run_many([(place, case.words) for place, case in zip(folders, cases.values(), strict=True)])
     shown = (case.shown(*each) for case, *each in zip(cases.values(), runs, folders, strict=True))
@@ -72,7 +73,7 @@ ALIKE = (
 
 
 def alike(text: str) -> str:
-    """The text with times and ids of no run in particular."""
+    """The text with times and ids replaced by fixed words."""
     for pattern, word in ALIKE:
         text = pattern.sub(word, text)
     return text
@@ -134,9 +135,9 @@ UNCACHED = {
     "plan": Case(("plan", *JSON), fresh=True, without=("cache.sql",)),
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
 }
-"""Documents that are the same without the cache that `DOCUMENTS` has, or with it."""
+"""Documents that must be the same without the cache as with it, as in `DOCUMENTS`."""
 SAVED = {
     "plan": Case(("show", "saved.plan", *JSON), fresh=True),
     "report": Case((*APPLY, saved_approval(), "saved.plan", *JSON), fresh=True),
 }
-"""Documents that are the same of a plan that was saved on an earlier day."""
+"""Documents that must be the same when they are made from a plan that an earlier version saved."""

@@ -1,6 +1,6 @@
-"""Files of today, made by the program of today: `python -m tests.contract.making` writes the folder `today` anew.
+"""Writes the folder `today` again with the current program: `python -m tests.contract.making`.
 
-Do so only where a format has changed on purpose and its version was raised: what is here stands for what users have.
+Do so only where a format was changed on purpose and its version was raised: these files stand for what users have.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 
 
 def main() -> None:
-    """Write each situation anew."""
+    """Write each situation again."""
     for situation in (planned, interrupted):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
             situation(Path(folder).resolve())
 
 
 def planned(folder: Path) -> None:
-    """Two applies, posted time in several states, and a plan whose gate is closed; nothing of it is applied yet."""
+    """Two applies, posted time in several states, and a plan whose gate is closed and that is not applied yet."""
     lay_out(folder, "before")
     done(run(folder, "connector", "register"))
     done(run(folder, "apply", "-y", "--target", "category/clients", "--target", "tag/ACME-0042"))
@@ -52,7 +52,7 @@ def planned(folder: Path) -> None:
 
 
 def interrupted(folder: Path) -> None:
-    """Calls that a killed run left at the service, on record by a run that did not wait for them."""
+    """Calls that a killed run left at the service, recorded by a later run that did not wait for them."""
     restore(folder, "planned")
     state = ".syncengine/sandbox/state.db"
     with service(folder) as url:
@@ -65,7 +65,7 @@ def interrupted(folder: Path) -> None:
 
 
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
-    """Kill an apply while the service works on this operation."""
+    """Kill an apply while the service executes this operation."""
     tell(url, "faults", [{"operation": operation, "late": {}}])
     process = start(folder, *approved(folder, there), **there)
     eventually(lambda: operation in {each["operation"] for each in late(url)})
@@ -85,14 +85,14 @@ def apply(folder: Path, there: dict[str, str]) -> Ended:
 
 
 def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
-    """An apply with the removals approved that its gate asks about."""
+    """The words of an apply with approval for the removals that its gate asks about."""
     asked = json.loads(run(folder, "plan", "--format", "json", **there).out)["gate"]["approve"]
     approval = ("--approve-deletes", asked) if asked else ()
     return ("apply", "-y", "--lock-timeout", "0s", *approval, "--format", "json")
 
 
 def tell(url: str, path: str, body: object) -> None:
-    """Tell the embedded service by its control API."""
+    """Send a request to the control API of the embedded service."""
     answer = loopback.post(url.replace("/connect/api", f"/sandbox/{path}"), json=body)
     assert answer.status_code == 200, answer.text
 

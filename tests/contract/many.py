@@ -1,4 +1,4 @@
-"""Many command lines in one process: a JSON list of folders and words on stdin → a list of codes and outputs."""
+"""Runs many command lines in one process: a JSON list of folders and words on stdin → exit codes and outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.cli import run
 
 
 def ended(folder: str, words: list[str]) -> tuple[int, str, str]:
-    """Run one of them; `APPROVED` among its words stands for what a plan asks to be approved."""
+    """Run one command line; `APPROVED` among its words stands for the approval that the plan asks for."""
     os.chdir(folder)
     if "APPROVED" in words:
         plan = json.loads(ended(folder, ["plan", "--format", "json"])[1])

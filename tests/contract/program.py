@@ -1,4 +1,4 @@
-"""The program as a process in a fixed project, and the files of a project as text: databases as SQL."""
+"""The program as a process in a fixed project, and the project's files as text, with databases as SQL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATABASES = {
     "cache.sql": ".syncengine/cache.db",
     "ledger.sql": "ledger.db",
 }
-"""Text of a situation → the database that it stands for."""
+"""The SQL file of a situation → its database in a project."""
 BOOT = re.compile(r'("boot":"|boot )[0-9a-f-]{36}')
 HOST, PERSON = "desk", "robin"
 
@@ -44,7 +44,7 @@ class Ended:
 
 
 def surroundings(folder: Path, **more: str) -> dict[str, str]:
-    """An environment that is the same everywhere: nothing is inherited but where programs are."""
+    """An environment that is the same everywhere: only PATH is inherited."""
     fixed = {"COLUMNS": WIDTH, "LANG": "C.UTF-8", "LOGNAME": PERSON, "TZ": "UTC", "SYNCENGINE_API_KEY": "sandbox"}
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(folder), **fixed, **more}
 
@@ -63,14 +63,14 @@ def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str
 
 
 def run(folder: Path, *arguments: str, **environ: str) -> Ended:
-    """Run the program to its end; no traceback is ever seen."""
+    """Run the program to its end; its output must contain no traceback."""
     done = Ended(*warm.run(arguments, folder=folder, environ=surroundings(folder, **environ), seconds=120))
     assert "Traceback" not in done.out + done.err, done.err
     return done
 
 
 def run_many(calls: Sequence[tuple[Path, Sequence[str]]]) -> list[Ended]:
-    """Run command lines, each in its folder, in one process, since most of a short run is its start."""
+    """Run command lines, each in its folder, in one process, since starting takes most of a short run's time."""
     said = json.dumps([(str(folder), list(words)) for folder, words in calls])
     command = [sys.executable, "-m", "tests.contract.many"]
     done = subprocess.run(
@@ -82,7 +82,7 @@ def run_many(calls: Sequence[tuple[Path, Sequence[str]]]) -> list[Ended]:
 
 @contextmanager
 def service(folder: Path) -> Iterator[str]:
-    """The base URL of the embedded service, in the foreground of a process of its own, on the project's data."""
+    """The base URL of a sandbox that runs in a process of its own on the project's data."""
     process = start(folder, "sandbox", "--port", "0")
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
@@ -107,7 +107,7 @@ def lay_out(folder: Path, version: str) -> None:
 
 
 def restore(folder: Path, situation: str, *without: str) -> Path:
-    """Lay out a situation of today in an empty folder, `without` some of its files."""
+    """Lay out a situation of the folder `today` in an empty folder, `without` some of its files."""
     for path in sorted((TODAY / situation).iterdir()):
         if path.name in DATABASES and path.name not in without:
             _restore(path, folder / DATABASES[path.name])
@@ -118,7 +118,7 @@ def restore(folder: Path, situation: str, *without: str) -> Path:
 
 
 def keep(folder: Path, situation: str, *files: str, url: str = "") -> None:
-    """Write a situation: each database as text, and some files as they are. `url` is told as the embedded service."""
+    """Write a situation: databases as SQL, and other files as they are. `url` is replaced by `sandbox`."""
     to = TODAY / situation
     to.mkdir(parents=True, exist_ok=True)
     for name, database in DATABASES.items():
@@ -138,7 +138,7 @@ def _dumped(path: Path) -> str:
 
 
 def _told(text: str, folder: Path) -> str:
-    """The text without this machine's name, start and folders."""
+    """The text with this machine's name, boot id and folders replaced."""
     here = rf"""("host":"|'){re.escape(socket.gethostname())}(?=["'])"""
     text = re.sub(here, rf"\g<1>{HOST}", text)
     return re.sub(BOOT, rf"\g<1>{'0' * 36}", text).replace(str(folder), "/project")

@@ -1,7 +1,7 @@
-"""JSON documents, made from files of an earlier day: each means, to the letter, what it meant then.
+"""JSON documents made from stored files of an earlier version still mean the same, byte for byte.
 
-A stored field that is renamed while it has a default is dropped without a word from the files that users have: one of
-these documents lacks it then. `SYNCENGINE_CONTRACT=write` writes them anew, where a difference is meant.
+Renaming a stored field that has a default would silently drop it from users' files; one of these documents would lack
+it then. `SYNCENGINE_CONTRACT=write` writes them again where a difference is intended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = HERE / "documents"
 
 
 def test_documents_are_what_they_were(tmp_path: Path) -> None:
-    """From the files of today's program, whichever program reads them; none is missing or left over."""
+    """The documents made from the folder `today` equal the stored ones; none is missing or left over."""
     found = made(tmp_path, DOCUMENTS)
     if IS_WRITING:
         for file in FOLDER.iterdir():
@@ -38,6 +38,6 @@ def test_documents_are_what_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cases", [UNCACHED, SAVED], ids=["without a cache", "of a saved plan"])
 def test_a_document_is_the_same(tmp_path: Path, cases: Mapping[str, Case]) -> None:
-    """To the letter, but for times and ids."""
+    """Except for times and ids, the document equals the stored one."""
     for name, text in made(tmp_path, cases).items():
         assert text == (FOLDER / f"{name}.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Exit codes that scripts rely on, each with a command line that ends with it."""
+"""The exit codes that scripts rely on, each with a command line that ends with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INVOCATIONS = {
 
 
 def test_exit_codes_are_what_they_were(tmp_path: Path) -> None:
-    """The first word of each name is the code."""
+    """The first word of each invocation's name is its exit code."""
     folders = [_laid_out(tmp_path / f"{number}", at) for number, (_, at) in enumerate(INVOCATIONS.values())]
     runs = run_many([(folder, words) for folder, (words, _) in zip(folders, INVOCATIONS.values(), strict=True)])
     assert {name: ended.code for name, ended in zip(INVOCATIONS, runs, strict=True)} == {

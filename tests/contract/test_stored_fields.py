@@ -1,4 +1,4 @@
-"""What is stored in MessagePack reads and writes back to the same bytes: no field of it has another name by now."""
+"""What is stored as MessagePack can be read and written back to the same bytes, so that no stored field was renamed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.state.calls import Attempt
 from tests.contract.program import DATABASES, restore
 
 FORMAT_OF_TODAY = 7
-"""Of the cache: whoever raises it has entries of before discarded, and may rename what it likes."""
+"""The format of the cache; raising it discards older entries, and then their fields may be renamed."""
 
 
 def _contents(folder: Path, name: str, query: str) -> Iterator[bytes]:
@@ -28,7 +28,7 @@ def _unlike(contents: list[bytes], type_: type[object]) -> list[bytes]:
 
 
 def test_calls_that_may_still_land_are_read_in_full(tmp_path: Path) -> None:
-    """With the ids and survivors that only a late call needs."""
+    """Including the ids and survivors that only a late call needs."""
     restore(tmp_path, "interrupted")
     assert (
         _unlike(
@@ -39,7 +39,7 @@ def test_calls_that_may_still_land_are_read_in_full(tmp_path: Path) -> None:
 
 
 def test_a_settled_plan_is_read_in_full_or_its_format_is_another(tmp_path: Path) -> None:
-    """Behind the four bytes of its sum."""
+    """A cached entry is a checksum of four bytes and the content."""
     restore(tmp_path, "interrupted")
     contents = [each[4:] for each in _contents(tmp_path, "cache.sql", "SELECT content FROM basis")]
     assert FORMAT != FORMAT_OF_TODAY or _unlike(contents, Settled) == []

@@ -1,4 +1,4 @@
-"""Files of an earlier day that are read as a whole: an export, a report."""
+"""Files of an earlier version that are read as a whole: an export and a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTIONS = ("fields", "keywords", "metadata", "source", "protect", "serverId", "
 
 
 def test_an_export_is_recorded_as_it_was(tmp_path: Path) -> None:
-    """In a project without a state: every resource in full, and doubtful, as whatever is imported."""
+    """Importing an export into a project without a state records every resource in full, and marks it doubtful."""
     restore(tmp_path, "planned", "state.sql", "cache.sql")
     done = run(tmp_path, "state", "import", "exported.jsonl", "-y")
     assert done.code == 0, done.err
@@ -31,7 +31,7 @@ def _substance(resource: dict[str, Any]) -> list[Any]:
 
 
 def test_documents_of_today_keep_to_the_schemas() -> None:
-    """By the name in their `format`. Each member is named there. What needs a host or Git is tried where that is."""
+    """Each document fits the schema of its `format`; formats that need Git or a host are tested elsewhere."""
     elsewhere = {"erase", "policies", "project", "rebuild", "reviewed", "state-versions"}
     files = (TODAY / "planned" / "report.json", *(FOLDER / f"{name}.json" for name in DOCUMENTS))
     judged = set()
@@ -43,7 +43,7 @@ def test_documents_of_today_keep_to_the_schemas() -> None:
 
 
 def _documents(file: Path) -> list[dict[str, Any]]:
-    """The document of a file, or the lines of an export, of which each is one in the format that the first names."""
+    """The document of a file, or the lines of an export, each of which is in the format that the first one names."""
     text = file.read_text(encoding="utf-8")
     if file.stem != "state-export":
         return [json.loads(text)]

@@ -1,4 +1,4 @@
-"""The example manifests are a small law firm: complete, private, of one screen, and aimed at nobody else's time."""
+"""The example manifests are a small law firm: complete, private, and short enough for one screen per file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTIVITIES = [f"A{number}" for number in range(101, 112)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the manifests alone, as a clone has them."""
+    """A folder with only the manifests, as in a clone."""
     folder = tmp_path_factory.mktemp("firm")
     shutil.copytree(MANIFESTS, folder / "manifests")
     return folder
@@ -35,13 +35,13 @@ def run(folder: Path, *words: str) -> str:
 
 @pytest.fixture(scope="module")
 def declared(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """What the manifests ask for, by section."""
+    """The declared resources, by section."""
     declared: dict[str, list[dict[str, Any]]] = json.loads(run(folder, "render", "--format", "json"))
     return declared
 
 
 def test_every_matter_is_open_private_and_of_a_client(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """A dozen of three clients, of which one is closed and has no tag."""
+    """Twelve matters of three clients; the closed one has no tag."""
     tags = declared["tags"]
     assert len(tags) == 11
     assert {tag["visibility"] for tag in tags} == {"PRIVATE"}
@@ -49,25 +49,25 @@ def test_every_matter_is_open_private_and_of_a_client(declared: dict[str, list[d
 
 
 def test_no_keyword_stands_on_two_tags(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """Nor is one so short that it is part of too many words; a tag's name counts."""
+    """Keywords and tag names are unique and have at least four characters, so that they match few words by chance."""
     words = [word.casefold() for tag in declared["tags"] for word in (tag["name"], *tag["keywords"])]
     assert [word for word, times in Counter(words).items() if times > 1 or len(word) < 4] == []
 
 
 def test_the_activity_codes_are_complete_and_offered(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """Without enableIfNew a new activity type is made, but nobody can choose it."""
+    """Without enableIfNew, a new activity type would be created, but users could not choose it."""
     assert [each["code"] for each in declared["activityTypes"]] == ACTIVITIES
     assert {each.get("enableIfNew") for each in declared["activityTypes"]} == {True}
 
 
 def test_validation_has_nothing_to_say(folder: Path) -> None:
-    """Not even a warning."""
+    """`validate` finds no error and no warning."""
     assert run(folder, "validate").startswith("No problems found.")
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_each_file_is_of_one_screen_and_names_its_schema(path: Path) -> None:
-    """Editors complete and check a manifest by its first line; the path leads to the schema of this repository."""
+    """The first line names this repository's schema, so that editors complete and check the manifest."""
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 30
     prefix, _, relative = lines[0].partition("$schema=")

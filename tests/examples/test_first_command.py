@@ -1,4 +1,4 @@
-"""The first command of the README, on the example manifests: it shows on one screen what it does, and what is next."""
+"""The first command of the README, with the example manifests: one screen shows its changes and the next command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 COMMAND = [sys.executable, "-m", "syncengine", "apply", "--sandbox", "-y"]
 SCREEN = 40
-"""The lines that somebody takes in who has never seen the program."""
+"""The most lines that a new user should see at once."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def lines_in_a_pipe(folder: Path) -> list[str]:
 
 
 def lines_on_a_terminal(folder: Path, columns: int) -> list[str]:
-    """What stays on a terminal of so many columns: progress, which is taken away again, goes elsewhere."""
+    """The lines that remain on a terminal of that width, without progress, which is erased again."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"NO_COLOR": "1"}
@@ -44,7 +44,7 @@ def lines_on_a_terminal(folder: Path, columns: int) -> list[str]:
     try:
         while more := os.read(master, 65536):
             shown += more
-    except OSError:  # what Linux answers once nobody has the other end open
+    except OSError:  # Linux's answer once the other end is closed
         pass
     finally:
         os.close(master)
@@ -64,7 +64,7 @@ def assert_first_sight(lines: list[str]) -> None:
 
 
 def test_the_first_apply_prints_one_screen_and_a_repeat_two_lines_and_where_it_is(folder: Path) -> None:
-    """Where nothing is applied, nothing is said to come next."""
+    """A second apply changes nothing and suggests no next command."""
     assert_first_sight(lines_in_a_pipe(folder))
     again = lines_in_a_pipe(folder)
     assert len(again) == 3

@@ -1,4 +1,4 @@
-"""Rules for the example manifests, and the tests of both."""
+"""Rules for the example manifests, and their tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FOLDER = Path(__file__).parent / "policies"
 
 
 def test_their_tests_pass() -> None:
-    """In the project that the repository is."""
+    """`syncengine test` passes in this repository's own project."""
     done = warm.run(["test", str(FOLDER)], folder=ROOT, environ={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"})
     assert (done.code, done.out) == (0, "7 tests passed.\n"), done.out
 
 
 def test_editors_find_nothing_wrong_with_them() -> None:
-    """By the schema that their first line names."""
+    """The rules fit the schema that their first line names."""
     path = FOLDER / "firm.yaml"
     text = path.read_text(encoding="utf-8")
     named = path.parent / text.splitlines()[0].rpartition("$schema=")[2]

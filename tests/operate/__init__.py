@@ -1,1 +1,1 @@
-"""Several machines, and what people deploy on them."""
+"""Tests with several machines on one state, and of the files in docs/deployment."""

@@ -1,7 +1,7 @@
-"""The program on another machine: `python -m tests.operate.elsewhere HOST SECONDS ARGUMENTS...`.
+"""The program as if on another machine: `python -m tests.operate.elsewhere HOST SECONDS ARGUMENTS...`.
 
-The process has a host name of its own (a UTS namespace), and leases of the state and of the inbox last SECONDS, 0 for
-those that they usually have. Exit 96 where this system has no such namespaces.
+The process has a host name of its own (a UTS namespace), and leases of the state and of the inbox last SECONDS, or
+their usual time for 0. It exits with 96 where the system has no such namespaces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_HERE = 96
 
 
 def move_to(host: str) -> bool:
-    """Whether this process is on that host from now on."""
+    """Give this process the host name, and return whether that worked."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_NAMES) and libc.unshare(NEW_NAMES | NEW_USER):
         return False

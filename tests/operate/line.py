@@ -1,4 +1,4 @@
-"""A line between a machine and its database that can be cut: neither end hears of it, and nothing arrives any more."""
+"""A line between a machine and its database that can be cut: nothing arrives any more, and neither end is notified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 1 << 16
 
 @dataclass
 class Line:
-    """Passes bytes on to `target`, unless it is cut. A mended line carries new connections; the old ones are over."""
+    """Passes bytes on to `target` until it is cut. A mended line carries new connections; old ones are closed."""
 
     target: int
     listener: socket.socket
@@ -35,7 +35,7 @@ class Line:
         self.end()
 
     def end(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         with self.turn:
             for end in self.ends:
                 with suppress(OSError):
@@ -55,7 +55,7 @@ class Line:
                 return
             with self.turn:
                 self.ends.append(near)
-                if not self.is_cut.is_set():  # else it was accepted by this machine, and nobody answers
+                if not self.is_cut.is_set():  # while cut, connections are accepted but nobody answers
                     self._join(near)
 
     def _join(self, near: socket.socket) -> None:

@@ -1,8 +1,8 @@
-"""Many runners of CI on one state: `python -m tests.operate.many_runners --minutes 5`. Outside the daily run.
+"""Many CI runners on one state: `python -m tests.operate.many_runners --minutes 5`. Outside the daily run.
 
-Each runner is a machine with a name and a clone of its own; it plans and applies what was merged last, in processes
-that are killed at any instant. The state is in PostgreSQL, which is restarted meanwhile. Every tag's description is the
-number of the commit that it is from, so that whatever was lost, undone or sent twice can be seen.
+Each runner is a machine with a name and a clone of its own; it plans and applies the newest commit in processes that
+are killed at any time. The state is in PostgreSQL, which is restarted meanwhile. The description of every tag is the
+number of its commit, so that a tag that was lost, set back or sent twice can be seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.cli.service import Service, serving
 ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
 LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
 QUIET_SECONDS = 10.0
-"""The longest time that a process may say nothing, with nothing to do, without having said what it waits for."""
+"""The longest time that an idle process may print nothing, unless it said what it waits for."""
 SETTINGS = """\
 version: 1
 service: {{baseUrl: "{url}", apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {seconds:g}s, landing: 0s}}
@@ -47,7 +47,7 @@ AWAY = "state-unreachable"
 
 @dataclass
 class Truth:
-    """What is merged: a repository, and what each commit wants. One thread writes it."""
+    """The repository with the merged commits, and the tags that each commit wants. One thread writes it."""
 
     folder: Path
     wanted: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Truth:
     number: int = 0
 
     def merge(self) -> None:
-        """Another commit: some tags are edited."""
+        """Commit an edit of some tags."""
         self.number += 1
         for name in random.sample(sorted(self.tags), 4):
             self.tags[name] = self.number
@@ -77,7 +77,7 @@ def _declared(name: str, number: int) -> dict[str, Any]:
 
 @dataclass
 class Ran:
-    """One process: what it was, how it ended, and when it said what."""
+    """A process that has ended: its command, its exit code, and its lines with their times."""
 
     host: str
     command: str
@@ -89,7 +89,7 @@ class Ran:
     busy: float
 
     def unexplained(self) -> float:
-        """The longest silence before which it did not say what it waits for, without its work and its turns to work."""
+        """The longest silence without a line before it that says what the process waits for, minus its busy time."""
         longest, before, explained = 0.0, 0.0, False
         for at, line in [*self.lines, (self.seconds, "")]:
             if not explained:
@@ -134,7 +134,7 @@ class Estate:
         )
 
     def run(self, host: str, *arguments: str, kill_after: float | None = None) -> Ran:
-        """One process on that host, at the newest commit; killed so many seconds after its start."""
+        """Run a process on that host at the newest commit; `kill_after` is in seconds after its start."""
         folder = self.clone(host)
         commit = git(folder, "rev-parse", "HEAD")
         begin = time.monotonic()
@@ -161,7 +161,7 @@ class Estate:
         return ran
 
     def check(self, ran: Ran) -> None:
-        """What one process said, and what the service holds once it said that all is applied."""
+        """Check the output of one process and, after a complete apply, the tags that the service holds."""
         said = "\n".join(line for _, line in ran.lines)
         if "Traceback" in said + ran.out:
             self.broken.append(f"traceback of {ran.command} on {ran.host}: {said[-1500:]}")
@@ -178,7 +178,7 @@ class Estate:
 
 
 def behind(tags: list[dict[str, Any]], wanted: dict[str, int]) -> list[str]:
-    """Tags that are missing, twice, or older than a commit that was applied."""
+    """Tags that are missing, that exist twice, or that are older than a commit that was applied."""
     names = Counter(tag["name"] for tag in tags)
     held = {tag["name"]: int(tag["description"]) for tag in tags}
     return [
@@ -189,7 +189,7 @@ def behind(tags: list[dict[str, Any]], wanted: dict[str, int]) -> list[str]:
 
 
 def backwards(requests: list[dict[str, Any]]) -> list[str]:
-    """Requests that gave a tag an older description than one before had given it."""
+    """Requests that gave a tag an older description than an earlier request did."""
     newest: dict[str, int] = {}
     found = []
     for request in requests:
@@ -204,7 +204,7 @@ def backwards(requests: list[dict[str, Any]]) -> list[str]:
 
 
 def _busy(pid: int) -> float:
-    """Seconds for which a process that ended had worked, or had waited for a processor."""
+    """The seconds for which an ended process ran or waited for a processor."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     worked, waited, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
     return (int(worked) + int(waited)) / 1e9
@@ -240,7 +240,7 @@ def estate(folder: Path, lease: float) -> Iterator[Estate]:
 
 
 def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
-    """One machine: process after process until it is enough."""
+    """One machine, which starts one process after another until `stop` is set."""
     chance = random.Random(host)
     begin.wait()
     while not made.stop.is_set():
@@ -253,7 +253,7 @@ def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
 
 
 def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
-    """All runners at once, merges all along, and a database that restarts."""
+    """Run all runners at once, with merges all the time and a database that restarts."""
     begin = threading.Barrier(runners)
     hosts = [f"runner-{number}" for number in range(1, runners + 1)]
     threads = [threading.Thread(target=runner, args=(made, host, begin)) for host in hosts]
@@ -274,7 +274,7 @@ def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
 
 
 def converged(made: Estate) -> list[str]:
-    """What one plain apply left undone: the plan after it is empty, and the service holds the manifests."""
+    """What is wrong after one plain apply: the next plan must be empty, and the service must hold the manifests."""
     done = made.run("runner-0", "apply", "-y", "--format", "json", "--lock-timeout", "120")
     after = made.run("runner-0", "plan", "--format", "json", "--detailed-exitcode")
     tags = {tag["name"]: int(tag["description"]) for tag in made.service.holds()["tags"]}

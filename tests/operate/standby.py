@@ -1,6 +1,6 @@
-"""Two machines with `serve` and one inbox in PostgreSQL: the first is lost in some way, the second takes over.
+"""Two machines run `serve` with one inbox in PostgreSQL: the first is lost, and the second takes over.
 
-`python -m tests.operate.standby` measures it with leases as they are; tests have shorter ones.
+`python -m tests.operate.standby` measures this with leases of the usual length; the tests use shorter ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 180.0
 
 @dataclass
 class Pair:
-    """The two machines, and what both of them reach."""
+    """The two machines, and the service, database and receiver that both of them use."""
 
     folder: Path
     service: Service
@@ -45,12 +45,12 @@ class Pair:
     receiver: Receiver
     wire: Line
     lease: float
-    """Seconds; 0: as it is without tests."""
+    """Seconds; 0 for the usual length."""
     served: dict[str, Served] = field(default_factory=dict)
     posted: list[str] = field(default_factory=list)
 
     def start(self, host: str) -> Served:
-        """`serve` on that machine. The first one's way to the database is the wire."""
+        """Start `serve` on that machine. The first machine reaches the database through `wire`."""
         project = Project(self.folder / host, self.service.url)
         sinks = f"""\
 postedTime:
@@ -117,7 +117,7 @@ def pair(folder: Path, lease: float) -> Iterator[Pair]:
 
 
 def slow(got: Got) -> tuple[int, Any]:
-    """So that something is always under way."""
+    """Answer a delivery after a pause, so that some delivery is always under way."""
     if got.method == "POST":
         time.sleep(random.uniform(0.05, 0.3))
     return 201, {}
@@ -148,11 +148,11 @@ LOSSES: Mapping[str, tuple[Callable[[Pair], None], Callable[[Pair], None] | None
     "SIGSTOP, SIGCONT": (stop, wake),
     "cut off from the database": (cut, mend),
 }
-"""What happens to the first machine, and how it comes back."""
+"""How the first machine is lost, and how it comes back."""
 
 
 def taken_over(made: Pair, loss: str) -> dict[str, Any]:
-    """Lose the first machine while it delivers; seconds until the second leads and has delivered, and what is wrong."""
+    """Lose the first machine during delivery; measure until the second leads and delivers, and list what is wrong."""
     lose, back = LOSSES[loss]
     made.receiver.answer = slow
     first = made.start("first")
@@ -187,12 +187,12 @@ def taken_over(made: Pair, loss: str) -> dict[str, Any]:
 
 
 def keys_of(made: Pair, id: str) -> set[str]:
-    """The keys under which the receiver was given a group."""
+    """The idempotency keys with which the receiver got a group."""
     return {got.headers["idempotency-key"] for got in made.receiver.got if got.body == {"id": id}}
 
 
 def _until(made: Pair, seen: Callable[[], bool], *, posting: bool = True) -> float:
-    """The instant at which it was seen; meanwhile time is posted."""
+    """Post time until `seen` is true, and return that instant."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not seen():
         assert time.monotonic() < end, [each.lines()[-5:] for each in made.served.values()]

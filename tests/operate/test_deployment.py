@@ -1,4 +1,4 @@
-"""Files to deploy with: published schemas know all of them, and what stands in them starts, answers and ends."""
+"""The deployment files fit their published schemas, and the commands in them start, answer probes and end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def resources(kind: str) -> list[dict[str, Any]]:
 
 
 def pods() -> list[dict[str, Any]]:
-    """The pods that the Deployment and the CronJobs make."""
+    """The pods of the Deployment and of the CronJobs."""
     jobs = [job["spec"]["jobTemplate"] for job in resources("CronJob")]
     return [each["spec"]["template"]["spec"] for each in [*resources("Deployment"), *jobs]]
 
@@ -48,17 +48,17 @@ def settings_of_unit(name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-# --- what others say of the files
+# --- the files and published schemas
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda it: f"{it['kind']}-{it['metadata']['name']}")
-def test_the_schema_of_kubernetes_knows_all_of_it(resource: dict[str, Any]) -> None:
-    """Strictly: a field that it does not know is an error."""
+def test_kubernetes_resources_fit_the_published_schema(resource: dict[str, Any]) -> None:
+    """Validation is strict: an unknown field is an error."""
     kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_the_schema_of_kubernetes_finds_what_is_misspelt() -> None:
-    """Else its verdict says nothing."""
+def test_the_schema_of_kubernetes_rejects_a_misspelt_field() -> None:
+    """The schema rejects a misspelt field; otherwise the test above would prove nothing."""
     (deployment,) = yaml.safe_load_all(
         yaml.safe_dump(resources("Deployment")[0]).replace("readinessProbe", "readyProbe")
     )
@@ -66,8 +66,8 @@ def test_the_schema_of_kubernetes_finds_what_is_misspelt() -> None:
         kubernetes_validate.validate(deployment, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_the_schema_of_compose_knows_all_of_it() -> None:
-    """The published one of the specification."""
+def test_the_compose_file_fits_the_published_schema() -> None:
+    """The Compose file fits the specification's published schema."""
     command = [str(Path(sys.executable).parent / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run([*command, str(COMPOSE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -78,7 +78,7 @@ def test_the_schema_of_compose_knows_all_of_it() -> None:
     "arguments", [["verify"], ["security", "--offline=yes", "--threshold=20"]], ids=lambda it: it[0]
 )
 def test_systemd_has_nothing_to_say_about_the_unit(arguments: list[str], tmp_path: Path) -> None:
-    """Neither of its settings, nor of what the process might do (0 to 10, times ten); its program is put in place."""
+    """systemd-analyze finds no wrong setting, and rates the exposure below its threshold."""
     unit = tmp_path / UNIT.name
     text = UNIT.read_text(encoding="utf-8").replace("/opt/syncengine/bin/syncengine", "/bin/true")
     unit.write_text(text, encoding="utf-8")
@@ -87,12 +87,12 @@ def test_systemd_has_nothing_to_say_about_the_unit(arguments: list[str], tmp_pat
     assert arguments[0] == "security" or done.stdout + done.stderr == ""
 
 
-# --- what we say of them
+# --- rules of our own for the files
 
 
 @pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["containers"][0]["name"])
 def test_a_pod_has_no_right_that_it_does_not_need(pod: dict[str, Any]) -> None:
-    """No root, no writable image, no token of the cluster, and secrets from a Secret alone."""
+    """No root, no writable root file system, no cluster token, and secrets only from the Secret."""
     (container,) = pod["containers"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -109,13 +109,13 @@ def test_a_pod_has_no_right_that_it_does_not_need(pod: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
 def test_a_job_never_runs_beside_itself(job: dict[str, Any]) -> None:
-    """And is not tried again by itself: its exit code is for people."""
+    """A CronJob does not overlap itself, and is not retried: its exit code is for people."""
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     assert job["spec"]["jobTemplate"]["spec"]["backoffLimit"] == 0
 
 
 def test_all_give_it_the_same_time_to_end() -> None:
-    """Sinks and calls have 30 s each, then the last words to the service have ten."""
+    """90 seconds cover 30 for sinks, 30 for calls, and 10 for the last requests to the service."""
     seconds = [int(settings_of_unit("TimeoutStopSec")[0])]
     seconds += [
         int(yaml.safe_load(COMPOSE.read_text())["services"]["syncengine"]["stop_grace_period"].removesuffix("s"))
@@ -124,12 +124,12 @@ def test_all_give_it_the_same_time_to_end() -> None:
     assert set(seconds) == {90}
 
 
-# --- what stands in them
+# --- the commands in the files
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A command as a file has it, with the paths of its probes."""
+    """A command from a deployment file, with the paths of its probes."""
 
     arguments: list[str]
     alive: str
@@ -138,7 +138,7 @@ class Deployed:
 
 
 def deployed(name: str) -> Deployed:
-    """What one of the files runs, and asks of it."""
+    """The command and the probes in one of the files."""
     if name == "unit":
         (line,) = settings_of_unit("ExecStart")
         (seconds,) = settings_of_unit("TimeoutStopSec")
@@ -157,7 +157,7 @@ def deployed(name: str) -> Deployed:
 
 @contextmanager
 def project(folder: Path) -> Iterator[tuple[Project, Service]]:
-    """A project whose state is in PostgreSQL, as in the files: the settings come from the environment."""
+    """A project with its state in PostgreSQL and, as in the files, settings from the environment."""
     with postgresql.running() as database, serving() as service:
         home = folder / "home"
         home.mkdir()
@@ -176,14 +176,14 @@ def answers(url: str) -> bool:
 
 
 def written(folder: Path) -> dict[str, bytes]:
-    """All files but those in the folder that is writable."""
+    """All files outside of the writable folder."""
     paths = (path for path in folder.rglob("*") if path.is_file() and ".syncengine" not in path.parts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("name", ["unit", "compose", "kubernetes"])
 def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> None:
-    """It writes where the files let it, and a SIGTERM ends it in time, with 0."""
+    """The command writes only where the file allows it, and exits with 0 in time after SIGTERM."""
     command = deployed(name)
     with project(tmp_path) as (made, service):
         before = written(tmp_path)
@@ -211,7 +211,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
 def test_a_job_does_what_it_is_for(job: dict[str, Any], tmp_path: Path) -> None:
-    """Against a state that is there: done, and nothing is different."""
+    """Against an existing state without changes, the job's command exits with 0."""
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     if container["args"][0] not in program.table:
         pytest.skip(f"there is no command {container['args'][0]} yet")
@@ -221,8 +221,8 @@ def test_a_job_does_what_it_is_for(job: dict[str, Any], tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_the_check_of_a_container_is_one(tmp_path: Path) -> None:
-    """It fails while nobody answers, and the image that it runs in has what it calls."""
+def test_the_health_check_of_the_container_fails_while_nobody_answers(tmp_path: Path) -> None:
+    """The health check fails while nobody answers, and the image has the program that it calls."""
     service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
     word, *command = service["healthcheck"]["test"]
     assert (word, command[0]) == ("CMD", "python")

@@ -1,6 +1,6 @@
-"""Machines that plan, apply, take over and are killed at any instant, on one state in PostgreSQL.
+"""Machines that plan, apply, take over and are killed at any time, on one state in PostgreSQL.
 
-Half a minute of few; `python -m tests.operate.many_runners` is five minutes of ten.
+This runs few of them for a short time; `python -m tests.operate.many_runners` runs ten for five minutes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .many_runners import LEASE_SECONDS, backwards, converged, estate, turmoil
 
 
 def test_nothing_is_lost_nor_undone_nor_waited_for_in_silence(tmp_path: Path) -> None:
-    """And the next plain apply makes it as the manifests say."""
+    """Afterwards, one plain apply makes the service match the manifests."""
     with estate(tmp_path, LEASE_SECONDS) as made:
         turmoil(made, runners=4, minutes=0.2, restarts=1)
         assert converged(made) == []

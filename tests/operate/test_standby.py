@@ -1,4 +1,4 @@
-"""A `serve` on another machine takes over, whatever becomes of the first one, and nothing is delivered twice."""
+"""`serve` on another machine takes over, however the first one is lost, and nothing is delivered twice."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ LEASE_SECONDS = 4.0
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_standby_on_another_machine_takes_over(loss: str, tmp_path: Path) -> None:
-    """Once the lease has ended; what comes back afterwards begins nothing more, and stands by."""
+    """The standby leads once the lease has ended; a first machine that returns starts no delivery and stands by."""
     with pair(tmp_path, LEASE_SECONDS) as made:
         assert taken_over(made, loss)["broken"] == []

@@ -1,4 +1,4 @@
-"""Files for CI that `init` writes: they install this program and no other."""
+"""The CI files that `init` writes install this program and nothing else."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def package_variables(variables: dict[str, str]) -> dict[str, str]:
 
 
 def scripts(document: Any) -> list[str]:
-    """Every command of a CI file."""
+    """All commands of a CI file."""
     jobs = document["jobs"].values() if "jobs" in document else [job for job in document.values() if "script" in job]
     return [line for job in jobs for line in job.get("script") or [s["run"] for s in job["steps"] if "run" in s]]
 
 
 def test_examples_name_no_package_until_somebody_chooses_one(tmp_path: Path) -> None:
-    """No public index has the program. A job that is started all the same ends with the command to run."""
+    """No public index has the program, so the example's install command fails and names the `init` command to run."""
     for name, document in ci_files(tmp_path).items():
         assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": ""}
     for name in ("INSTALL", "WHEELS"):
@@ -58,7 +58,7 @@ def test_examples_name_no_package_until_somebody_chooses_one(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("host", ["github", "gitlab"])
 def test_jobs_are_not_written_before_it_is_said_what_they_install(tmp_path: Path, host: str) -> None:
-    """The ways to say it are lines to copy, which keep what was typed, and each of which is accepted."""
+    """`--ci` without `--install` is a usage error with lines to copy, each of which `init` accepts."""
     project = Project(tmp_path, "sandbox")
     done = project.run("init", "my proj", "--ci", host)
     assert (done.code, "error[usage]: --ci needs --install REQUIREMENT" in done.err) == (64, True), done.err
@@ -78,7 +78,7 @@ def test_jobs_are_not_written_before_it_is_said_what_they_install(tmp_path: Path
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_the_jobs_install_nothing_else(name: str) -> None:
-    """From the index what the variable names, else what was made of it."""
+    """The only pip commands install the variable's package, or wheels built from it."""
     named = '"${SYNCENGINE_PACKAGE:?is empty, name one by syncengine init --ci HOST --install REQUIREMENT}"'
     installs = {line for line in scripts(yaml.safe_load(starter_files()[name])) if re.search(r"\bpip\b", line)}
     assert installs
@@ -91,18 +91,18 @@ def test_the_jobs_install_nothing_else(name: str) -> None:
 
 
 def test_modules_of_a_branch_are_not_imported_by_pip(tmp_path: Path) -> None:
-    """The command as it stands, in a folder with a `pip.py`."""
+    """`python -I -m pip` does not import a `pip.py` of the current folder."""
     (tmp_path / "pip.py").write_text("print('of the branch')")
     for module, imported in (("-I -m pip", False), ("-m pip", True)):
         command = [sys.executable, *module.split(), "--version"]
-        # An environment may be made without pip; what runs is the question, not whether it is there.
+        # The environment may lack pip; the question is which module runs, not whether it exists.
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.stdout == "of the branch\n") is imported
 
 
 @pytest.mark.parametrize("committed", [".syncengine/wheels/evil.whl", ".syncengine"])
 def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed: str) -> None:
-    """It would be laid beside those of the job that made them; a link may lead to it."""
+    """A committed wheel or link in the folder of wheels fails the job, since it could replace the built wheels."""
     (tmp_path / committed).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / committed).symlink_to("elsewhere")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
@@ -115,7 +115,7 @@ def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed
 
 
 def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> None:
-    """In documents, in files that are written for users, and in messages."""
+    """No document, generated file or message tells users to install `syncengine`, another project's package."""
     texts = [*ROOT.glob("*.md"), *ROOT.glob(".*.yaml"), *(ROOT / "syncengine").rglob("*")]
     for path in texts:
         if path.is_file() and path.suffix in {".md", ".py", ".yml", ".yaml", ".j2", ".html"}:
@@ -141,13 +141,13 @@ TAKEN = {
 
 @pytest.mark.parametrize(("text", "package"), TAKEN.items(), ids=TAKEN)
 def test_another_source_can_be_named(tmp_path: Path, text: str, package: str) -> None:
-    """A requirement, a wheel, a repository: it stands in both files, with the driver, and is what pip understands."""
+    """A requirement, wheel or repository appears in both files, with the PostgreSQL extra, in pip's syntax."""
     for name, document in ci_files(tmp_path, "--install", text).items():
         assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": package}
 
 
 def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
-    """A URL that is no archive: the package stays ours, of this version."""
+    """A URL that is no archive is taken as an index, and the package stays this version of ours."""
     for name, document in ci_files(tmp_path, "--install", "https://mirror.example.com/simple/").items():
         assert package_variables(document[VARIABLES[name]]) == {
             "SYNCENGINE_PACKAGE": PINNED,
@@ -202,7 +202,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.items(), ids=REFUSED)
 def test_what_must_not_be_installed_or_committed_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    """A usage error, and nothing is written."""
+    """A package of another project, an unpinned one, a secret or a broken URL is a usage error; nothing is written."""
     done = Project(tmp_path, "sandbox").run("init", "made", "--install", text)
     assert (done.code, words in done.err) == (64, True), done.err
     assert not (tmp_path / "made").exists()
@@ -214,7 +214,7 @@ BEFORE = starter_files()
 @settings(deadline=None)
 @given(st.text() | st.from_regex(r"x[ -~\n]{0,12}", fullmatch=True) | st.from_regex(r"https://x/[ -~]{0,12}"))
 def test_no_text_breaks_out_of_its_place(text: str) -> None:
-    """Whatever is accepted is a value of a variable: the rest of the file is as it was."""
+    """An accepted text is the value of one variable, and the rest of the file is unchanged."""
     try:
         chosen = installation_of(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The distribution: its name is not that of the import package, which is another project's on the package index."""
+"""The distribution is not named like its import package, since that name is another project's on the package index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine import DISTRIBUTION, __version__
 
 
 def test_the_installed_package_is_the_one_that_messages_name() -> None:
-    """Name, version and command as they are in its metadata; after a change of them, install anew."""
+    """Name, version and command match the installed metadata; reinstall after changing them."""
     installed = distribution(DISTRIBUTION)
     assert (installed.name, installed.version) == (DISTRIBUTION, __version__)
     (command,) = installed.entry_points.select(group="console_scripts")
@@ -18,7 +18,7 @@ def test_the_installed_package_is_the_one_that_messages_name() -> None:
 
 
 def test_the_extra_for_postgresql_brings_the_driver() -> None:
-    """`[postgresql]` is the name that messages tell to install."""
+    """The extra `[postgresql]`, which error messages name, installs psycopg."""
     requirements = map(Requirement, distribution(DISTRIBUTION).requires or ())
     brought = {each.name for each in requirements if each.marker and each.marker.evaluate({"extra": "postgresql"})}
     assert brought == {"psycopg"}

@@ -1,4 +1,4 @@
-"""The files by which the repository itself is tested and released are what the host reads, and give nothing away."""
+"""The repository's own workflows and forms fit the published schemas, and leak nothing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def checked(schema: str, path: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_the_published_schema_knows_all_of_a_workflow(path: Path) -> None:
-    """A misspelt key would be ignored by the host."""
+def test_a_workflow_fits_the_published_schema(path: Path) -> None:
+    """GitHub ignores a misspelt key, so the schema must reject it."""
     done = checked("vendor.github-workflows", path)
     assert done.returncode == 0, done.stdout
 
 
 def test_an_analyser_of_workflows_finds_nothing() -> None:
-    """Pinned actions, no template in a script, no right that a job does not use."""
+    """Actions are pinned, no script contains a template, and no job has an unused permission."""
     command = [
         str(PROGRAMS / "zizmor"),
         "--offline",
@@ -49,7 +49,7 @@ def test_an_analyser_of_workflows_finds_nothing() -> None:
 
 
 def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
-    """In our own workflows, in the action, and in those that are written for users; its version stands beside it."""
+    """Our workflows, the action and the workflows for users pin the same commit, with its version in a comment."""
     texts = [path.read_text(encoding="utf-8") for path in [*WORKFLOWS, ROOT / "action.yml"]]
     texts += [f"uses: {action}" for action in ACTIONS.values()]
     uses = [line.partition("uses: ")[2] for text in texts for line in text.splitlines() if "uses: " in line]
@@ -59,14 +59,14 @@ def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_the_published_schema_knows_all_of_a_form(path: Path) -> None:
-    """Every field has an id and a label, by which the host shows it."""
+def test_a_form_fits_the_published_schema(path: Path) -> None:
+    """Every field has the id and the label that the schema requires."""
     done = checked(f"vendor.github-issue-{'config' if path.stem == 'config' else 'forms'}", path)
     assert done.returncode == 0, done.stdout
 
 
 def test_every_version_of_python_that_is_promised_is_tested() -> None:
-    """From the oldest of `requires-python` on."""
+    """CI tests every version from the minimum in `requires-python` on."""
     ci = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     versions = ci["jobs"]["test"]["strategy"]["matrix"]["python"]
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def notes(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_release_has_the_notes_of_the_changelog(tmp_path: Path) -> None:
-    """The section of the version and no other; the version is printed for the jobs that follow."""
+    """The notes are the changelog's section of the version; the version is printed for later jobs."""
     done = notes(__version__, str(tmp_path / "notes"))
     assert (done.returncode, done.stdout) == (0, f"{__version__}\n"), done.stderr
     text = (tmp_path / "notes").read_text(encoding="utf-8")
@@ -89,6 +89,6 @@ def test_a_release_has_the_notes_of_the_changelog(tmp_path: Path) -> None:
 
 
 def test_a_tag_of_another_version_is_no_release(tmp_path: Path) -> None:
-    """The program would not say which one it is."""
+    """A tag that differs from the program's version fails the release."""
     done = notes("9.9.9", str(tmp_path / "notes"))
     assert (done.returncode, "9.9.9" in done.stderr) == (1, True)

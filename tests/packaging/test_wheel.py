@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment: with what its metadata asks for and nothing else of this machine."""
+"""The wheel in a fresh environment, with only the packages that its metadata requires."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.a
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment that has the wheel and what it requires; links stand for downloads."""
+    """The interpreter of an environment with the wheel and its requirements, which are links to installed packages."""
     folder = tmp_path_factory.mktemp("wheel")
     fresh = folder / "fresh"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(fresh)], check=True)
@@ -52,7 +52,7 @@ def _wheel(folder: Path) -> Path:
 
 
 def _require(requirers: list[tuple[Distribution, set[str]]], found: dict[str, Distribution]) -> dict[str, Distribution]:
-    """All that these distributions need, by name, with their extras; what has been `found` is in it."""
+    """All distributions that these ones need with their extras, by name, added to `found`."""
     for installed, extras in requirers:
         for requirement in map(Requirement, installed.requires or ()):
             name = canonicalize_name(requirement.name)
@@ -76,7 +76,7 @@ def run(python: Path, folder: Path, *arguments: str, **environ: str) -> subproce
 
 
 def test_it_does_its_work(python: Path, tmp_path: Path) -> None:
-    """Templates, examples and schemas are in the package, and what it imports is in its metadata."""
+    """The package contains templates, examples and schemas, and its metadata names every import."""
     for arguments in (
         ["--version"],
         ["init"],
@@ -92,7 +92,7 @@ def test_it_does_its_work(python: Path, tmp_path: Path) -> None:
 
 
 def test_it_has_every_module_and_every_file(python: Path, tmp_path: Path) -> None:
-    """As the source tree has them, and each module can be imported."""
+    """The wheel has the same files as the source tree, and each module can be imported."""
     installed = Path(subprocess.check_output([str(python), "-c", WHERE], cwd=tmp_path, text=True).strip())
     assert not installed.is_relative_to(ROOT)
     assert _files(installed) == _files(ROOT / "syncengine")
@@ -114,7 +114,7 @@ def _files(package: Path) -> set[str]:
 
 
 def test_its_sandbox_is_planned_and_applied_against(python: Path, tmp_path: Path) -> None:
-    """In a process of its own, as a service that is far away; posted time and `serve` are there, too."""
+    """plan and apply work against a sandbox in another process; `serve` and posted time start, too."""
     assert run(python, tmp_path, "init").returncode == 0
     command = [str(python), "-m", "syncengine", "sandbox", "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
@@ -146,7 +146,7 @@ assert page_file("plan.js")
 
 
 def test_the_pages_for_people_are_in_it(python: Path, tmp_path: Path) -> None:
-    """With their style and their scripts."""
+    """The console and the plan page are packaged with their styles and scripts."""
     subprocess.run([str(python), "-c", PAGE], cwd=tmp_path, check=True, timeout=60)
 
 
@@ -162,7 +162,7 @@ MANIFEST = """generate:
 
 
 def test_a_missing_driver_is_named_by_the_line_to_type(python: Path, tmp_path: Path) -> None:
-    """The extra of our own package, whose name is not the command's."""
+    """The error shows how to install the extra of our package, whose name differs from the command's."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "syncengine.yaml").write_text(SOURCE)
     (tmp_path / "manifests" / "a.yaml").write_text(MANIFEST)

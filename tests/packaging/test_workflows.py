@@ -1,4 +1,4 @@
-"""Files for CI are what the hosts read: by their published schemas, and by an analyser of workflows."""
+"""The generated CI files fit the hosts' published schemas, and an analyser of workflows accepts them."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", DELIVERED)
 def test_the_files_of_the_repository_are_made_of_the_definition(name: str) -> None:
-    """To mend one, change its template, and write what this test expects."""
+    """To change such a file, edit its template and write the text that this test expects."""
     assert (ROOT / name).read_text(encoding="utf-8") == delivered()[name]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_the_published_schema_knows_all_of_it(folder: Path, name: str) -> None:
-    """Of workflows, of actions and of pipelines."""
+def test_a_ci_file_fits_the_published_schema(folder: Path, name: str) -> None:
+    """Workflow, pipeline and action fit the published schemas."""
     command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[name], str(folder / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
-def test_a_schema_finds_what_is_misspelt(folder: Path) -> None:
-    """Else its verdict says nothing."""
+def test_a_schema_rejects_a_misspelt_key(folder: Path) -> None:
+    """The schema rejects a misspelt key; otherwise the test above would prove nothing."""
     path = folder / ".github/workflows/syncengine.yml"
     path.write_text(path.read_text().replace("runs-on", "run-on"))
     command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[CI["github"]], str(path)]
@@ -72,7 +72,7 @@ def test_a_schema_finds_what_is_misspelt(folder: Path) -> None:
 
 
 def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
-    """No template in a script, no action by a tag, no right that is not used, no secret where it is not needed."""
+    """No template in a script, no action pinned by a tag, no unused permission, no secret where it is not needed."""
     assert _audited(folder) == (0, [])
 
 
@@ -87,7 +87,7 @@ def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
     ],
 )
 def test_the_analyser_finds_what_harms(folder: Path, harm: str, by: str, code: str) -> None:
-    """Else its verdict says nothing."""
+    """The analyser finds each planted flaw; otherwise the test above would prove nothing."""
     path = folder / ".github/workflows/syncengine.yml"
     assert harm in path.read_text()
     path.write_text(path.read_text().replace(harm, by, 1))
@@ -109,7 +109,7 @@ def jobs(name: str) -> dict[str, Any]:
 
 
 def test_nothing_privileged_meets_what_a_fork_made() -> None:
-    """No trigger that has secrets for a fork's code, and no secret in a job that runs it."""
+    """No trigger gives secrets to a fork's code, and no job that runs such code has a secret."""
     for text in MADE.values():
         assert not re.search(r"pull_request_target|workflow_run", text)
     plan = jobs(CI["github"])["plan"]
@@ -124,7 +124,7 @@ def test_nothing_privileged_meets_what_a_fork_made() -> None:
 
 
 def test_the_action_gives_a_fork_no_state() -> None:
-    """It plans it as the job does: without one, and without a secret."""
+    """The action plans a fork's pull request like the job: without a state and without a secret."""
     steps = {each["name"]: each for each in yaml.safe_load(MADE["action.yml"])["runs"]["steps"] if "name" in each}
     plan = {step["name"]: step for step in jobs(CI["github"])["plan"]["steps"] if "name" in step}
     for name in ("Plan", "Plan of a fork"):
@@ -133,7 +133,7 @@ def test_the_action_gives_a_fork_no_state() -> None:
 
 
 def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
-    """What plans has a reader's state; what applies has the key; what writes comments has a token and nothing else."""
+    """Planning has a read-only state, applying has the API key, and publishing has only a token."""
     holders = {
         (job, step["name"]): sorted(step["env"])
         for job, body in jobs(CI["github"]).items()
@@ -163,15 +163,15 @@ def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
     }
 
 
-def test_a_merge_queue_hears_of_the_plan() -> None:
-    """A required check that never reports would stop the queue."""
+def test_a_merge_queue_runs_the_plan_job() -> None:
+    """The plan job also runs for merge groups; a required check that never reports would block the queue."""
     document = yaml.load(MADE[CI["github"]], yaml.BaseLoader)
     assert "merge_group" in document["on"]
     assert "github.event_name == 'merge_group'" in document["jobs"]["plan"]["if"]
 
 
 def test_no_job_drops_a_waiting_apply() -> None:
-    """Unless told otherwise, GitHub keeps one waiting run of a group, and GitLab cancels pipelines of older commits."""
+    """By default, GitHub keeps one waiting run of a group, and GitLab cancels pipelines of older commits."""
     groups = {name: job["concurrency"]["group"] for name, job in jobs(CI["github"]).items()}
     assert len(set(groups.values())) == len(groups)
     assert jobs(CI["github"])["apply"]["concurrency"] == {
@@ -192,7 +192,7 @@ WRITTEN = re.compile(r" (?:>|tee|--dotenv|-o|--wheel-dir|--report) (?:json=)?\"?
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_job_writes_is_outside_of_the_checkout_or_removed_first(name: str) -> None:
-    """Else a file of the branch would pass for it, where the command is kept from writing it."""
+    """Otherwise a committed file could pass for the job's output when its command cannot write it."""
     command = COMMANDS[name]
     files = WRITTEN.findall(command)
     assert len(files) == len(re.findall(" (?:>|tee|--dotenv|-o|--wheel-dir|--report) ", command))
@@ -200,15 +200,15 @@ def test_what_a_job_writes_is_outside_of_the_checkout_or_removed_first(name: str
         assert file.startswith("$RUNNER_TEMP") or command.startswith(f"rm -rf {file}"), file
 
 
-def test_people_are_told_of_the_role_that_may_only_read() -> None:
-    """Where they set the secrets."""
+def test_the_files_name_the_role_that_may_only_read() -> None:
+    """The files say where secrets are set up that the state's reader needs a role with SELECT only."""
     for host in CI.values():
         assert "for a role that may only SELECT" in " ".join(MADE[host].replace("#", " ").split())
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_every_command_is_of_the_definition(name: str) -> None:
-    """One for all files: what one host does, the other does."""
+    """All files take their commands from one table, so that every host does the same."""
     document = yaml.safe_load(MADE[name])
     if name == "action.yml":
         scripts = [step["run"] for step in document["runs"]["steps"] if "run" in step]
@@ -219,14 +219,15 @@ def test_every_command_is_of_the_definition(name: str) -> None:
 
 
 def test_no_place_of_a_file_is_left_empty() -> None:
-    """Each has its command."""
+    """Every placeholder of the templates is filled."""
     for text in (*MADE.values(), *delivered().values()):
         assert not re.search(r"@[A-Z_]+@", text)
     assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
 
 
 def test_the_image_has_the_program_that_stands_beside_it(tmp_path: Path) -> None:
-    """All that a build needs is copied, nothing has a name of an index, and nothing runs as root."""
+    """The Dockerfile copies all that a build needs, installs no package of an index by name, and does not run as
+    root."""
     lines = delivered()["Dockerfile"].splitlines()
     for line in lines:
         match line.split():
@@ -247,7 +248,7 @@ def test_the_image_has_the_program_that_stands_beside_it(tmp_path: Path) -> None
 
 
 def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
-    """It comes with the action's own commit."""
+    """The action installs the program from its own commit."""
     (step,) = (
         each for each in yaml.safe_load(delivered()["action.yml"])["runs"]["steps"] if each.get("name") == "Install"
     )
@@ -259,7 +260,7 @@ def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
 
 @pytest.mark.parametrize("host", CI)
 def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> None:
-    """Where the host reads them, and no examples of others."""
+    """The jobs are written where the host reads them, without files for other hosts."""
     project = Project(tmp_path, "sandbox")
     done = project.run("init", "made", "--ci", host, "--install", PACKAGE)
     assert done.code == 0, done.err
@@ -270,7 +271,7 @@ def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> No
 
 @pytest.mark.parametrize("host", CI)
 def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, host: str) -> None:
-    """One that is there already is not written over."""
+    """An existing CI file is kept."""
     project = Project(tmp_path, "sandbox")
     before = project.files()
     assert project.run("init", "--ci", host, "--install", PACKAGE).code == 0
@@ -282,7 +283,7 @@ def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, hos
 
 
 def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
-    """Below the root of a repository."""
+    """`init --ci` in a subfolder of a repository fails and writes nothing."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github", "--install", PACKAGE)
     assert (done.code, "at the root of a repository" in done.err) == (1, True)
@@ -290,7 +291,7 @@ def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
 
 
 def test_examples_are_the_files_that_init_writes() -> None:
-    """A project that chose no host has both, and each says first that it runs nowhere, and what would change that."""
+    """Without a chosen host, both examples start with comments: no host runs them, and how to change that."""
     files = starter_files(UNCHOSEN)
     for host, name in EXAMPLES.items():
         chosen = files[name].replace('SYNCENGINE_PACKAGE: ""', 'SYNCENGINE_PACKAGE: "firm-syncengine[postgresql]==2.0"')
@@ -303,7 +304,7 @@ def test_examples_are_the_files_that_init_writes() -> None:
 
 
 def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path) -> None:
-    """Pushes to no branch would never start a job; a second file beside jobs that run would only puzzle."""
+    """The GitHub example names the branch `main`; there is no example for a host that already has jobs."""
     project = Project(tmp_path, "sandbox")
     assert project.run("init", "made").code == 0
     document = yaml.load((tmp_path / "made" / EXAMPLES["github"]).read_text(), yaml.BaseLoader)
@@ -317,7 +318,7 @@ def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path)
 @pytest.mark.parametrize("host", CI)
 @pytest.mark.parametrize("before", ["firm-syncengine==1.0", "https://pypi.example.com/simple/"])
 def test_a_kept_file_is_not_said_to_install_something_else(tmp_path: Path, host: str, before: str) -> None:
-    """How to change that is told; if nothing would change, it is to be committed."""
+    """When `--install` differs from a kept file, the output says how to change the file."""
     project = Project(tmp_path, "sandbox")
     assert project.run("init", "--ci", host, "--install", before).code == 0
     assert "was not changed" not in project.run("init", "--ci", host, "--install", before).err
@@ -340,7 +341,7 @@ def test_a_kept_file_is_not_said_to_install_something_else(tmp_path: Path, host:
 def test_what_is_merged_into_the_default_branch_is_applied(
     tmp_path: Path, branches: list[str], origin: str | None, branch: str
 ) -> None:
-    """It is the one that the host shows first, as far as the clone knows; a name that is a pattern is escaped."""
+    """The default branch is origin's HEAD if the clone knows it; characters of a pattern are escaped."""
     project = Project(tmp_path, "sandbox")
     git(tmp_path, "init", "-q")
     tree = git(tmp_path, "commit-tree", "-m", "x", git(tmp_path, "write-tree"))
@@ -361,8 +362,8 @@ STEPS = {
 
 
 @pytest.mark.parametrize("host", CI)
-def test_people_are_told_what_to_set_up_in_order(tmp_path: Path, host: str) -> None:
-    """Service, state, what is there already, the first apply; then secrets, environment, and the required check."""
+def test_init_lists_what_to_set_up_in_order(tmp_path: Path, host: str) -> None:
+    """`init` lists service, state, adopt and first apply, then secrets, environment and the required check."""
     err = Project(tmp_path, "sandbox").run("init", "made", "--ci", host, "--install", PACKAGE).err
     order = ["Next:", "baseUrl", "state:", "made adopt", "made apply --new-state", *STEPS[host]]
     places = [err.index(word) for word in order]

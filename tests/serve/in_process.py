@@ -31,8 +31,10 @@ def work(
     load: Callable[..., Project] = load_project,
     stream: io.StringIO | None = None,
 ) -> str:
-    """Serve until `watch` returns, and return the log. A given `stream` lets `watch` read the log meanwhile. An error
-    of `serve` or of a task that nobody awaited is raised."""
+    """Serve until `watch` returns, and return the log. A given `stream` lets `watch` read the log meanwhile.
+
+    An error of `serve`, or of a task that nobody awaited, fails the test.
+    """
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
     stream = stream or io.StringIO()
     process = Process(
