@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""Settings and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests import postgresql
 from tests.support import memory, rewriting, slow
 from tests.support.profiles import FULL
 
-# A machine with much else to do is slow, which says nothing of what is tested.
+# A busy machine is slow, which is no fault of the tested code.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", _UNHURRIED, max_examples=FULL, derandomize=True)
 settings.register_profile("dev", _UNHURRIED, max_examples=FULL // 10)
@@ -24,21 +24,21 @@ settings.register_profile("search", _UNHURRIED, max_examples=FULL)
 settings.load_profile("ci")
 
 if sys.dont_write_bytecode and sys.pycache_prefix is None:
-    # Nothing beside the sources, then; but each worker would rewrite the assertions of all modules anew.
+    # Bytecode must not be beside the sources, but without any, each worker would rewrite all assertions itself.
     sys.pycache_prefix, sys.dont_write_bytecode = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode"), False
 
 if memory.is_roomy():
-    # Where pytest makes its folders, unless somebody said so: a commit to a disk is waited for.
+    # pytest's temporary folders are in memory unless set otherwise, since commits to a disk take time.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory.MEMORY))
 
 for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-    # A shell ignores some of them for what it runs in the background, and children would inherit that.
+    # A shell makes background jobs ignore some signals, and child processes would inherit that.
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: more than one worker a core where there are few, since many tests wait for a process or a server."""
+    """`-n auto`: on few cores, more than one worker each, since many tests wait for a process or a server."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(cores, min(4 * cores, 8))
 
@@ -49,7 +49,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Collect without garbage collections: nothing of what is collected goes before the end, and none walks over it."""
+    """Collect with garbage collection off, since nothing that is collected can be freed before the end."""
     gc.disable()
     _share_rewriting(session.config)
     collected = yield
@@ -60,7 +60,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def _share_rewriting(config: pytest.Config) -> None:
-    """Rewrite a part of all test modules, where other workers rewrite the others."""
+    """Rewrite the assertions of a part of the test modules; other workers rewrite the others."""
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         paths = [path for path in rewriting.modules() if not slow.is_left_out(path, config.option.markexpr)]
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
-    """A database that may be emptied."""
+    """The URL of a database that tests may empty."""
     if postgresql.OFFERED:
         yield postgresql.OFFERED
         return

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback whose answers begin and then come a drop at a time, for ever."""
+"""An HTTP server on loopback whose answers begin and then arrive a few bytes at a time, for ever."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DROPS = {HEADERS: b"x-a: b\r\n", BODY: b" "}
 
 
 class Dripping(socketserver.ThreadingTCPServer):
-    """Answers with `before` and then with drops of it; what is asked for a path of `whole` with that.
+    """Answers with `before` and then drips; a path in `whole` gets its whole answer.
 
-    `asked` is set as soon as an answer drips, `over` ends all of them.
+    `asked` is set as soon as an answer drips; `over` ends all answers.
     """
 
     daemon_threads = True

@@ -1,4 +1,4 @@
-"""A real MariaDB on loopback, for as long as tests want one: where its server and the driver are installed."""
+"""A real MariaDB on loopback for tests, where its server and the driver are installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 
 @contextmanager
 def running() -> Iterator[str]:
-    """The URL of a new server's database, whose default mode cuts values that do not fit; skips where there is none."""
+    """The URL of a new server's database, in the mode that truncates long values; skips without MariaDB."""
     pytest.importorskip("pymysql")
     server, install = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
     if server is None or install is None:

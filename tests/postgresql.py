@@ -1,4 +1,4 @@
-"""A real PostgreSQL on loopback, for as long as tests want one: where its binaries are, or where a URL is given."""
+"""A real PostgreSQL on loopback for tests, where its binaries are installed or a URL is given."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BINARIES = _binaries()
 
 @dataclass
 class Server:
-    """A server that can be stopped and started again. It refuses to run as root, so that root borrows its user."""
+    """A server that can be stopped and started. PostgreSQL refuses to run as root, so root runs it as `postgres`."""
 
     folder: Path
     port: int
@@ -60,7 +60,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """At once: connections are cut."""
+        """Stop the server at once, which cuts its connections."""
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(PATIENCE_SECONDS)
@@ -68,7 +68,7 @@ class Server:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Connections stay, new ones come about, and nobody answers."""
+        """Freeze the server: connections stay open, new ones are accepted, and nothing is answered."""
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         processes = [self.process.pid, *map(int, children)]
@@ -93,7 +93,7 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A new cluster; skips the test where there can be none."""
+    """A new cluster; skips the test where PostgreSQL is not installed."""
     if BINARIES is None:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg")
@@ -121,7 +121,7 @@ def _new_cluster(server: Server) -> None:
 
 @cache
 def _template(user: tuple[tuple[str, Any], ...]) -> Path:
-    """A cluster that is never started: to copy it costs a tenth of making another."""
+    """A cluster that is never started; copying it takes a tenth of the time of creating one."""
     assert BINARIES is not None
     folder = Path(tempfile.mkdtemp(prefix="postgresql-template-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

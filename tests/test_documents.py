@@ -1,7 +1,7 @@
-"""The pages of docs: citations and links lead somewhere, tables are whole, examples are as the program wants them.
+"""The pages of docs: citations and links lead somewhere, tables are complete, and examples are valid.
 
-A citation is the path of a page, and behind it the numbers of sections or rules: `docs/planning.md 2.8`,
-`docs/interface.md §4`, `docs/planning.md, rule 8`. The places that have numbers are anchors: `<a id="2.8"></a>`.
+A citation is the path of a page followed by the numbers of sections or rules: `docs/planning.md 2.8`,
+`docs/interface.md §4`, `docs/planning.md, rule 8`. Numbered places have anchors: `<a id="2.8"></a>`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CITING = [
 ]
 
 DATA = "number;title;client;status;keywords;id;earlier\nACME-0042;Opposition;ACME Corp.;open;EP 1234567;4711;\n"
-"""A list of matters, as the examples read it."""
+"""The list of matters that the examples read."""
 TABLE = "CREATE TABLE matter (number, title, opened, closed)"
 MATTER = "INSERT INTO matter VALUES ('ACME-0042', 'Opposition', '2024-05-01 09:00:00', NULL)"
 TEMPLATE = re.compile(r"\{# (\S+\.j2) #\}\n")
@@ -54,7 +54,7 @@ CITATION = re.compile(
     re.VERBOSE,
 )
 SECTION = re.compile(r"(?<!# )(?<!\[)§\d.{0,20}")
-"""The number of a section, but for its own heading and the text of a link to it."""
+"""The number of a section, outside of its own heading and of link texts."""
 RFC = re.compile(r"RFC \d+(?:,? §[\d.]+)+")
 LINK = re.compile(r"\]\((?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
@@ -65,11 +65,11 @@ PLANNING = {
     *(f"4.{number}" for number in range(1, 12)),
     *"1234567",
 }
-"""Sections and rules that others rely on."""
+"""Sections and rules that are cited."""
 
 
 def environ(home: Path) -> dict[str, str]:
-    """Of somebody who has set nothing."""
+    """The environment of a user who has set nothing."""
     return {"PATH": os.environ["PATH"], "HOME": str(home)}
 
 
@@ -78,12 +78,12 @@ def text_of(path: Path) -> str:
 
 
 def examples(kind: str) -> list[tuple[str, str]]:
-    """Each with the name of its page."""
+    """The examples of this kind, each with the name of its page."""
     return [(page.name, body) for page in (ROOT / "README.md", *PAGES) for body in blocks(page, kind)]
 
 
 def broken(text: str, folder: Path) -> Iterator[str]:
-    """Citations in `text`, of a file in `folder`, that lead nowhere."""
+    """The citations in `text`, of a file in `folder`, that lead nowhere."""
     flat = " ".join(RFC.sub("", text).split())
     for found in CITATION.finditer(flat):
         page = next((base / found["page"] for base in (ROOT, folder) if (base / found["page"]).is_file()), None)
@@ -95,13 +95,13 @@ def broken(text: str, folder: Path) -> Iterator[str]:
 
 
 def cited(numbers: str | None) -> list[str]:
-    """The anchors that stand behind a page's name."""
+    """The anchors that the numbers after a page's name stand for."""
     rule = "rule-" if numbers and "rule " in numbers else ""
     return [rule + number for number in re.findall(NUMBER, numbers or "")]
 
 
 def anchors(page: Path) -> list[str]:
-    """Anchors that are written out, and those that headings have by themselves."""
+    """The explicit anchors of a page, and those of its headings."""
     text = text_of(page)
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
     return ANCHOR.findall(text) + [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
@@ -122,7 +122,7 @@ def dead_links(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_citation_leads_to_a_place_that_exists(path: Path) -> None:
-    """Whoever reads it has nothing but this repository."""
+    """A reader has only this repository to follow it."""
     assert list(broken(text_of(path), path.parent)) == []
 
 
@@ -141,7 +141,7 @@ def test_a_citation_leads_to_a_place_that_exists(path: Path) -> None:
     ],
 )
 def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
-    """A page or a number that does not exist, or a number without a page."""
+    """An unknown page, an unknown number, and a number without a page are found."""
     assert list(broken(text.format(md="md"), ROOT / "tests"))
 
 
@@ -155,19 +155,19 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
         "x.md5",
     ],
 )
-def test_a_citation_that_is_right_is_let_be(text: str) -> None:
-    """Also one of a document that everybody has."""
+def test_a_valid_citation_is_accepted(text: str) -> None:
+    """RFCs may be cited, too."""
     assert list(broken(text, ROOT / "tests")) == []
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_link_leads_to_a_place_that_exists(path: Path) -> None:
-    """Between pages, and from the README and what contributors read."""
+    """Links in the pages, the README and the files for contributors."""
     assert list(dead_links(path)) == []
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
-    """Its file is not there, or its anchor is not."""
+    """A missing file and a missing anchor are found."""
     page = tmp_path / "PAGE.md"
     page.write_text('<a id="1"></a>\n## A heading\n[a](#1) [b](#a-heading) [c](#2) [d](GONE.md) [e](PAGE.md#3)\n')
     assert list(dead_links(page)) == ["](#2)", "](GONE.md)", "](PAGE.md#3)"]
@@ -177,72 +177,69 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
 
 
 def test_the_index_lists_every_page() -> None:
-    """Each once, with what is in it."""
+    """Each page is listed once, with a description."""
     listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \| \S", text_of(DOCS / "README.md"), re.MULTILINE)
     assert sorted(listed) == [page.name for page in PAGES if page.name != "README.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_an_anchor_is_the_number_that_stands_there(page: Path) -> None:
-    """And each is there once."""
+    """Each anchor equals the number after it, and is unique in its page."""
     found = re.findall(r'<a id="([\d.]+)"></a>\s*(?:#+ |\*\*)§?([\d.]*\d)', text_of(page))
     assert [number for number, shown in found if number != shown] == []
     assert sorted(set(anchors(page))) == sorted(anchors(page))
 
 
 def test_the_rules_of_planning_keep_their_numbers() -> None:
-    """They are cited from everywhere; a new rule has a new number."""
+    """Code and pages cite these numbers; a new rule gets a new number."""
     assert set(ANCHOR.findall(text_of(DOCS / "planning.md"))) >= PLANNING
 
 
 @pytest.mark.parametrize("command", [name for section in SECTIONS.values() for name in section])
 def test_every_command_is_described(command: str) -> None:
-    """No command is hidden."""
     assert re.search(rf"^\| `{command}\b", text_of(DOCS / "commands.md"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_every_exit_code_is_described(code: ExitCode) -> None:
-    """No exit code is a surprise."""
     assert re.search(rf"^\| {code.value} \|", text_of(DOCS / "commands.md"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", sorted({*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS}))
 def test_every_format_is_described(name: str) -> None:
-    """A format that nobody can find is of no use."""
     assert name in text_of(DOCS / "commands.md")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.id)
 def test_every_operation_of_the_service_is_described(operation: Operation) -> None:
-    """With the method and the path that we use."""
+    """Each is listed with the method and the path that we use."""
     row = rf"^\| `{operation.id}`[^|]*\| {operation.method} \| {operation.path} \|"
     assert re.search(row, text_of(DOCS / "service.md"), re.MULTILINE)
 
 
 def test_every_state_of_a_group_is_described() -> None:
-    """Those that `time inbox --state` takes, in the order in which a group comes to them."""
+    """The page lists the states of the schema in the same order."""
     schema = schemas()["group.schema.json"]
     states = re.findall(r"^\| `([\w-]+)` \| ", text_of(DOCS / "posted-time.md").partition("## 6.")[2], re.MULTILINE)
     assert states == schema["properties"]["state"]["enum"]
 
 
 def test_every_setting_of_the_project_file_is_described() -> None:
-    """In a table that says what the schema says."""
+    """The page's table is generated from the schema."""
     page = DOCS / "project-file.md"
     text = generated(page, "keys", "\n".join(["| key | meaning |", "|---|---|", *settings_rows()]))
     assert text_of(page) == text
 
 
 def test_every_metric_is_described() -> None:
-    """With the words that Prometheus shows."""
+    """The page's table has the descriptions that Prometheus shows."""
     page = DOCS / "operate.md"
     text = generated(page, "metrics", "\n".join(["| metric | meaning |", "|---|---|", *metric_rows()]))
     assert text_of(page) == text
 
 
 def generated(page: Path, name: str, table: str) -> str:
-    """A page with this table between its two marks; with `SYNCENGINE_DOCS=write` it is written so."""
+    """The page with this table between its two marks; with `SYNCENGINE_DOCS=write`, the page is written."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = text_of(page).partition(begin)
     text = f"{before}{begin}{table}\n{end}{rest.partition(end)[2]}"
@@ -252,8 +249,9 @@ def generated(page: Path, name: str, table: str) -> str:
 
 
 def settings_rows() -> Iterator[str]:
-    """Every key of the project file, down to the fields of a sink; `environments` repeats them, and kinds of resources
-    have pages of their own.
+    """A row for every key of the project file, down to the fields of a sink.
+
+    `environments` repeats these keys, and kinds of resources have pages of their own.
     """
     schema = json.loads(text_of(ROOT / "schemas/project.schema.json"))
     yield from rows_of(schema, schema, "")
@@ -281,13 +279,13 @@ def below(schema: dict[str, Any], value: dict[str, Any], key: str) -> Iterator[s
 
 
 def resolved(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    """A node, or the one that it refers to."""
+    """The node, or the definition that it refers to."""
     name = value.get("$ref", "").rpartition("/")[2]
     return schema["$defs"][name] if name else value
 
 
 def metric_rows() -> Iterator[str]:
-    """What a connector counts, as it says itself."""
+    """A row for every metric of `serve`."""
     for kind in Metrics().registry.collect():
         suffix = {"counter": "_total", "info": "_info"}.get(kind.type, "")
         yield f"| `{kind.name}{suffix}` | {kind.documentation} |"
@@ -297,8 +295,8 @@ def metric_rows() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("page", "example"), examples("json"))
-def test_an_example_of_a_format_is_one(page: str, example: str) -> None:
-    """It is what the published schema of its format describes."""
+def test_an_example_of_a_format_fits_its_schema(page: str, example: str) -> None:
+    """The example fits the published schema of its format."""
     document = json.loads(example)
     name = document["format"].removeprefix("syncengine.").removesuffix("/v1")
     Draft202012Validator(schemas()[f"{name}.schema.json"]).validate(document)
@@ -306,7 +304,7 @@ def test_an_example_of_a_format_is_one(page: str, example: str) -> None:
 
 @pytest.mark.parametrize(("page", "example"), [*examples("yaml"), *examples("jinja")])
 def test_an_example_of_a_file_is_valid(page: str, example: str, tmp_path: Path) -> None:
-    """`validate` finds nothing in a project that has it, not even something to warn of."""
+    """In a project with this file, `validate` finds no error and no warning."""
     named = FILE.match(example) or TEMPLATE.match(example)
     assert named, f"an example in {page} does not say in its first line which file it is"
     category = "tagCategories: [{externalId: acme, label: ACME Corp.}]\n"
@@ -335,7 +333,7 @@ ELSEWHERE = {DOCS / "moving.md"}
     "page", [page for page in PAGES if blocks(page, "console") and page not in ELSEWHERE], ids=lambda page: page.name
 )
 def test_commands_print_what_a_page_shows(page: Path, tmp_path: Path) -> None:
-    """Each works as it stands there after the one before."""
+    """The page's commands are executed one after the other."""
     text, walk = walked(page, Walk(tmp_path))
     assert walk == text
 
@@ -343,8 +341,8 @@ def test_commands_print_what_a_page_shows(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "line"), [(name, line) for name, body in examples("sh") for line in body.splitlines()]
 )
-def test_a_command_of_a_page_is_one(page: str, line: str) -> None:
-    """The program knows the command and its options; what is no command of ours is somebody else's to know."""
+def test_a_command_of_a_page_exists(page: str, line: str) -> None:
+    """The program knows the command and its options; commands of other programs are not checked."""
     words = shlex.split(line, comments=True)
     if "syncengine" not in words:
         return

@@ -1,4 +1,4 @@
-"""Names of the house: one public class for one name, and nouns for things; and docstrings."""
+"""Names in the package: public classes are unique, and things are named by nouns. Docstrings are valid text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import syncengine
 
 PACKAGE = Path(syncengine.__path__[0])
 MIRRORS = {"ActivityType", "Tag"}
-"""The sandbox's rows of the resources that manifests declare."""
+"""Classes of the sandbox with the same names as resources of manifests."""
 
 NO_NOUNS = {"given", "asked", "said", "told", "standing", "meant", "held", "known", "taken", "left", "gone"}
-"""Participles that say of a value what became of it, and not what it is."""
+"""Participles, which say what happened to a value and not what it is."""
 
 STORED = {
     ("document/comparison.py", "gone"),
@@ -26,7 +26,7 @@ STORED = {
     ("render/schemas/posted_time.py", "taken"),
     ("state/inbox_model.py", "asked"),
 }
-"""Names of columns, and of keys of JSON."""
+"""Names that are columns of a database or keys of JSON."""
 OPERANDS = {("templating/bounds.py", "left"), ("templating/filters.py", "left"), ("templating/sandbox.py", "left")}
 
 
@@ -36,7 +36,7 @@ def _trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_no_public_class_name_is_there_twice() -> None:
-    """Besides the sandbox's mirrors."""
+    """The sandbox's mirrors of resources are excepted."""
     names = Counter(
         node.name
         for _, tree in _trees()
@@ -59,13 +59,13 @@ def _bound(tree: ast.Module) -> Iterator[str]:
 
 
 def test_a_thing_is_named_by_a_noun() -> None:
-    """Besides operands, and names that are stored."""
+    """Operands and stored names are excepted."""
     found = {(file, name.strip("_")) for file, tree in _trees() for name in _bound(tree)}
     assert {(file, name) for file, name in found if name in NO_NOUNS} == STORED | OPERANDS
 
 
 def test_every_docstring_is_text() -> None:
-    """Python 3.13 does not compile a module with half a surrogate pair in one: `\\ud83d` without an `r` before it."""
+    r"""Python 3.13 does not compile a docstring with half a surrogate pair: `\ud83d` without a prefix `r`."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     nodes = [(file, node) for file, tree in _trees() for node in ast.walk(tree) if isinstance(node, documented)]
     found = [(file, ast.get_docstring(node, clean=False) or "") for file, node in nodes]

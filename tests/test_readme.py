@@ -1,4 +1,4 @@
-"""The README's promises: its examples print what it says, it leads to every page, and it stays short."""
+"""The README: its examples print what it shows, it leads to every page, and it stays short."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support.pages import ROOT, Walk, blocks, walked
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 LONGEST = 900
-"""Words of a README that is read to its end."""
+"""The most words of the README, so that people read it to its end."""
 COUNTS = re.compile(r"\d+ (unchanged|changes|requests)")
-"""What depends on the other manifests of a folder."""
+"""Counts that depend on the other manifests of a folder."""
 
 
 def begun(folder: Path, *words: str) -> None:
@@ -26,14 +26,14 @@ def begun(folder: Path, *words: str) -> None:
 
 
 def test_the_plan_is_the_one_that_the_readme_shows(tmp_path: Path) -> None:
-    """Its files are written and its commands run in order, in an empty folder, and their outputs stand below them."""
+    """Its files are written and its commands run in order in an empty folder, and their output is compared."""
     text, walk = walked(README, Walk(tmp_path))
     assert walk == text
 
 
 @pytest.mark.parametrize("beginning", ["init", "init --from-csv", "this repository"])
 def test_the_quick_start_works_beside_other_manifests(tmp_path: Path, beginning: str) -> None:
-    """Those that `init` wrote, and the examples: nothing is declared twice, and the plan is the same but for counts."""
+    """Beside manifests of `init` or the examples, nothing is declared twice, and only counts of the plan differ."""
     if beginning == "init":
         begun(tmp_path)
     elif beginning == "init --from-csv":
@@ -46,7 +46,7 @@ def test_the_quick_start_works_beside_other_manifests(tmp_path: Path, beginning:
 
 
 def test_init_comes_to_terms_with_the_quick_start(tmp_path: Path) -> None:
-    """Who tries first and begins a project then has a valid one."""
+    """After the quick start, `init` in the same folder makes a valid project."""
     Walk(tmp_path).walk(TEXT)
     begun(tmp_path)
     done = warm.run(["validate"], folder=tmp_path, environ={"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
@@ -54,17 +54,17 @@ def test_init_comes_to_terms_with_the_quick_start(tmp_path: Path) -> None:
 
 
 def test_one_plan_is_shown() -> None:
-    """Once is enough; more is in the page that begins."""
+    """Further plans are in the page for beginners."""
     assert sum("Plan: " in block for block in blocks(README, "console")) == 1
 
 
 def test_the_readme_is_short() -> None:
-    """Whatever is added to it belongs into a page of docs."""
+    """Longer texts belong into a page of docs."""
     assert len(TEXT.split()) <= LONGEST
 
 
 def test_the_first_paragraph_names_the_service() -> None:
-    """In three sentences: what this is, for whom, and why."""
+    """Three sentences say what the program is, for whom, and why."""
     first = TEXT.split("\n\n")[1]
     assert "[WiseTime]" in first
     assert "WiseTime Connect API 1.3" in " ".join(first.split())
@@ -72,7 +72,7 @@ def test_the_first_paragraph_names_the_service() -> None:
 
 
 def test_every_page_of_docs_is_reached() -> None:
-    """By a link from here, or from the index, to which a link leads from here."""
+    """The README links to each page or to the index, which does."""
     index = ROOT / "docs/README.md"
     here = set(re.findall(r"\]\(docs/([\w.-]+)", TEXT))
     there = set(re.findall(r"\]\(([\w.-]+)", index.read_text(encoding="utf-8")))
@@ -81,7 +81,7 @@ def test_every_page_of_docs_is_reached() -> None:
 
 
 def test_the_pictures_are_there() -> None:
-    """For light and dark screens, with words for those who see neither."""
+    """There is a picture for light and one for dark screens, with a text for people who cannot see them."""
     sources = re.findall(r'(?:srcset|src)="([^"]+)"', TEXT)
     assert len(sources) == 2
     assert [source for source in sources if not (ROOT / source).is_file()] == []

@@ -1,4 +1,4 @@
-"""The rooms of the package: CONTRIBUTING lists them in the order of the import contract, in the words of the code."""
+"""The rooms, or packages, of syncengine: CONTRIBUTING lists them in the order of the import contract."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PACKAGE = ROOT / "syncengine"
 
 
 def rooms() -> list[str]:
-    """Rooms from top to bottom, as the contract has them, each with its own rooms behind it."""
+    """Rooms in the order of the contract, each followed by its own rooms."""
     return [room for layer in layers() for name in layer for room in (name, *parts(name))]
 
 
 def layers() -> list[list[str]]:
-    """Rooms of each layer of the contract, from top to bottom."""
+    """The rooms of each layer of the contract, from top to bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     lines = next(contract["layers"] for contract in contracts if contract["containers"] == ["syncengine"])
     return [line.split(" | ") for line in lines]
@@ -28,7 +28,7 @@ def parts(room: str) -> list[str]:
 
 
 def sentence(room: str) -> str:
-    """The first line of what a room says of itself."""
+    """The first line of a room's docstring."""
     folder = PACKAGE / room
     source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").splitlines()[0]
@@ -38,15 +38,15 @@ def shown(room: str) -> str:
     return f"{room}/" if (PACKAGE / room).is_dir() else f"{room}.py"
 
 
-def test_the_table_of_contributing_is_what_the_rooms_say_of_themselves() -> None:
-    """To mend it, copy the lines that this test expects."""
+def test_the_table_in_contributing_has_the_rooms_own_docstrings() -> None:
+    """To correct the table, copy the lines that this test expects."""
     text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
     expected = [f"| `{shown(room)}` | {sentence(room)} |" for room in rooms()]
     assert re.findall(r"^\| `.*\|$", text, re.MULTILINE) == expected
 
 
 def test_the_picture_of_the_rooms_is_the_contract() -> None:
-    """Line by line, from top to bottom; rooms that do not know each other share one."""
+    """The picture has a line for each layer, from top to bottom."""
     page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
     picture = page.partition("## The rooms\n")[2].split("```")[1].splitlines()[1:]
     names = [[word for word in line.split() if word != "│"] for line in picture]
@@ -56,6 +56,6 @@ def test_the_picture_of_the_rooms_is_the_contract() -> None:
 
 
 def test_every_room_is_in_the_contract() -> None:
-    """And no module lies loose beside them."""
+    """No module of the package is outside of the contract."""
     found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert found - {"__init__", "__main__"} == {room for room in rooms() if "/" not in room}

@@ -1,4 +1,4 @@
-"""What the suite promises whoever runs it."""
+"""How the test suite itself behaves."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ INHERITS = "import signal; print(signal.getsignal(signal.SIGINT) is not signal.S
 
 
 def test_a_child_can_be_interrupted() -> None:
-    """However the suite was started: a shell has what it runs in the background ignore SIGINT."""
+    """A child process handles SIGINT, although a shell makes background jobs ignore it."""
     assert subprocess.check_output([sys.executable, "-c", INHERITS], text=True) == "True\n"
 
 
 def test_a_test_that_hangs_fails(request: pytest.FixtureRequest) -> None:
-    """After ten minutes, wherever it hangs."""
+    """The time limit is ten minutes."""
     assert float(request.config.getini("timeout")) == 600
     assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
 
 
 def test_slow_modules_are_there() -> None:
-    """A module that was renamed would be quick by mistake."""
+    """A renamed module would lose its mark `slow`."""
     folder = Path(__file__).parent
     modules = [folder / room / f"test_{name}.py" for room, names in SLOW.items() for name in names.split()]
     assert [str(module) for module in modules if not module.is_file()] == []

@@ -1,4 +1,4 @@
-"""A real browser in front of a running sandbox. Without Chromium and its driver nothing here is collected."""
+"""A real browser with a running sandbox. Without Chromium and its driver, no test of this folder is collected."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ return [...faint];
 """A script that returns each element whose text has less contrast than 4.5 to 1 with what is behind it (WCAG 1.4.3)."""
 
 PATIENCE_SECONDS = 30.0
-"""How long the page may take to show what must come."""
+"""How long the page may take to show something that a test waits for."""
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def chromium() -> Iterator[Chrome]:
 
 @contextmanager
 def emulated(browser: Chrome, width: int, scheme: str, height: int = 900) -> Iterator[None]:
-    """A screen of this width in pixels, whose reader prefers `light` or `dark` colours."""
+    """Emulate a screen of this width in pixels, and a reader who prefers `light` or `dark` colours."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -94,7 +94,7 @@ def emulated(browser: Chrome, width: int, scheme: str, height: int = 900) -> Ite
 
 
 def assert_fits(browser: Chrome) -> None:
-    """The page is not wider than its screen, and every text on it can be read."""
+    """The page is not wider than its screen, and every text on it has enough contrast."""
     script = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     width, room = browser.execute_script(script)  # type: ignore[no-untyped-call]
     assert width <= room
@@ -102,12 +102,12 @@ def assert_fits(browser: Chrome) -> None:
 
 
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
-"""The widths of a screen and of a telephone in pixels, in the colours that readers may prefer."""
+"""The widths of a screen and of a phone in pixels, each with both colour schemes."""
 
 
 @dataclass
 class Console:
-    """The page as a person sees it, the sandbox's control API, and a connector."""
+    """The console page in the browser, the sandbox's control API, and a connector."""
 
     browser: Chrome
     url: str
@@ -126,17 +126,17 @@ class Console:
         assert response.is_success, response.text
 
     def text(self, selector: str) -> str:
-        """What is visible in the first element, "" where there is none. The page may put in a new one meanwhile."""
+        """The visible text of the first match, "" without one, by one script, since the page may replace elements."""
         script = "return document.querySelector(arguments[0])?.innerText ?? ''"
         return str(self.browser.execute_script(script, selector))  # type: ignore[no-untyped-call]
 
     def document(self) -> str:
-        """The page as it is, asked for without a script."""
+        """The HTML of the page, read without a script in it."""
         from selenium.common.exceptions import WebDriverException
 
         for _ in range(10):
             root = self.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
-            with suppress(WebDriverException):  # the page was loaded again between the two questions
+            with suppress(WebDriverException):  # the page was reloaded between the two calls
                 return str(self.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"])
         raise AssertionError("the page is loaded again and again")
 
@@ -162,7 +162,7 @@ class Console:
         return WebDriverWait(self.browser, PATIENCE_SECONDS, poll_frequency=0.05).until(lambda _: look())
 
     def complaints(self) -> list[str]:
-        """What the browser itself has to say: errors of scripts, and what the page's policy forbids."""
+        """The browser's log: errors of scripts, and violations of the page's Content-Security-Policy."""
         return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""The console page in a real browser: what it shows, how it lives, and posting time as a user does."""
+"""The console page in a real browser: what it shows, how it updates, and how a user posts time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOSTILE = '<img src=x onerror="document.title=\'owned\'"> & "T"'
 
 
 def test_the_page_shows_what_the_service_holds(console: Console) -> None:
-    """Tags with category, keywords and metadata; categories; activity types; the requests that made them."""
+    """The page shows tags with category, keywords and metadata, categories, activity types, and requests."""
     category = {"externalId": "acme", "label": "ACME Corp."}
     made = console.connector.post("/tagcategory/batch", json={"tagCategories": [category]}).json()
     tag = {
@@ -46,7 +46,7 @@ def test_the_page_shows_what_the_service_holds(console: Console) -> None:
 
 
 def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
-    """Posted, offered, success with the reference: each shows by itself, without a reload."""
+    """The states posted, offered and success appear without a reload, with the connector's reference."""
     console.ask("/tag", {"name": "ACME-0042", "externalId": "4711"})
     console.ask("/postedtime/registerfetchclient")
     console.open()
@@ -69,7 +69,7 @@ def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
 
 
 def test_time_is_posted_where_the_user_is(console: Console) -> None:
-    """docs/interface.md 2.5: offset and zone of the user, as the browser knows them."""
+    """docs/interface.md 2.5: a group has the offset and the time zone of the browser."""
     console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     console.open()
     console.press("Post time")
@@ -85,7 +85,7 @@ def test_time_is_posted_where_the_user_is(console: Console) -> None:
 
 
 def test_a_refusal_shows_its_sentence(console: Console) -> None:
-    """docs/interface.md 7.2: the message is for the user."""
+    """docs/interface.md 7.2: the message of a failure is shown to the user."""
     console.ask("/postedtime/registerfetchclient")
     console.open()
     console.press("Post time")
@@ -97,8 +97,8 @@ def test_a_refusal_shows_its_sentence(console: Console) -> None:
     assert console.text("tr[data-group] .state") == "failed"
 
 
-def test_a_duration_that_cannot_be_read_is_said_beside_its_field(console: Console) -> None:
-    """Nothing is posted, and what was typed is still there."""
+def test_an_invalid_duration_is_reported_beside_its_field(console: Console) -> None:
+    """Nothing is posted, and the other fields keep what was typed."""
     console.open()
     console.fill("duration", "soon")
     console.fill("description", "Half a page of narrative")
@@ -111,7 +111,7 @@ def test_a_duration_that_cannot_be_read_is_said_beside_its_field(console: Consol
 
 
 def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
-    """docs/interface.md 2.7: shown to team members until it is cleared."""
+    """docs/interface.md 2.7: team members see a reported failure until it is rescinded."""
     console.open()
     assert console.text("#health") == ""
     console.ask("/healthcheck/failure/notify", {"errorType": "TARGET_UNREACHABLE", "userErrorMessage": "Ask Ann."})
@@ -121,7 +121,7 @@ def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
 
 
 def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) -> None:
-    """A newcomer posts before the connector runs: the page says so, and mends it."""
+    """The page says that no connector is registered, and `Offer now` offers an unrecorded group."""
     console.open()
     assert "No connector receives posted time" in console.text("#mechanism")
     console.press("Post time")
@@ -131,11 +131,13 @@ def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) 
     assert len(console.connector.get("/postedtime").json()) == 1
 
 
-def test_news_leave_alone_what_a_person_is_at(console: Console) -> None:
-    """A body that is open stays open, and what is typed stays typed."""
+def test_updates_keep_what_a_person_opened_or_typed(console: Console) -> None:
+    """An update of the page keeps an opened body open, and keeps typed text."""
     console.ask("/tag", {"name": "first"})
     console.open()
-    console.browser.execute_script("document.querySelector('details > summary').click()")  # between two redrawings
+    console.browser.execute_script(
+        "document.querySelector('details > summary').click()"
+    )  # in one step, since the page may be redrawn between two
     console.fill("description", "half a sent")
     console.ask("/tag", {"name": "second"})
     console.until(lambda: "second" in console.text("section[aria-labelledby=tags]"))
@@ -144,7 +146,7 @@ def test_news_leave_alone_what_a_person_is_at(console: Console) -> None:
 
 
 def test_names_are_text_wherever_they_come_from(console: Console) -> None:
-    """Markup in tags, narratives, messages and addresses is shown, never run; `javascript:` is no link."""
+    """Markup in tags, narratives, messages and addresses is shown as text, and `javascript:` is no link."""
     console.ask("/tag", {"name": HOSTILE, "url": "javascript:document.title='owned'", "description": HOSTILE})
     console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": HOSTILE})
     console.ask("/team/managed/config", {"connectorType": HOSTILE})
@@ -159,7 +161,7 @@ def test_names_are_text_wherever_they_come_from(console: Console) -> None:
 
 
 def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
-    """A page shows fifty of them, says how many there are, and looks for the others."""
+    """The page shows fifty tags and their total; the search finds the others."""
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(1500)]})
     console.open()
     assert console.text("section[aria-labelledby=tags] .count") == "1,500"
@@ -169,7 +171,7 @@ def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
 
 
 def test_pages_of_thousands_of_tags_are_turned(console: Console) -> None:
-    """Forwards and back; a page stays where it is while news come in, and leads on from there."""
+    """Next and Previous work, and an update stays on the current page."""
     for half in (0, 2000):
         console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(half, half + 2000)]})
     console.open()
@@ -189,7 +191,7 @@ def test_pages_of_thousands_of_tags_are_turned(console: Console) -> None:
 
 
 def test_categories_stand_before_tags(console: Console) -> None:
-    """They are few, and what a team looks for first."""
+    """Categories are few, and a team looks for them first."""
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(60)]})
     console.open()
     headings = "return [...document.querySelectorAll('h2')].map(heading => heading.id)"
@@ -198,7 +200,7 @@ def test_categories_stand_before_tags(console: Console) -> None:
 
 
 def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
-    """What is shown then is old."""
+    """While the sandbox does not respond, the page says so, since what it shows is old."""
     console.open()
     console.browser.execute_cdp_cmd("Network.enable", {})
     conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -211,7 +213,7 @@ def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
 
 
 def test_without_scripts_the_page_shows_the_same(console: Console) -> None:
-    """It is rendered by the server; a browser without scripts loads it again from time to time."""
+    """The server renders the page, and a browser without scripts reloads it at intervals."""
     console.ask("/tag", {"name": "first"})
     with console.without_scripts():
         console.open()
@@ -221,8 +223,8 @@ def test_without_scripts_the_page_shows_the_same(console: Console) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [*LOOKS, (700, "light"), (1000, "light")])
-def test_nothing_stands_out_of_the_console(console: Console, width: int, scheme: str) -> None:
-    """Long names, texts and addresses break; what a table shows side by side stands one below the other on a phone."""
+def test_the_console_fits_its_screen(console: Console, width: int, scheme: str) -> None:
+    """Long names, texts and addresses wrap, and on a phone the cells of a row stack."""
     long = "https://connector.example.com/" + "a-very-long-way-to-go/" * 8
     console.ask("/tag", {"name": "N" * 200, "description": "words " * 40, "url": long, "metadata": {"M" * 90: "V" * 9}})
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(100)]})

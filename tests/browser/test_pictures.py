@@ -1,7 +1,7 @@
-"""The comment of docs/reviews.md, and the pictures of plans, made of projects by the program and a browser.
+"""The comment in docs/reviews.md and the pictures of plans are made from projects by the program and a browser.
 
-Each picture has in a comment of its own a digest of the page's words and style, so that an old one is noticed;
-`SYNCENGINE_DOCS=write` makes old ones anew.
+Each picture contains a digest of the page's words and style as a comment, so that an outdated picture is noticed;
+`SYNCENGINE_DOCS=write` makes outdated ones again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GITHUB = {"GITHUB_SERVER_URL": "https://github.example.com"}
 
 APPROVAL = re.compile(r"@[0-9a-f]{20}\b")
 CHANGING = re.compile(r"\b[0-9a-f]{12}\b|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC)?|@[0-9a-f]{20}\b")
-"""Whatever is another one in each plan: its name, commit and time, and approvals, which are those of a state."""
+"""What differs in every plan: its id, commit, times and approvals."""
 
 WORDS = """\
 const main = document.querySelector('main'), texts = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
@@ -47,11 +47,11 @@ const words = [];
 while (texts.nextNode()) words.push(texts.currentNode.data);
 return [words.join('\\n'), main.offsetHeight];
 """
-"""What the page says, line by line, and how high it is. `innerText` is another one while the page is laid out."""
+"""A script that returns the page's text and its height. `innerText` would vary while the page is laid out."""
 
 
 def declared(*, is_changed: bool) -> str:
-    """The manifest of the base, or that of the pull request."""
+    """The manifest of the base branch, or that of the pull request."""
     lines = ["tagCategories:", "  - {externalId: acme, label: ACME Corp.}"]
     lines += [] if is_changed else ["  - {externalId: jacobi, label: Jacobi GmbH}"]
     lines += ["tags:"]
@@ -90,7 +90,7 @@ policy:
 
 
 class Team:
-    """A clone of the team's repository."""
+    """A clone of a team's repository."""
 
     def __init__(self, folder: Path, repository: str, project: str) -> None:
         self.folder = folder / repository.partition("/")[2]
@@ -122,7 +122,7 @@ class Team:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    """A pull request beside the base that is applied."""
+    """A pull request, and the applied base branch that it changes."""
     team = Team(tmp_path, "acme/tags", "version: 1\nservice: {baseUrl: sandbox}\n")
     team.commit(declared(is_changed=False))
     team.git("push", "--quiet", "origin", "main")
@@ -135,7 +135,7 @@ def team(tmp_path: Path) -> Team:
 
 @pytest.fixture
 def firm(tmp_path: Path) -> Team:
-    """A matter that is closed, one that loses a keyword, one that becomes public; somebody approved the first two."""
+    """A plan that closes a matter, removes a keyword and makes a tag public; the first two are approved."""
     firm = Team(tmp_path, "bell-hart/matters", PROJECT)
     data = firm.folder / ".syncengine/sandbox/service.db"
     data.parent.mkdir(parents=True)
@@ -157,7 +157,7 @@ def firm(tmp_path: Path) -> Team:
 
 
 def held(name: str, content: str) -> str:
-    """Whatever the page has between two marks; with `SYNCENGINE_DOCS=write` this content is written there."""
+    """The text between two marks of the page; with `SYNCENGINE_DOCS=write`, `content` is written there first."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
     there, _, after = rest.partition(end)
@@ -168,7 +168,7 @@ def held(name: str, content: str) -> str:
 
 
 def test_the_comment_is_the_one_that_is_published(team: Team) -> None:
-    """But for approvals, which are those of a state."""
+    """The page's comment equals the published one, except for approvals, which depend on the state."""
     comment = team.run("publish", "plan.json", "--to", "github", "--dry-run")
     shown = "".join(f"> {line}".rstrip() + "\n" for line in comment.splitlines()[1:])
     written = held("comment", shown)
@@ -176,7 +176,7 @@ def test_the_comment_is_the_one_that_is_published(team: Team) -> None:
 
 
 def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: str, height: int = 0) -> None:
-    """The picture is of what the page says; it is as high as the page if `height` is 0."""
+    """The picture was made from the current page; with `height` 0, it is as high as the page."""
     file = IMAGES / f"plan-{name}.png"
     with emulated(browser, width, scheme, height or 900):
         browser.get((team.folder / "plan.html").as_uri())
@@ -191,7 +191,7 @@ def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: 
 
 
 def commented(picture: bytes, comment: bytes) -> bytes:
-    """A picture in PNG with a comment behind its first part, which has 33 bytes."""
+    """The PNG with a comment after its first 33 bytes, which are the signature and the header."""
     text = b"tEXt" + comment
     part = struct.pack(">I", len(comment)) + text + struct.pack(">I", zlib.crc32(text))
     return picture[:33] + part + picture[33:]
@@ -208,5 +208,5 @@ def test_the_pictures_of_a_pull_request_are_of_its_page(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pictures_of_a_reviewed_plan_are_of_its_page(chromium: Chrome, firm: Team, scheme: str) -> None:
-    """Those of the README, for readers of light and of dark pages."""
+    """These are the README's pictures, in light and dark colours."""
     assert_pictured(chromium, firm, scheme, 1280, scheme)

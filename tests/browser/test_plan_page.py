@@ -1,4 +1,4 @@
-"""The page of a plan in a real browser, from a file and without a server: search, filters, links and its policy."""
+"""The page of a plan in a real browser, opened from a file: search, filters, links and its Content-Security-Policy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reviewed(number: int, file: str = "manifests/acme.yaml") -> Change:
 
 
 def many(count: int) -> Plan:
-    """Updates that are alike, an odd one among them, and as many new tags of which each is its own."""
+    """Many similar updates with one different update among them, and as many new tags that all differ."""
     odd = Change(key=tag("ODD"), action=Action.UPDATE, source=at(7), fields=(field("description", "Patent", SECRET),))
     created = [
         Change(
@@ -51,7 +51,7 @@ def many(count: int) -> Plan:
 
 @dataclass
 class Page:
-    """The page as a person sees it."""
+    """The page of a plan in the browser."""
 
     browser: Chrome
     folder: Path
@@ -79,7 +79,7 @@ class Page:
         return list(self.run(script, name))
 
     def rows(self) -> list[str]:
-        """The names of all rows that can be seen, in order."""
+        """The names of all visible rows, in order."""
         script = (
             "return [...document.querySelectorAll(arguments[0])].filter(row => row.checkVisibility())"
             ".map(row => row.querySelector('.name').textContent)"
@@ -112,7 +112,7 @@ def test_the_odd_one_is_seen_and_the_mass_is_behind_its_row(page: Page) -> None:
 
 
 def test_search_finds_names_and_values_behind_folded_rows(page: Page) -> None:
-    """All words, in any case; the folded row opens and says how many of it are shown."""
+    """A row must contain all words, in any case; a folded group opens and says how many of its rows match."""
     page.open(many(1_000))
     page.search("MATTER 77 reviewed")
     assert page.rows() == ["ACME-77", "ACME-177", "ACME-277", "ACME-377", "ACME-477"]
@@ -143,14 +143,14 @@ def test_filters_by_action_kind_and_file_add_up(page: Page) -> None:
 
 
 def test_a_filter_with_one_choice_is_not_shown(page: Page) -> None:
-    """Nor is one by origin, where a plan has none."""
+    """Without two origins, the filter by origin is hidden, too."""
     page.open(plan_of(reviewed(1), reviewed(2)))
     names = ("action", "kind", "file", "origin")
     assert not any(page.browser.find_element("id", name).is_displayed() for name in names)
 
 
 def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> None:
-    """With two sides: searching opens the line, and a filter tells whose a change is."""
+    """In a plan of a pull request, waiting changes are folded; search opens them, and a filter selects by origin."""
     plan = plan_of(reviewed(1), reviewed(2), reviewed(3))
     page.open(replace(plan, compared=Base("origin/main", "c0ffee", {"tag/ACME-2": "merged", "tag/ACME-3": "merged"})))
     assert page.rows() == ["ACME-1"]
@@ -170,7 +170,7 @@ def test_a_place_is_a_link_to_its_line(page: Page) -> None:
 
 
 def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
-    """Long words break."""
+    """Long words wrap."""
     plan = plan_of(reviewed(1), team="T" * 90)
     basis = replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7, environment="E" * 90)
     with emulated(page.browser, 390, "light"):
@@ -179,7 +179,7 @@ def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
 
 
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
-    """Neither on the page nor in the choices of a filter."""
+    """Markup in names runs neither on the page nor in a filter's choices, and search finds it."""
     page.open(hostile())
     page.search('<script>alert("x")</script>')
     assert len(page.rows()) >= 4
@@ -187,7 +187,7 @@ def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
 
 
 def test_a_page_runs_no_script_and_no_style_but_its_own(page: Page) -> None:
-    """As its policy says."""
+    """The Content-Security-Policy blocks an added script and an added style."""
     page.open(plan_of(reviewed(1)))
     page.run(
         "const script = document.createElement('script'); script.textContent = 'document.title = \"owned\"';"
@@ -213,7 +213,7 @@ def test_without_scripts_everything_is_there_but_the_filters(page: Page) -> None
 
 
 def removals() -> Plan:
-    """A category and 40 tags that go with it, 60 tags that are retired, two that are deleted, and a long name."""
+    """A deleted category with 40 tags, 60 retired tags, two deleted tags, and long names."""
     gone = category("old-client")
 
     def removed(number: int) -> Body:
@@ -233,7 +233,7 @@ def removals() -> Plan:
 
 
 def test_a_page_says_for_whom_it_is(page: Page) -> None:
-    """Team, project and environment, in its title and its heading; without a team the service is named."""
+    """Title and heading have team, project and environment; without a team they name the service."""
     plan = plan_of(reviewed(1))
     page.open(replace(plan, basis=replace(plan.basis, environment="production")))
     assert page.text("h1") == "Patents EU · acme/tags · production"
@@ -245,7 +245,7 @@ def test_a_page_says_for_whom_it_is(page: Page) -> None:
 
 
 def test_counters_have_the_colours_of_their_actions(page: Page) -> None:
-    """The colour of a counter is that of the section it counts; a tag made public has a colour of its own."""
+    """A counter has the colour of its section, and tags made public have a colour of their own."""
     page.open(everything())
     counters = page.run("return [...document.querySelectorAll('.counts li')].map(each => each.innerText.split(/\\s/))")
     words = {" ".join(more): int(count) for count, *more in counters}
@@ -261,7 +261,7 @@ def test_counters_have_the_colours_of_their_actions(page: Page) -> None:
 
 
 def test_no_line_has_two_marks_in_front(page: Page) -> None:
-    """A list whose lines have marks of their own has no bullets."""
+    """A list whose lines have marks has no bullets."""
     page.open(replace(everything(), compared=Base("origin/main", "c0ffee", {"tag/ACME-0043": "merged"})))
     marked = "li:has(> .mark), li:has(> .symbol)"
     bullets = f"return [...document.querySelectorAll('{marked}')].map(each => getComputedStyle(each).listStyleType)"
@@ -270,7 +270,7 @@ def test_no_line_has_two_marks_in_front(page: Page) -> None:
 
 @pytest.mark.parametrize("setting", ["granted", "denied"])
 def test_approvals_are_copied_by_a_button(page: Page, setting: str) -> None:
-    """By mouse and by keyboard; where the page may not write to the clipboard itself, the text is selected as well."""
+    """By mouse and by keyboard; when the page may not write to the clipboard, it selects the text as well."""
     from selenium.webdriver.common.keys import Keys
 
     page.open(everything())
@@ -300,7 +300,7 @@ def test_approvals_are_copied_by_a_button(page: Page, setting: str) -> None:
 
 
 def test_removals_that_are_folded_open_to_their_values(page: Page) -> None:
-    """What the service cannot give back: description, keywords, metadata and visibility of each."""
+    """An opened row shows what the service cannot give back: description, keywords, metadata and visibility."""
     page.open(removals())
     assert "OLD-7" not in page.rows()
     assert "R-107" not in page.rows()
@@ -316,7 +316,7 @@ def test_removals_that_are_folded_open_to_their_values(page: Page) -> None:
 
 
 def test_a_print_shows_the_values_of_folded_removals(page: Page) -> None:
-    """Paper does not open; what is searched and copied on a screen is not on it."""
+    """A print unfolds all rows, and omits the filters and buttons."""
     page.open(removals())
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
@@ -328,7 +328,7 @@ def test_a_print_shows_the_values_of_folded_removals(page: Page) -> None:
 
 
 def test_what_has_the_focus_is_seen(page: Page) -> None:
-    """Every element that the keyboard reaches."""
+    """Every element that the keyboard reaches has a visible outline."""
     from selenium.webdriver.common.keys import Keys
 
     page.open(replace(removals(), changes=(*removals().changes, reviewed(1))))
@@ -356,8 +356,8 @@ PLANS: dict[str, Callable[[], Plan]] = {
 
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_nothing_stands_out_of_the_page(page: Page, plan: str, width: int, scheme: str) -> None:
-    """At the width of a screen and of a telephone; each text can be read in both schemes, folded rows too."""
+def test_the_page_fits_its_screen(page: Page, plan: str, width: int, scheme: str) -> None:
+    """On a screen and on a phone, every text is readable in both colour schemes, in folded rows too."""
     with emulated(page.browser, width, scheme):
         page.open(PLANS[plan]())
         assert_fits(page.browser)

@@ -1,4 +1,4 @@
-"""The console beside the real `syncengine serve`: a person posts, and watches the connector work."""
+"""The console with a real `syncengine serve`: a person posts time, and the console shows what the connector does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ postedTime:
 
 @contextmanager
 def serving(console: Console, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`serve` in a process of its own, with a file as its sink."""
+    """Run `serve` in a process of its own, with a file as its sink."""
     (folder / "syncengine.yaml").write_text(PROJECT.format(url=str(console.connector.base_url)), encoding="utf-8")
     (folder / "manifests").mkdir()
     command = [sys.executable, "-m", "syncengine", "-C", str(folder), "serve"]
@@ -43,7 +43,7 @@ def serving(console: Console, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 
 
 def test_a_person_watches_a_serve_work(console: Console, tmp_path: Path) -> None:
-    """It registers, takes the group with a tag, and refuses the one without in words; then it stops when asked to."""
+    """`serve` registers, delivers the group with a tag, refuses the one without, and stops on SIGTERM."""
     console.open()
     with serving(console, tmp_path) as process:
         console.until(lambda: "A fetch client is registered" in console.text("#mechanism"))
@@ -59,7 +59,7 @@ def test_a_person_watches_a_serve_work(console: Console, tmp_path: Path) -> None
 
 
 def test_the_page_of_a_serve_can_be_read(console: Console, tmp_path: Path) -> None:
-    """On a screen and on a telephone, in light and dark colours, by a policy that allows its own style alone."""
+    """On a screen and on a phone, in both colour schemes, under a policy that allows only its own style."""
     with serving(console, tmp_path):
         log = tmp_path / "serve.log"
         address = console.until(lambda: re.search(r"/metrics at (http://[\d.:]+)", log.read_text(encoding="utf-8")))

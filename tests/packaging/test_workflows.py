@@ -226,8 +226,7 @@ def test_no_place_of_a_file_is_left_empty() -> None:
 
 
 def test_the_image_has_the_program_that_stands_beside_it(tmp_path: Path) -> None:
-    """The Dockerfile copies all that a build needs, installs no package of an index by name, and does not run as
-    root."""
+    """The Dockerfile copies all that a build needs, installs no package of an index by name, and drops root."""
     lines = delivered()["Dockerfile"].splitlines()
     for line in lines:
         match line.split():
