@@ -26,7 +26,6 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.units import Approval
 from syncengine.resource import Key, Source
-from syncengine.service.client import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +201,8 @@ class Chronicle:
 
     def __init__(self, tell: Callable[[Event], None], remarks: Iterable[Diagnostic] = ()) -> None:
         self.plan: Plan | None = None
+        from syncengine.service.client import Traffic  # imported late: who reads a report needs no client
+
         self.traffic = Traffic()
         self.began = False
         self._tell = tell
