@@ -15,7 +15,7 @@ from types import FrameType
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import Asked, FirstPage
+from syncengine.cli.help import FirstPage, Invocation
 from syncengine.cli.options import group_with_globals
 from syncengine.cli.streams import (
     OutputFailed,
@@ -114,9 +114,9 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _exit_code(arguments: list[str] | None) -> int:
-    asked = Asked()
+    invocation = Invocation()
     try:
-        return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False, obj=asked) or 0)
+        return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False, obj=invocation) or 0)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
@@ -124,7 +124,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         return ExitCode.ERROR
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):  # of click's own help
-            _tell(asked, unwritten(error))
+            _tell(invocation, unwritten(error))
             discard(sys.stdout)
             return ExitCode.ERROR
         trouble = trouble_of(error, "interrupted")
@@ -132,23 +132,23 @@ def _exit_code(arguments: list[str] | None) -> int:
             tell(f"{error.format_message()}\n")
             trouble = Usage("no command was given")
         elif isinstance(trouble, Interrupted):
-            _tell(asked, trouble, "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
+            _tell(invocation, trouble, "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
         else:
             if trouble.code == "internal":
                 if os.environ.get("SYNCENGINE_TRACEBACK"):
                     raise
                 cure = "Please report it, with the traceback that SYNCENGINE_TRACEBACK=1 shows."
                 trouble = SyncengineError(f"{trouble.message}. {cure}", code="internal")
-            if isinstance(error, click.UsageError) and error.ctx is not None and asked.log_format != "json":
+            if isinstance(error, click.UsageError) and error.ctx is not None and invocation.log_format != "json":
                 tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
-            _tell(asked, trouble)
-        _print_document(asked, trouble)
+            _tell(invocation, trouble)
+        _print_document(invocation, trouble)
         return trouble.exit_code
 
 
-def _tell(asked: Asked, error: SyncengineError, text: str | None = None) -> None:
+def _tell(invocation: Invocation, error: SyncengineError, text: str | None = None) -> None:
     """Write `text`, or else the error, to stderr; as a JSON line where the command line asks for that."""
-    if asked.log_format == "json":
+    if invocation.log_format == "json":
         import orjson
 
         message = error.message.encode(errors="backslashreplace").decode()
@@ -186,12 +186,12 @@ class _Closed(io.TextIOBase):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _print_document(asked: Asked, error: SyncengineError) -> None:
+def _print_document(invocation: Invocation, error: SyncengineError) -> None:
     """Print an error on stdout when `--format` names a machine format (docs/commands.md).
 
     Print nothing when stdout already has a document: the error is on stderr, too.
     """
-    if asked.format not in MACHINE_FORMATS or has_printed():
+    if invocation.format not in MACHINE_FORMATS or has_printed():
         return
     from syncengine.cli.output import COMMANDS
     from syncengine.render.json import report_json
@@ -199,12 +199,12 @@ def _print_document(asked: Asked, error: SyncengineError) -> None:
     from syncengine.render.report import report_of
     from syncengine.render.style import PLAIN
 
-    if asked.command == "apply" and asked.format == "json":
+    if invocation.command == "apply" and invocation.format == "json":
         text = report_json(report_of(error))
     else:
-        text = DIAGNOSTIC_FORMATS[asked.format](error.diagnostics(), PLAIN)
+        text = DIAGNOSTIC_FORMATS[invocation.format](error.diagnostics(), PLAIN)
     with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
-        put(text, commands=asked.format in COMMANDS)
+        put(text, commands=invocation.format in COMMANDS)
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

@@ -132,13 +132,18 @@ class _Applying:
 
     def apply(self, wanted: PlanOptions) -> Applied:
         """Plan and apply. Raise `SyncengineError` for errors before the project is loaded."""
+        from syncengine.render.documents import read_reviewed
+
         project = self._project = self._options.project()
         self.output = Output(self._options, project.root, project.blob, selection=wanted.words(is_saved=False))
         try:
             saved = _saved_plan(self._options, wanted)
             if saved is not None:
                 self.output = replace(self.output, plan_file=wanted.paths[0], selection=wanted.words(is_saved=True))
-            review = _review(self._options, wanted.reviewed)
+            named = {name: self._options.folder / name for name in dict.fromkeys(wanted.reviewed)}
+            refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
+            plans = tuple(read_reviewed(path, name) for name, path in named.items())
+            review = Review(plans) if plans else None
             request = wanted.request("apply", project, self._options, is_saved=saved is not None, review=review)
         except SyncengineError as error:
             bare = PlanRequest("apply")
@@ -189,8 +194,10 @@ class _Applying:
         if self._format == "json":
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
-        done = _without_repeats(done)
         plan = done.plan
+        if plan is not None:  # the plan above shows its own
+            others = tuple(d for d in done.report.diagnostics if d not in plan.diagnostics)
+            done = replace(done, report=replace(done.report, diagnostics=others))
         if plan is not None and not self._has_shown:
             self.output.data(PLAN_FORMATS["text"](plan, self.output.look()))
             if not plan.changes_something and done.report.status is RunStatus.COMPLETE:
@@ -231,13 +238,6 @@ class _Applying:
                 self.output.diagnostics(errors)
 
 
-def _without_repeats(done: Applied) -> Applied:
-    """Return `done` with a report for people, without the diagnostics that the plan above already shows."""
-    diagnostics_of_plan = done.plan.diagnostics if done.plan is not None else ()
-    report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in diagnostics_of_plan))
-    return replace(done, report=report)
-
-
 def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
     """Return the saved plan that the only argument names, or `None` when the arguments are paths of manifests."""
     from syncengine.plan import saved as saved_plan
@@ -257,12 +257,3 @@ def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
         keep_all()  # or the collector would begin with all of it
     # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
-
-
-def _review(options: Globals, reviewed: Sequence[str]) -> Review | None:
-    """Return the reviewed plans of `--reviewed`, or `None` without the option."""
-    from syncengine.render.documents import read_reviewed
-
-    named = {name: options.folder / name for name in dict.fromkeys(reviewed)}
-    refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
-    return Review(tuple(read_reviewed(path, name) for name, path in named.items())) if named else None

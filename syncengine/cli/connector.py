@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +11,6 @@ from syncengine.cli.options import Globals, group_with_globals
 from syncengine.cli.output import printing_command, show
 from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
-
-if TYPE_CHECKING:
-    from syncengine.connector.registration import Registered
-
 
 CONNECTOR_FORMAT = "syncengine.connector/v1"
 
@@ -38,7 +33,23 @@ def register_connector(options: Globals, format: str) -> int:
 
     registered = calling(options, lambda client, project: register(client, time.time(), project.service.connector_type))
     remember_settings(options.project().state, registered.configuration)
-    return show(options, format, _document(registered), _text(registered))
+    facts = {
+        "service id": registered.service_id,
+        "expires": registered.expires,
+        "group": registered.group,
+        "region": registered.region,
+        **registered.configuration,
+    }
+    document = {
+        "format": CONNECTOR_FORMAT,
+        "serviceId": registered.service_id,
+        "serviceIdExpiry": registered.expires,
+        "groupName": registered.group,
+        "regionName": registered.region,
+        "connectorConfiguration": dict(registered.configuration),
+    }
+    lines = [f"  {visible(str(name))}: {visible(str(value))}" for name, value in facts.items() if value is not None]
+    return show(options, format, document, "\n".join(["Registered.", *lines, ""]))
 
 
 @connector.command("check", epilog="syncengine connector check\n# print the team of the key")
@@ -53,29 +64,6 @@ def check_connector(options: Globals, format: str) -> int:
     team = calling(options, proven_team)
     document = {"format": CONNECTOR_FORMAT, "team": team}
     return show(options, format, document, f"The key belongs to team {visible(team)!r}.\n")
-
-
-def _document(registered: Registered) -> dict[str, object]:
-    return {
-        "format": CONNECTOR_FORMAT,
-        "serviceId": registered.service_id,
-        "serviceIdExpiry": registered.expires,
-        "groupName": registered.group,
-        "regionName": registered.region,
-        "connectorConfiguration": dict(registered.configuration),
-    }
-
-
-def _text(registered: Registered) -> str:
-    facts = {
-        "service id": registered.service_id,
-        "expires": registered.expires,
-        "group": registered.group,
-        "region": registered.region,
-        **registered.configuration,
-    }
-    lines = [f"  {visible(str(name))}: {visible(str(value))}" for name, value in facts.items() if value is not None]
-    return "\n".join(["Registered.", *lines, ""])
 
 
 HEALTH_FORMAT = "syncengine.health/v1"

@@ -56,10 +56,20 @@ def drift(
     Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """
     from syncengine.posted_time.drift.read import Window
-    from syncengine.render.drift import incompleteness
+    from syncengine.render.drift import (
+        drift_document,
+        drift_markdown,
+        drift_text,
+        incompleteness,
+    )
+    from syncengine.render.json import dumped
     from syncengine.render.markdown import errors_markdown
 
-    _refuse_bare_names(excludes)
+    for name in excludes:
+        if "/" not in name and not name.startswith(("*", "?", "[")):
+            raise Usage(
+                f"--exclude {name} leaves nothing out, since an address is KIND/NAME; did you mean `tag/{name}`?"
+            )
     now = time.time()
     window = Window(
         since,
@@ -73,21 +83,18 @@ def drift(
         if format == "markdown":
             output.data(errors_markdown("Drift could not be checked", error.diagnostics()))
         return output.refusal(error, "text" if format == "markdown" else format)
-    for message in incompleteness(result, published=is_ci(os.environ)):
+    published = is_ci(os.environ)
+    for message in incompleteness(result, published=published):
         output.say(message, level="warning")
-    output.data(_rendered(result, format, options, output))
+    if format == "markdown":
+        output.data(drift_markdown(result, options.place()))
+    elif format == "json":
+        output.data(dumped(drift_document(result, published=published)))
+    else:
+        output.data(drift_text(result, output.look(), published=published, options=options.place()))
     if not result.reading.is_complete:
         return ExitCode.INCOMPLETE
     return ExitCode.CHANGES if detailed_exitcode and not result.is_clean else ExitCode.DONE
-
-
-def _refuse_bare_names(excludes: Sequence[str]) -> None:
-    """Raise a usage error for a name without its kind, which would leave nothing out."""
-    for name in excludes:
-        if "/" not in name and not name.startswith(("*", "?", "[")):
-            raise Usage(
-                f"--exclude {name} leaves nothing out, since an address is KIND/NAME; did you mean `tag/{name}`?"
-            )
 
 
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
@@ -115,15 +122,3 @@ async def _prove_place(client: Client, project: Project, state: State, output: O
     refuse_other_service(facts, project.base_url())
     if facts.team is not None or project.service.team is not None:
         check_team(await team_of(client), project, facts.team)
-
-
-def _rendered(result: Drift, format: str, options: Globals, output: Output) -> str:
-    from syncengine.render.drift import drift_document, drift_markdown, drift_text
-    from syncengine.render.json import dumped
-
-    published = is_ci(os.environ)
-    if format == "markdown":
-        return drift_markdown(result, options.place())
-    if format == "json":
-        return dumped(drift_document(result, published=published))
-    return drift_text(result, output.look(), published=published, options=options.place())

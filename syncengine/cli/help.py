@@ -33,7 +33,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class Asked:
+class Invocation:
     """What a command line asks for, as far as it could be read: errors are told in its formats."""
 
     command: str = ""
@@ -52,7 +52,7 @@ class Command(click.Command):
     """A command whose help lists its own options and an example. The epilog is a command line, and its purpose."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words, asked = tuple(args), ctx.find_object(Asked) or Asked()
+        words, invocation = tuple(args), ctx.find_object(Invocation) or Invocation()
         try:
             rest = super().parse_args(ctx, args)  # empties `args`
             for parameter in self.get_params(ctx):
@@ -61,14 +61,14 @@ class Command(click.Command):
                     refuse_empty(parameter, ctx.params.get(parameter.name or ""))
         except click.UsageError as error:
             self.read_rejected(ctx, words)
-            asked.read(ctx)
+            invocation.read(ctx)
             if isinstance(error, click.NoSuchOption):
                 error = click.UsageError(
                     f"No such option '{error.option_name}'. {self._hint(ctx, error, words)}".rstrip()
                 )
             error.ctx = ctx
             raise error from None
-        asked.read(ctx)
+        invocation.read(ctx)
         return rest
 
     def read_rejected(self, ctx: click.Context, words: Sequence[str]) -> None:

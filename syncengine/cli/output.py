@@ -106,21 +106,25 @@ class Output:
         """Write a message and its `members` to stderr as one line of JSON."""
         import orjson
 
-        texts = {name: _encodable(value) for name, value in {**members, "message": message}.items()}
+        texts = {**members, "message": message}
+        for name, value in texts.items():
+            if isinstance(value, str):  # JSON cannot hold bytes of a file name that are not UTF-8
+                texts[name] = value.encode(errors="backslashreplace").decode()
         tell(orjson.dumps({"level": level, **texts}).decode() + "\n")
 
     def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to stderr."""
         if self.options.log_format == "json":
             for diagnostic in diagnostics:
-                self._log(diagnostic.severity.value, diagnostic.message, _members(diagnostic))
+                found = {name: getattr(diagnostic, name) for name in ("code", "file", "line", "column", "address")}
+                members = {name: value for name, value in found.items() if value is not None}
+                self._log(diagnostic.severity.value, diagnostic.message, members)
         elif diagnostics:
-            placed = [replace(each, message=self._with_place(each.message)) for each in diagnostics]
+            # Each command to copy gets the options that name the project.
+            place = self.options.place()
+            messages = (COMMAND.sub(lambda found: f"`{found[1]}{place}`", each.message) for each in diagnostics)
+            placed = [replace(each, message=text) for each, text in zip(diagnostics, messages, strict=True)]
             tell(DIAGNOSTIC_FORMATS["text"](placed, self.look(sys.stderr)))
-
-    def _with_place(self, message: str) -> str:
-        """Return the message, with the options that name the project in each command to copy."""
-        return COMMAND.sub(lambda found: f"`{found[1]}{self.options.place()}`", message)
 
     def refusal(self, error: SyncengineError, format: str) -> int:
         """Print an error in `format`, and return its exit code. Raise it if it is that nothing can be printed."""
@@ -131,17 +135,6 @@ class Output:
         if format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
-
-
-def _encodable(value: object) -> object:
-    """Return the value, with bytes of a file name that are not UTF-8 written out, as JSON cannot hold them."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _members(diagnostic: Diagnostic) -> dict[str, object]:
-    """Return the code and the place of a diagnostic, as far as they are known."""
-    names = ("code", "file", "line", "column", "address")
-    return {name: value for name in names if (value := getattr(diagnostic, name)) is not None}
 
 
 def as_argument(path: str) -> str:

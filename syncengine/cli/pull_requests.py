@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,16 +50,20 @@ def publish(
     """
     from syncengine.project import git
     from syncengine.project.load import project_folder
-    from syncengine.publish.comment import LIMITS, Marker, comment_of
+    from syncengine.publish.comment import KEY, LIMITS, Marker, comment_of
     from syncengine.publish.comment import publish as publish_comment
-    from syncengine.publish.documents import publication_of, refuse_committed
+    from syncengine.publish.documents import append_outputs, publication_of, refuse_committed, write_dotenv
     from syncengine.publish.hosts import HOSTS
 
     if dotenv is not None:
         OutputFiles(options.folder, [file]).refuse_unsuitable(dotenv, f"--dotenv {dotenv}")
-    name = _key(options, key)
+    name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
+    if not KEY.fullmatch(name):
+        raise click.UsageError(f"--key {name!r}: use letters, digits, dots and hyphens")
     path = options.folder / file
-    project = _project(options)
+    project = None
+    with suppress(SyncengineError):  # without its project, a plan is published as it is
+        project = options.project()
     publication = publication_of(path, file, lambda plan: _judged(plan, project))
     kind = HOSTS[host]
     place = kind.place_in(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
@@ -72,53 +77,24 @@ def publish(
     if dry_run:
         output.data(_document("dry-run", text=text, outputs=publication.outputs) if format == "json" else text)
         return ExitCode.DONE
-    _hand_on(publication.outputs, None if dotenv is None else options.folder / dotenv)
+    # For later steps and jobs of CI, before anything is sent to the host.
+    if dotenv is not None:
+        write_dotenv(publication.outputs, options.folder / dotenv)
+    if output_file := os.environ.get("GITHUB_OUTPUT"):
+        append_outputs(publication.outputs, Path(output_file))
     done = publish_comment(kind, place, marker, text)
     _tell(output, done, text, format, publication.outputs)
     return ExitCode.DONE
 
 
-def _key(options: Globals, key: str | None) -> str:
-    from syncengine.publish.comment import KEY
-
-    name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
-    if not KEY.fullmatch(name):
-        raise click.UsageError(f"--key {name!r}: use letters, digits, dots and hyphens")
-    return name
-
-
-def _project(options: Globals) -> Project | None:
-    """Return the project, or `None` when it cannot be loaded: then its plan is published as it is."""
-    from contextlib import suppress
-
-    from syncengine.errors import SyncengineError
-
-    with suppress(SyncengineError):
-        return options.project()
-    return None
-
-
 def _judged(plan: Plan, project: Project | None) -> Plan:
     """Return the plan with the approvals of the project."""
-    from contextlib import suppress
-
-    from syncengine.errors import SyncengineError
     from syncengine.plan.planner import with_approvals
     from syncengine.plan.request import PlanRequest
 
     with suppress(SyncengineError):
         return with_approvals(plan, project, PlanRequest("publish")) if project else plan
     return plan
-
-
-def _hand_on(outputs: Outputs, dotenv: Path | None) -> None:
-    """Write the outputs for later steps and jobs of CI, before anything is sent to the host."""
-    from syncengine.publish.documents import append_outputs, write_dotenv
-
-    if dotenv is not None:
-        write_dotenv(outputs, dotenv)
-    if file := os.environ.get("GITHUB_OUTPUT"):
-        append_outputs(outputs, Path(file))
 
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
@@ -176,6 +152,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     forks are not read.
     """
     from syncengine.project import git
+    from syncengine.project.atomic_write import write_whole
     from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
     from syncengine.render.json import dumped
     from syncengine.render.words import count_of
@@ -189,7 +166,13 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     plans = [each for each in found if _is_plan(each, file, output)]
     folder = options.folder / out
     _refuse_others(folder, out, {_name(each) for each in plans})
-    names = [_write(folder, _name(each), each.content) for each in plans]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in plans:
+            write_whole(folder / _name(each), [each.content], mode=0o600)
+    except OSError as error:
+        raise SyncengineError(f"{folder}: cannot be written: {error.strerror}", code="unwritable-file") from None
+    names = [str(folder / _name(each)) for each in plans]
     if format == "json":
         output.data(dumped({"format": REVIEWED_FORMAT, "written": names}))
     else:
@@ -233,15 +216,3 @@ def _refuse_others(folder: Path, shown: str, names: set[str]) -> None:
     if git.may_keep(parent, str(place.relative_to(parent))):
         message = f"{shown} is in Git, or Git cannot say, so that a branch may bring plans: choose another folder"
         raise SyncengineError(message, code="reviewed-folder")
-
-
-def _write(folder: Path, name: str, content: bytes) -> str:
-    from syncengine.project.atomic_write import write_whole
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / name
-        write_whole(path, [content], mode=0o600)
-    except OSError as error:
-        raise SyncengineError(f"{folder}: cannot be written: {error.strerror}", code="unwritable-file") from None
-    return str(path)

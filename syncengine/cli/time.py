@@ -276,6 +276,8 @@ def _retry(
 
 def _again_to(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Deliver the groups that a sink took since then to it again, or without approval list them."""
+    from syncengine.document.text import as_word
+    from syncengine.render.words import count_of
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_model import GroupState
 
@@ -293,20 +295,13 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
         if auto_approve:
             inbox.write(lambda tx: tx.ask(whole, sink))
     reduced = len(entries) - len(conflicts) - len(whole)
-    _say_left_out(Output(options, options.folder), reduced, conflicts, options.place())
-    return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
-
-
-def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str], place: str) -> None:
-    from syncengine.document.text import as_word
-    from syncengine.render.words import count_of
-
+    output = Output(options, options.folder)
     if reduced:
         output.say(f"Left out {count_of(reduced, 'group')}, of which only receipts remain.")
     for id in conflicts:
-        output.say(
-            f"Left out {id}, which is in conflict: `syncengine time retry {as_word(id)} --accept{place}` settles it."
-        )
+        settling = f"`syncengine time retry {as_word(id)} --accept{options.place()}`"
+        output.say(f"Left out {id}, which is in conflict: {settling} settles it.")
+    return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
 
 
 def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:

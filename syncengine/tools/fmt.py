@@ -235,7 +235,11 @@ def _arranged(node: Node, path: Path, rows: Sequence[str], start: int, end: int)
     if len({*lines}) < max(len(lines), 1) or any(rows[m.line][: m.column].strip(" -") for m in marks):  # in brackets
         return list(rows[start:end])
     column = marks[0].column if isinstance(node, nodes.Mapping) else _column(rows[lines[0]])
-    heads = [lines[0], *(_head(rows, line, column) for line in lines[1:])]
+    heads = lines[:]  # a key's first line, or that of the comments right above it, unless they are deeper
+    for number, line in enumerate(lines[1:], 1):
+        while _is_comment(rows[line - 1], column):
+            line -= 1
+        heads[number] = line
     last = end  # what is behind all keys, and not deeper than they are, belongs to the parent
     while last > lines[-1] + 1 and (not rows[last - 1].strip() or _is_comment(rows[last - 1], column)):
         last -= 1
@@ -254,13 +258,6 @@ def _arranged(node: Node, path: Path, rows: Sequence[str], start: int, end: int)
         if not path:  # a blank line stands between sections
             parts = [["\n".join(part).rstrip("\n"), ""] for part in parts[:-1]] + parts[-1:]
     return [*rows[start : heads[0]], *(row for part in parts for row in part), *rows[last:end]]
-
-
-def _head(rows: Sequence[str], line: int, column: int) -> int:
-    """Return the first of the comment lines right above a line, without those deeper than `column`."""
-    while _is_comment(rows[line - 1], column):
-        line -= 1
-    return line
 
 
 def _is_comment(row: str, column: int) -> bool:

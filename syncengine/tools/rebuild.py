@@ -24,7 +24,7 @@ from syncengine.project import git
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
-from syncengine.resource import REBUILD, Key, Kind, Recorded, Resource
+from syncengine.resource import REBUILD, Kind, Recorded, Resource
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
@@ -101,9 +101,6 @@ def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnosti
         yield Diagnostic(severity=Severity.WARNING, code=IGNORED, message=message, file=ignored[path])
 
 
-COMMAND = "state rebuild"
-
-
 def _refuse_rows(state: State, *, replaces: bool) -> None:
     if not replaces and next(iter(state.rows()), None) is not None:
         message = (
@@ -116,10 +113,10 @@ def _refuse_rows(state: State, *, replaces: bool) -> None:
 def record(project: Project, new: Rebuilt, revision: str, *, replaces: bool, create: bool) -> None:
     """Write all rows, or none, as one run of the history. Raise `InputsChanged` if `revision` is another commit now."""
     runtime = Runtime(os.environ)
-    holder = Holder.here(COMMAND, os.environ)
+    holder = Holder.here("state rebuild", os.environ)
     run = Run.here(REBUILD + runtime.new_id(), runtime.now(), holder, os.environ)
     base_url, team = project.base_url(), project.service.team
-    with writing(project, COMMAND, create=create) as state:
+    with writing(project, "state rebuild", create=create) as state:
         with repository(project.root, OPTION) as repo:
             if (now := repo.commit(revision)) != new.commit:
                 message = f"{revision} was {new.commit[:10]} and is {now[:10]} now: nothing was recorded; repeat this"
@@ -133,13 +130,8 @@ def record(project: Project, new: Rebuilt, revision: str, *, replaces: bool, cre
         with state.together():
             begun = dataclasses.replace(run, commit=new.commit, clean=True, limits=new.project.policy.limits())
             state.begin_run(begun, ancestors=git.ancestors(project.root, new.commit))
-            state.put([_with_id(row, ids) for row in new.rows])
+            state.put([replace(row, server_id=ids.get(row.key) or row.server_id) for row in new.rows])
             state.doubt_all()
             state.begin_lineage(base_url=base_url, team=team)
             state.use_up_approvals((*project.approvals, *new.project.approvals))
             state.end_run("complete", {"applied": len(new.rows)}, new.sources)
-
-
-def _with_id(row: Recorded, ids: Mapping[Key, str | None]) -> Recorded:
-    """Return the row with its recorded server id in `ids`, if there is one."""
-    return replace(row, server_id=ids[row.key]) if ids.get(row.key) else row

@@ -75,18 +75,14 @@ class _Run:
             found = self._differences()
         except Problems as problems:
             errors = tuple(d for d in problems.found if d.severity is Severity.ERROR)
-            return RuleTestResult(test.written.name, test.file, test.line, *self._unless_expected(errors))
+            if test.written.expect.errors is None:
+                return RuleTestResult(test.written.name, test.file, test.line, (), errors)
+            codes = {"errors": sorted({error.code for error in errors})}
+            found = tuple(deviations({"errors": sorted(test.written.expect.errors)}, codes))
+            return RuleTestResult(test.written.name, test.file, test.line, found, errors if found else ())
         if test.written.expect.errors:
             found = (Deviation(("errors",), sorted(test.written.expect.errors), []), *found)
         return RuleTestResult(test.written.name, test.file, test.line, found)
-
-    def _unless_expected(self, errors: tuple[Diagnostic, ...]) -> tuple[tuple[Deviation, ...], tuple[Diagnostic, ...]]:
-        """Return deviations from the expected error codes, with the errors as an explanation."""
-        if self._test.written.expect.errors is None:
-            return (), errors
-        expected, actual = sorted(self._test.written.expect.errors), sorted({error.code for error in errors})
-        found = tuple(deviations({"errors": expected}, {"errors": actual}))
-        return found, errors if found else ()
 
     def _differences(self) -> tuple[Deviation, ...]:
         """Plan and compare. Raise `Problems` with every problem of the manifests."""
@@ -189,7 +185,8 @@ def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wante
         if value is None or name == "errors":
             continue
         if (kind := SECTIONS.get(name)) is not None:
-            expected[name], actual[name] = _items(wanted[kind]), _declared(desired, kind)
+            declared = (each for each in desired.resources.values() if each.key.kind is kind)
+            expected[name], actual[name] = _items(wanted[kind]), _items(declared)
         else:
             value = value.model_dump(by_alias=True, exclude_unset=True) if name == "summary" else value
             expected[name] = value if isinstance(value, dict) else sorted(value)
@@ -197,36 +194,29 @@ def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wante
     return tuple(deviations(expected, actual))
 
 
-def _summary(plan: Plan, value: Mapping[str, int]) -> dict[str, int]:
-    counts = {to_camel(name): count for name, count in asdict(plan.summary).items()}
-    return {name: counts[name] for name in value}
-
-
-def _changes(plan: Plan, value: Any) -> dict[str, str] | list[str]:
-    actions = {str(change.key): change.action.word for change in plan.changes}
-    return actions if isinstance(value, dict) else sorted(actions)
-
-
 FACTS: Mapping[str, Callable[[Plan, Any], Any]] = {
     "denied": lambda plan, _: sorted(denying_rules(plan.diagnostics)),
     "warned": lambda plan, _: sorted(warning_rules(plan.diagnostics)),
     "approve": lambda plan, _: sorted(asking_rules(plan.gate)),
-    "summary": _summary,
-    "changes": _changes,
+    "summary": lambda plan, value: {
+        name: count
+        for name, count in {to_camel(n): c for n, c in asdict(plan.summary).items()}.items()
+        if name in value
+    },
+    "changes": lambda plan, value: (
+        {str(change.key): change.action.word for change in plan.changes}
+        if isinstance(value, dict)
+        else sorted(str(change.key) for change in plan.changes)
+    ),
 }
 
 
-def _declared(desired: Desired, kind: Kind) -> dict[str, Any]:
-    return _items(resource for resource in desired.resources.values() if resource.key.kind is kind)
-
-
 def _items(resources: Iterable[Resource]) -> dict[str, Any]:
-    """Return resources by name, each as a manifest would declare it."""
-    return {resource.key.name: _without_identity(resource) for resource in resources}
-
-
-def _without_identity(resource: Resource) -> dict[str, Any]:
-    return {name: value for name, value in item_of(resource).items() if name != IDENTITIES[resource.key.kind]}
+    """Return resources by name, each as a manifest would declare it, without its identity."""
+    return {
+        each.key.name: {name: value for name, value in item_of(each).items() if name != IDENTITIES[each.key.kind]}
+        for each in resources
+    }
 
 
 def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:

@@ -219,7 +219,7 @@ def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn 
         "    as: matter",
         *([f"    # when: {_condition(status, trim=status.column in ragged)}"] if status else []),
         "    tags:",
-        *_fields(fields),
+        *(f"      {' ' if number else '-'} {field}: {value}" for number, (field, value) in enumerate(fields)),
     ]
     if rest:
         lines += [
@@ -242,11 +242,6 @@ def _for_each(table: CsvTable, path: str) -> Iterable[str]:
         yield f"encoding: {table.encoding}"
 
 
-def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
-    for number, (field, value) in enumerate(fields):
-        yield f"      {'-' if not number else ' '} {field}: {value}"
-
-
 def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """Return the column with the likeliest of `names`, or `None`."""
     simple = {joined(column): column for column in reversed(list(columns))}
@@ -266,14 +261,11 @@ def _cell(column: str) -> str:
 def _condition(status: StatusColumn, *, trim: bool) -> str:
     """Return the condition that a matter is live, with the file's own values, as a plain scalar of YAML."""
     cell = _cell(status.column) + " | trim" * trim
-    live = [_literal(value) for value in status.live]
+    # In single quotes if nothing must be escaped.
+    plain = (value.isprintable() and not {"'", "\\"} & set(value) for value in status.live)
+    live = [f"'{value}'" if is_plain else _escaped(value) for value, is_plain in zip(status.live, plain, strict=True)]
     condition = f"{cell} == {live[0]}" if len(live) == 1 else f"{cell} in [{', '.join(live)}]"
     return condition if ": " not in condition and " #" not in condition else _quoted(condition)
-
-
-def _literal(text: str) -> str:
-    """Return a text in an expression, in single quotes if nothing in it must be escaped."""
-    return f"'{text}'" if text.isprintable() and not {"'", "\\"} & set(text) else _escaped(text)
 
 
 def _name(column: str) -> str:

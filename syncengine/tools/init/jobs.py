@@ -34,6 +34,8 @@ _TEXT = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/:@+=<>!~,\[\]#%&?*^ -]*")
 """Text that is safe in quoted YAML, a quoted shell word and the expressions of CI servers, and is not an option."""
 _URL = re.compile(r"[a-z+]+://")
 _ARCHIVE = re.compile(r".+\.(whl|tar\.gz|zip)(\[[\w, .-]*\])?")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?) *(?:\[([\w, .-]*)\])? *([=<>!~@].*)?", re.ASCII)
+_EXACT = re.compile(r"== *[\w.!+]+", re.ASCII)
 _GIT = re.compile(r"git\+(https|ssh)")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -65,45 +67,34 @@ def installation_of(text: str) -> Installation:
     if not _TEXT.fullmatch(text):
         raise ValueError("expected a requirement, a path or a URL, without quotes, `$`, `;` or a leading `-`")
     if _URL.match(text):
-        return _at(_checked(text))
-    return Installation(_in_repository(text) if _ARCHIVE.fullmatch(text) and "://" not in text else _required(text))
-
-
-def _at(url: str) -> Installation:
-    parts = urlsplit(url)
-    if _GIT.fullmatch(parts.scheme) or _ARCHIVE.fullmatch(parts.path):
-        return Installation(f"{DISTRIBUTION}[{EXTRA}] @ {url}")
-    return Installation(PINNED, url)
-
-
-def _in_repository(path: str) -> str:
-    place = PurePosixPath(path)
-    if place.is_absolute() or ".." in place.parts:
-        raise ValueError("jobs find a wheel only in the repository: commit it, and give its path from the root")
-    return path if path.endswith("]") else f"{path}[{EXTRA}]"
+        path = urlsplit(_checked(text)).path
+        if text.startswith("git+") or _ARCHIVE.fullmatch(path):
+            return Installation(f"{DISTRIBUTION}[{EXTRA}] @ {text}")
+        return Installation(PINNED, text)
+    if _ARCHIVE.fullmatch(text) and "://" not in text:
+        if PurePosixPath(text).is_absolute() or ".." in PurePosixPath(text).parts:
+            raise ValueError("jobs find a wheel only in the repository: commit it, and give its path from the root")
+        return Installation(text if text.endswith("]") else f"{text}[{EXTRA}]")
+    return Installation(_required(text))
 
 
 def _required(text: str) -> str:
-    from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.specifiers import SpecifierSet
-    from packaging.utils import canonicalize_name
-
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement as error:
-        sentence = str(error).partition("\n")[0]
-        raise ValueError(f"expected the path of a wheel, a URL or a requirement: {sentence}") from None
-    requirement.extras.add(EXTRA)
-    if requirement.url:
-        _checked(requirement.url)
-        return str(requirement)
-    if canonicalize_name(requirement.name) == STRANGER:
+    """Return a requirement with the extra that a shared state needs."""
+    found = _REQUIREMENT.fullmatch(text)
+    if found is None:
+        raise ValueError("expected the path of a wheel, a URL or a requirement, such as NAME==VERSION")
+    name, extras, rest = found[1], found[2] or "", found[3] or ""
+    named = f"{name}[{','.join(sorted({EXTRA, *filter(None, re.split(r'[ ,]+', extras))}))}]"
+    if rest.startswith("@"):
+        return f"{named} @ {_checked(rest[1:].strip())}"
+    plain = re.sub(r"[-_.]+", "-", name).lower()  # names that an index takes for the same
+    if plain == STRANGER:
         raise ValueError(f"`{STRANGER}` is another project's library on the package index")
-    if canonicalize_name(requirement.name) == DISTRIBUTION:
-        requirement.specifier = requirement.specifier or SpecifierSet(f"=={__version__}")
-    if [(each.operator, each.version[-2:] == ".*") for each in requirement.specifier] != [("==", False)]:
-        raise ValueError(f"jobs would install another version tomorrow: write {requirement.name}==VERSION")
-    return str(requirement)
+    if plain == DISTRIBUTION:
+        rest = rest or f"=={__version__}"
+    if not _EXACT.fullmatch(rest):
+        raise ValueError(f"jobs would install another version tomorrow: write {name}==VERSION")
+    return named + rest
 
 
 def _checked(url: str) -> str:
@@ -216,17 +207,14 @@ def laid(text: str, installation: Installation = UNCHOSEN, branch: str = "main")
 
     `installation` is the package that its jobs install; a push to `branch` applies.
     """
-    words = {**WORDS, "PACKAGE": installation.variables(), "BRANCH": _pattern(branch)}
-    return _NAME.sub(lambda name: _indented(name[1] or "", words[name[2]]), text)
+    pattern = json.dumps(re.sub(r"[+!]", r"\\\g<0>", branch))  # hosts read `+` and `!` as a pattern
+    words = {**WORDS, "PACKAGE": installation.variables(), "BRANCH": pattern}
 
+    def word(found: re.Match[str]) -> str:
+        blanks = found[1] or ""
+        return blanks + words[found[2]].replace("\n", f"\n{blanks}")
 
-def _pattern(branch: str) -> str:
-    """Return a branch in double quotes, as a pattern that matches no other."""
-    return json.dumps(re.sub(r"[+!]", r"\\\g<0>", branch))
-
-
-def _indented(blanks: str, words: str) -> str:
-    return blanks + words.replace("\n", f"\n{blanks}")
+    return _NAME.sub(word, text)
 
 
 WORDS = {**COMMANDS, **ACTIONS, **CONDITIONS, "EXTRA": EXTRA}
