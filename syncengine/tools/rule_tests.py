@@ -199,9 +199,7 @@ FACTS: Mapping[str, Callable[[Plan, Any], Any]] = {
     "warned": lambda plan, _: sorted(warning_rules(plan.diagnostics)),
     "approve": lambda plan, _: sorted(asking_rules(plan.gate)),
     "summary": lambda plan, value: {
-        name: count
-        for name, count in {to_camel(n): c for n, c in asdict(plan.summary).items()}.items()
-        if name in value
+        to_camel(name): count for name, count in asdict(plan.summary).items() if to_camel(name) in value
     },
     "changes": lambda plan, value: (
         {str(change.key): change.action.word for change in plan.changes}
