@@ -47,17 +47,6 @@ def parsed(parse: Callable[[str], Any], expected: str) -> PlainValidator:
     return PlainValidator(validate)
 
 
-def matches(test: Callable[[str], object], code: str, words: str | Callable[[str], str]) -> AfterValidator:
-    """Return a validator of text that passes a test. Otherwise, `words` follows the field's name in the message."""
-
-    def validate(value: str) -> str:
-        if not test(value):
-            raise problem(code, words if isinstance(words, str) else words(value))
-        return value
-
-    return AfterValidator(validate)
-
-
 def _as_written(value: Any) -> Node:
     if not isinstance(value, TextValue | Items | Fields):
         raise refusal(value, "a mapping", "{}")
@@ -94,9 +83,11 @@ SURROUNDING_BLANKS = "surrounding-blanks"
 _WEB_LINK = re.compile(r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#].*")
 
 
-def is_web_link(text: str) -> bool:
-    """Return whether a text is a link to a web page (not `javascript:`, not a path), or empty, which clears a link."""
-    return not text or _WEB_LINK.fullmatch(text) is not None
+def _web_link(text: str) -> str:
+    """Return a link to a web page (not `javascript:`, not a path), or empty text, which clears a link."""
+    if _one_line(text) and not _WEB_LINK.fullmatch(text):
+        raise problem("bad-value", f"must be a link that starts with https:// or http://, not {quoted(text)}")
+    return text
 
 
 _VISIBLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]"
@@ -109,29 +100,28 @@ NAMED = scalar_schema(rf"^(?=\S(.*\S)?$){_VISIBLE}*$")
 
 Line = Annotated[str, AfterValidator(_one_line), WithJsonSchema(_LINE)]
 DeprecatedLine = Annotated[str, AfterValidator(_one_line), WithJsonSchema({**_LINE, "deprecated": True})]
-WebLink = Annotated[
-    Line,
-    matches(
-        is_web_link,
-        "bad-value",
-        lambda text: f"must be a link that starts with https:// or http://, not {quoted(text)}",
-    ),
-    WithJsonSchema(_LINK),
-]
+WebLink = Annotated[str, AfterValidator(_web_link), WithJsonSchema(_LINK)]
 Prose = Annotated[str, AfterValidator(_prose), WithJsonSchema(_PROSE)]
-Filled = Annotated[Line, matches(str.strip, "empty-value", "must not be empty"), WithJsonSchema(_LISTED)]
-Identity = Annotated[
-    Line,
-    matches(str.strip, "empty-name", "must not be empty"),
-    matches(
-        lambda text: text.strip() == text,
-        SURROUNDING_BLANKS,
-        lambda text: f"must not start or end with blanks: {quoted(text)}",
-    ),
-    WithJsonSchema(NAMED),
-]
+
+
+def _filled(text: str) -> str:
+    if not _one_line(text).strip():
+        raise problem("empty-value", "must not be empty")
+    return text
+
+
+def _identity(text: str) -> str:
+    if not (bare := _one_line(text).strip()):
+        raise problem("empty-name", "must not be empty")
+    if bare != text:
+        raise problem(SURROUNDING_BLANKS, f"must not start or end with blanks: {quoted(text)}")
+    return text
+
+
+Filled = Annotated[str, AfterValidator(_filled), WithJsonSchema(_LISTED)]
+Identity = Annotated[str, AfterValidator(_identity), WithJsonSchema(NAMED)]
 # Thousands of resources share these names, and one object each.
-_NameOfText = Annotated[Filled, AfterValidator(sys.intern)]
+_NameOfText = Annotated[str, AfterValidator(lambda text: sys.intern(_filled(text)))]
 
 
 def distinct(items: tuple[T, ...]) -> tuple[T, ...]:
