@@ -1,4 +1,4 @@
-"""A service and a project beside it, as the tests of the program have them."""
+"""The fixtures of tests/cli: a service and a project for it."""
 
 from __future__ import annotations
 

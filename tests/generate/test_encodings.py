@@ -1,4 +1,4 @@
-"""Files of rows are in encodings of text, by the names that people write."""
+"""The encodings of data files, and the names by which a manifest may give them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATE = "tags:\n{%% for row in data('../r.csv', encoding='%s') %%}\n  - name:
 
 @pytest.mark.parametrize("name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "hex"])
 def test_what_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> None:
-    """Before the file is looked at; punycode takes the square of its length, and others are no text."""
+    """Codecs that do not encode text files are refused before the file is read; punycode takes quadratic time."""
     (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name}))
     assert (found.code, found.line, found.column) == ("bad-value", 2, 40)
     assert found.message.startswith(f'`encoding` must be an encoding such as utf-8 or cp1252, not "{name}"')
@@ -29,14 +29,14 @@ def test_what_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> N
 
 
 def test_the_nearest_encoding_is_named(tmp_path: Path) -> None:
-    """Of a name that is nearly one."""
+    """A misspelt name is an error that suggests the nearest encoding."""
     (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % "utf-99"}))
     assert found.message.endswith('not "utf-99"; did you mean `utf-8`?')
 
 
 @pytest.mark.parametrize("name", ["UTF8", "utf_8", "Windows-1252", "Latin1", "ISO8859-15", "Shift_JIS", "us-ascii"])
 def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) -> None:
-    """In any case, with either mark or none; the schema's expression knows them too."""
+    """Any case and separator is accepted, and the schema's pattern accepts the same names."""
     desired = loaded(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name})
     assert [str(key) for key in desired.resources] == ["tag/Acme"]
     assert re.search(encodings.SCHEMA["pattern"], name)
@@ -44,7 +44,7 @@ def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", encodings.NAMES)
 def test_any_bytes_are_text_or_trouble(name: str) -> None:
-    """Of each encoding; nothing else comes of malformed text."""
+    """In every encoding, malformed bytes raise SourceTrouble and nothing else."""
     codec = encodings.codec_of(name)
     assert codec is not None
     for data in (bytes(range(256)), bytes(reversed(range(256))), b"\x1b$B\x80", b"\xff\xfe\x00\xd8", b"n\nAcme\n"):

@@ -1,4 +1,4 @@
-"""Every error names the template's file and line, and the data row."""
+"""Every error names the file and line of the template, and the row of the data."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ BLOCKS = {
 
 @pytest.mark.parametrize(("block", "code", "line", "column", "words"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
-    """The place in the manifest, and the row where there is one."""
+    """The error has its place in the manifest, and the row if there is one."""
     settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
     head = HEAD.replace("r.csv", "r.csv, delimiter: ;") if "delimiter" in words else HEAD
     found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": head + block})
@@ -121,7 +121,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize(("block", "words"), SEVERAL.values(), ids=SEVERAL.keys())
 def test_each_field_that_is_wrong_is_reported_at_once(tmp_path: Path, block: str, words: list[str]) -> None:
-    """A mistake that is found before any row is read does not hide one that only rows show."""
+    """An error found before any row is read does not hide errors that only rows show."""
     found = [d.message for d in errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": HEAD + block}))]
     missing = [word for word in words if not any(word in message for message in found)]
     assert (missing, len(found)) == ([], len(words)), found
@@ -143,7 +143,7 @@ TWICE = {
 
 @pytest.mark.parametrize(("second", "words"), TWICE.values(), ids=TWICE.keys())
 def test_rows_that_make_one_tag_are_named(tmp_path: Path, second: str, words: str) -> None:
-    """Both, in words; each finding has its row for machines."""
+    """The message names both rows, and each diagnostic has its row as data."""
     data = {"r.csv": "n\nA\nB\n" if second else "n\nA\nB\nA\n", "s.csv": "n\nA\n"}
     text = f"{HEAD}    tags: [{{name: '{{{{ row.n }}}}'}}]\n{second}"
     found = [d for d in problems(tmp_path, {**data, "manifests/m.yaml": text}) if d.code == "duplicate-resource"]
@@ -153,7 +153,7 @@ def test_rows_that_make_one_tag_are_named(tmp_path: Path, second: str, words: st
 
 @pytest.mark.parametrize("file", ["m.yaml", "m.yaml.j2"])
 def test_blanks_around_what_a_template_makes_can_be_trimmed(tmp_path: Path, file: str) -> None:
-    """The message names the filter; a name that is written out is to be corrected where it stands."""
+    """The message suggests the filter `trim` when a template made the name."""
     loop = "tags:\n{% for row in data('../r.csv') %}\n  - name: '{{ row.n }}'\n{% endfor %}\n"
     text = loop if file.endswith("j2") else f"{HEAD}    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
     (found,) = problems(tmp_path, {"r.csv": "n\n A\n", f"manifests/{file}": text})
@@ -173,7 +173,7 @@ UNQUOTED = [
 @pytest.mark.parametrize("head", [HEAD, ""], ids=["generated", "written out"])
 @pytest.mark.parametrize("field", UNQUOTED)
 def test_a_template_without_quotes(tmp_path: Path, field: str, head: str) -> None:
-    """Said once, where it stands, and not for each row."""
+    """The error is reported once at its place, and not for each row."""
     name = "" if field.startswith("name") else "name: '{{ row.n }}', "
     tags = f"    tags:\n      - {{{name}{field}}}\n" if head else f"tags:\n  - {{{name}{field}}}\n"
     found = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": head + tags}))
@@ -181,8 +181,8 @@ def test_a_template_without_quotes(tmp_path: Path, field: str, head: str) -> Non
     assert (found[0].line, 'in quotes: "{{ … }}"' in found[0].message) == (4 if head else 2, True)
 
 
-def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
-    """That there is none besides is no second error."""
+def test_a_misspelt_source_is_reported_once(tmp_path: Path) -> None:
+    """The missing source is not a second error."""
     (found,) = problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": f"{HEAD.replace('csv:', 'cvs:')}    tags: []\n"})
     assert (found.code, found.line) == ("unknown-field", 2)
     assert "did you mean `csv`?" in found.message
@@ -198,8 +198,8 @@ def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
         ("as: 9a", "`as` must be a name of letters, digits and `_` that begins with a letter"),
     ],
 )
-def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, words: str) -> None:
-    """Said where the name is given, and not where a template does not read it."""
+def test_a_row_has_a_name_that_templates_can_use(tmp_path: Path, written: str, words: str) -> None:
+    """A name that templates cannot use is an error at `as`, and only there."""
     block = f"{HEAD}    {written}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
     (found,) = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": block}))
     assert (found.code, found.line, found.column, found.message) == ("bad-value", 3, 9, words)
@@ -214,20 +214,20 @@ def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, w
     ],
 )
 def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
-    """At its key: somebody thought that it does something."""
+    """A setting that has no effect for the source is an error at its key."""
     block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: x}}]\n"
     (found,) = errors(problems(tmp_path, {"r.json": "[]", "manifests/m.yaml": block}))
     assert (found.code, found.line, found.message) == ("bad-value", 2, words)
 
 
 def test_a_list_is_no_source(tmp_path: Path) -> None:
-    """With its name in one pair of marks."""
+    """The message names `forEach` in one pair of backticks."""
     (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "generate:\n  - forEach: []\n    tags: []\n"}))
     assert found.message == "`forEach` must be a mapping, not a list"
 
 
 def test_a_folder_is_no_source(tmp_path: Path) -> None:
-    """It is there, which is said."""
+    """The message says that the path is a folder, not that it is missing."""
     block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
     (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
     assert (found.code, found.message) == ("bad-source", "../data: this is a folder")
@@ -244,7 +244,7 @@ def test_a_folder_is_no_source(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path, source: str, hint: str) -> None:
-    """Of the same folder; hidden files are not named."""
+    """Suggestions are from the same folder, and never hidden files."""
     data = {f"data/{name}": "n\n" for name in ("clio-matters.csv", "matters.db", ".hidden.csv")}
     block = f"generate:\n  - forEach: {source}\n    tags: [{{name: x}}]\n"
     (found,) = errors(problems(tmp_path, {**data, "manifests/m.yaml": block}))
@@ -297,7 +297,7 @@ QUOTES = {
 
 @pytest.mark.parametrize(("content", "value"), QUOTES.values(), ids=QUOTES.keys())
 def test_quotation_marks_that_are_text_stay_text(tmp_path: Path, content: str, value: str) -> None:
-    """Only one that stands where a value should begin is suspicious."""
+    """Quotation marks inside of a value are text; only a blank before an opening one is refused."""
     block = HEAD + "    tags: [{name: '{{ row.n }}', metadata: {v: '{{ row.v }}'}}]\n"
     desired = loaded(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
     assert tag(desired, "A").body.metadata == {"v": value}
@@ -305,7 +305,7 @@ def test_quotation_marks_that_are_text_stay_text(tmp_path: Path, content: str, v
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
-    """As trackers export lists; a number that is taken is passed over."""
+    """A repeated column gets the next free number, since trackers export such lists."""
     content = f"n,v,v,v 3,v{end}A,1,2,3,4{end}"
     values = '{{ [row.v, row["v 2"], row["v 3"], row["v 4"]] | join("-") }}'
     block = HEAD + f"    tags: [{{name: '{{{{ row.n }}}}', description: '{values}'}}]\n"
@@ -345,7 +345,7 @@ def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
     ],
 )
 def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str, words: str) -> None:
-    """The line, the byte, and what to write."""
+    """The message has the line, the byte, and the encoding to write."""
     block = HEAD.replace("r.csv", f"r.csv, encoding: {encoding}") + "    tags: [{name: '{{ row.n }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
     assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
@@ -365,7 +365,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize(("template", "words"), COLUMNS.values(), ids=COLUMNS.keys())
 def test_a_column_that_a_dot_cannot_name_is_written_in_brackets(tmp_path: Path, template: str, words: str) -> None:
-    """As the message shows, in blocks and in text templates."""
+    """The message shows the spelling with brackets, in blocks and in text templates."""
     data = "n,Matter No.,Client/Name,Case-No\nA,1,2,3\n"
     block = HEAD + f"    tags: [{{name: '{template}'}}]\n"
     (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block})
@@ -379,12 +379,12 @@ WHERE = {
     "json": '{"meta": {"a.b": [\n{"n": 1}]},\n "data": {"total": 2, "list": [\n  {"n": "A"},\n  {"n": "B"}]}}\n',
     "yaml": "meta: {a.b: [{n: 1}]}\ndata:\n  list:\n    - n: A\n    - n: B\n",
 }
-"""Data whose list stands at `data.list`, from line 4 on."""
+"""Data with a list at `data.list`, from line 4 on."""
 
 
 @pytest.mark.parametrize("kind", WHERE)
 def test_a_list_below_the_top_is_found_by_its_path(tmp_path: Path, kind: str) -> None:
-    """With the lines of its items; without the path, or with a wrong one, the lists that there are are named."""
+    """Rows keep the lines of their items; a missing or wrong path names the lists in the file."""
     block = "generate:\n  - forEach: {%s: ../r.%s%s}\n    tags: [{name: 'Tag {{ row.n }}'}]\n"
     files = {f"r.{kind}": WHERE[kind]}
     desired = loaded(tmp_path, {**files, "manifests/m.yaml": block % (kind, kind, ", items: data.list")})
@@ -402,14 +402,14 @@ def test_a_list_below_the_top_is_found_by_its_path(tmp_path: Path, kind: str) ->
 
 
 def test_items_belong_to_json_and_yaml(tmp_path: Path) -> None:
-    """A CSV file has no list below; a service's stands inside `http`."""
+    """`items` with `csv` is an error; for a service, it belongs inside `http`."""
     block = "generate:\n  - forEach: {csv: ../r.csv, items: a}\n    tags: [{name: 'x{{ row.n }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": "n\n1\n", "manifests/m.yaml": block})
     assert (found.code, found.message) == ("bad-value", "`items` can be used with json and yaml only")
 
 
 def test_json_in_a_cell_is_read(tmp_path: Path) -> None:
-    """As a list, as an object, as nothing; other text is an error that shows it."""
+    """`fromjson` reads a list, an object or an empty cell; invalid JSON is an error that quotes it."""
     cells = '["a","b"]', '{"k": "c", "n": 1.50}', ""
     data = "".join(json.dumps({"n": n, "v": cell}) + "\n" for n, cell in enumerate(cells))
     block = "generate:\n  - forEach: {jsonl: ../r.jsonl}\n    tags:\n      - name: 'Tag {{ row.n }}'\n"
@@ -434,8 +434,8 @@ JSON_SOURCES = {
 
 
 @pytest.mark.parametrize(("content", "words"), JSON_SOURCES.values(), ids=JSON_SOURCES.keys())
-def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
-    """Also what Python would take for JSON, as a list and line by line."""
+def test_invalid_json_is_an_error(tmp_path: Path, content: str, words: str) -> None:
+    """NaN, Infinity and the like, which Python would accept, are refused in `json` and in `jsonl`."""
     block = "generate:\n  - forEach: {%s: ../r.json}\n    tags: [{name: '{{ row.n }}'}]\n"
     (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block % "json"})
     assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
@@ -446,15 +446,15 @@ def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
 
 
 def test_a_list_that_is_not_there(tmp_path: Path) -> None:
-    """A list that is missing is told apart from one that is null."""
+    """The message distinguishes a missing list from one that is null."""
     block = "generate:\n  - forEach: {json: ../r.json, items: a.b}\n    tags: [{name: '{{ row.n }}'}]\n"
     for content, words in (('{"a": {}}', "there is nothing"), ('{"a": {"b": null}}', "not null")):
         (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block})
         assert (found.code, words in found.message) == ("bad-source", True)
 
 
-def test_a_header_with_tabs_is_told_as_that(tmp_path: Path) -> None:
-    """The setting is written as a manifest has it."""
+def test_a_header_with_tabs_suggests_the_delimiter(tmp_path: Path) -> None:
+    """The message suggests the delimiter as a manifest spells it."""
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.number }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": "number\ttitle\nM-1\ta\n", "manifests/m.yaml": block})
     assert "is the `delimiter` tab?" in found.message
@@ -472,7 +472,7 @@ NO_TEXT = {
 @pytest.mark.parametrize("field", ["description", "keywords", "metadata"])
 @pytest.mark.parametrize(("value", "words"), NO_TEXT.values(), ids=NO_TEXT.keys())
 def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: str) -> None:
-    """Never the words that Python has for it; the template's place and the row are told."""
+    """The error names the template's place and the row, and shows no Python representation."""
     connection = sqlite3.connect(tmp_path / "r.db")
     connection.executescript("CREATE TABLE t (b BLOB); INSERT INTO t VALUES (x'00ff')")
     connection.close()
@@ -486,13 +486,13 @@ def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: 
 
 @pytest.mark.parametrize("value", ["{{ {}.items }}", "{{ range }}", "{{ self }}", "{{ ['a'] | map('upper') }}"])
 def test_a_text_template_writes_text_only(tmp_path: Path, value: str) -> None:
-    """Neither functions nor what else has no text."""
+    """A function or an iterator in the output is an error."""
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": f"tags:\n  - name: T{value}\n"})
     assert (found.code, found.line) in (("bad-template", 2), ("unknown-name", 2))
 
 
-def test_many_warnings_are_no_error(tmp_path: Path) -> None:
-    """What is not told one by one is counted, and as severe as what is."""
+def test_many_warnings_stay_warnings(tmp_path: Path) -> None:
+    """Warnings over the limit are counted in the last one, and stay warnings."""
     rows = "n\n" + "".join(f"{n:03}\n" for n in range(300))
     block = "    tags: [{name: 'matter {{ row.n }}', keywords: ['{{ row.n }}']}]\n"
     found = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
@@ -502,7 +502,7 @@ def test_many_warnings_are_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "words"), SOURCES.values(), ids=SOURCES.keys())
 def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> None:
-    """Where it is asked for, and the line of the data."""
+    """The error is at the source in the manifest, and its message has the line of the data."""
     files = {
         "manifests/m.yaml": HEAD + "    tags: [{name: '{{ row.n }}'}]\n",
         **({"r.csv": content} if content else {}),
@@ -619,7 +619,7 @@ TEMPLATES = {
 
 @pytest.mark.parametrize(("template", "code", "line", "words"), TEMPLATES.values(), ids=TEMPLATES.keys())
 def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line: int, words: str) -> None:
-    """In the template, in the rendered YAML, in a field: the template's own line."""
+    """Errors of the template, of the rendered YAML and of a field all have the template's own line."""
     settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
     found = errors(problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml.j2": template}))
     assert (found[0].code, found[0].file, found[0].line) == (code, "manifests/m.yaml.j2", line)
@@ -627,7 +627,7 @@ def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line
 
 
 def test_an_error_in_an_included_template_is_in_that_file(tmp_path: Path) -> None:
-    """Includes have lines of their own."""
+    """The error has the file and the line of the included template."""
     files = {
         "manifests/m.yaml.j2": "# main\ntags:\n{% include 'parts/tags.j2' %}\n",
         "parts/tags.j2": "  - name: A\n  - name: B\n    ulr: x\n",
@@ -733,7 +733,7 @@ PROVENANCE = {
 
 @pytest.mark.parametrize(("template", "rows"), PROVENANCE.values(), ids=PROVENANCE.keys())
 def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
-    """In whatever way it goes through the rows; of a group, the first row."""
+    """Each resource has the row that it was made from, for every kind of loop; for a group, its first row."""
     files = {
         "r.csv": "n,c\nx,one\ny,two\nz,one\n",
         "manifests/m.yaml.j2": f"tags:\n{template}\n",
@@ -746,7 +746,7 @@ def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str,
 
 
 def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None:
-    """Of each resource, of lines that leave, and of what an included template wrote."""
+    """Several resources and removals on one rendered line each keep their row and their template."""
     files = {
         "r.csv": "n,c\nx,one\ny,two\n",
         "manifests/m.yaml.j2": (
@@ -776,7 +776,7 @@ IMPORTS = {
 
 @pytest.mark.parametrize("template", IMPORTS.values(), ids=IMPORTS.keys())
 def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: str) -> None:
-    """Of errors, and of each of the resources that one call makes."""
+    """Errors, and every resource of one call, have the line in the macro's file."""
     files = {"r.csv": ROWS, "manifests/m.yaml.j2": template, "parts/macros.j2": MACROS}
     found = errors(problems(tmp_path / "a", files))
     assert [(d.code, d.file, d.line, d.data and d.data.row) for d in found] == [
@@ -800,8 +800,8 @@ def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: s
         *("{{ b | captured }}", "{{ m().marks }}"),
     ],
 )
-def test_no_template_reaches_marks(tmp_path: Path, value: str) -> None:
-    """Nor writes any itself."""
+def test_no_template_reaches_the_internal_marks(tmp_path: Path, value: str) -> None:
+    """A template can neither read nor write the internal marks of lines."""
     template = f"{{% macro m() %}}text{{% endmacro %}}{{% set b %}}text{{% endset %}}\ntags:\n  - name: {value}\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": template})
     assert (found.code, found.line) == ("bad-template", 3)
@@ -822,7 +822,7 @@ USES = [
 
 @pytest.mark.parametrize("use", USES)
 def test_captured_text_is_as_long_and_as_equal_as_it_looks(tmp_path: Path, use: str) -> None:
-    """Of a macro, of a block, of a call that captures it again."""
+    """Text from macros, set blocks and call blocks behaves like plain text, despite internal marks."""
     template = (
         "{% macro m() %}some text{% endmacro %}{% macro f(x) %}{{ x }}{% endmacro %}{% set a %}some text{% endset %}"
         "{% macro g() %}{{ caller() }}{% endmacro %}{% set c %}{% call g() %}{{ a }}{% endcall %}{% endset %}"
@@ -833,8 +833,8 @@ def test_captured_text_is_as_long_and_as_equal_as_it_looks(tmp_path: Path, use: 
     assert [r.key.name for r in made] == [f"T{n}true" for n in range(1, 6)]
 
 
-def test_marks_are_no_part_of_what_a_template_may_write(tmp_path: Path) -> None:
-    """Text that goes through a macro in a macro counts as often as it does so: 48 MB, and its marks not again."""
+def test_internal_marks_do_not_count_for_the_size_of_the_output(tmp_path: Path) -> None:
+    """48 MB of nested macro output stay within the limit, since internal marks do not count."""
     template = (
         "{% macro t(n) %}\n{% if n %}{{ t(n - 1) }}{% else %}{% for i in range(20000) %}\n# {{ i }}{{ i }}\n"
         "{% endfor %}{% endif %}{% endmacro %}\n{{ t(150) }}\ntags:\n  - name: A\n"
@@ -844,7 +844,7 @@ def test_marks_are_no_part_of_what_a_template_may_write(tmp_path: Path) -> None:
 
 
 def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
-    """Nothing of how lines are remembered is in it, wherever it comes from."""
+    """Captured text contains no internal marks, even when it comes from an include."""
     template = (
         "{% macro f() %}{% include 'manifests/part.j2' %}{% endmacro %}\n"
         "{% set x %}{% include 'manifests/part.j2' %}{% endset %}\n"
@@ -856,7 +856,7 @@ def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
 
 
 def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:
-    """A batch error of a generated tag names the row in the CSV, in text and in JSON."""
+    """When the service rejects a generated tag, every report format names its row."""
     (project.folder / "r.csv").write_text("n,v\nA,1\nB,2\nC,3\n")
     project.wants()
     (project.folder / "manifests" / "m.yaml").write_text(HEAD + "    tags: [{name: '{{ row.n }}'}]\n")
@@ -880,7 +880,7 @@ SHARED = HEAD + "    tags: [{name: '{{ row.n }}', keywords: [shared phrase], vis
 
 
 def test_findings_have_a_place_for_the_row(project: Project) -> None:
-    """Of one row, and of what two have in common; in JSON by the schema, in SARIF as a related location."""
+    """The row is `data` in JSON and a related location in SARIF, also for a finding about two rows."""
     project.wants()
     (project.folder / "r.csv").write_text("n,p\nmatter one,PRIVATE\nmatter two,\n")
     (project.folder / "manifests" / "m.yaml").write_text(SHARED)
@@ -899,8 +899,8 @@ def test_findings_have_a_place_for_the_row(project: Project) -> None:
         assert related["physicalLocation"]["region"]["startLine"] == 3
 
 
-def test_what_all_rows_have_in_common_is_told_of_a_few(tmp_path: Path) -> None:
-    """A misspelt column is one mistake, however many rows there are; other errors are told beside it."""
+def test_an_error_of_all_rows_is_reported_once(tmp_path: Path) -> None:
+    """A misspelt column is one error for all rows, and an error of one row is reported beside it."""
     rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else ''}\n" for n in range(300))
     tag = "{name: '{{ row.n }}', description: '{{ row.title }}'}"
     other = "{name: 'S-{{ row.n }}', visibility: '{{ row.v }}'}"
@@ -916,7 +916,7 @@ def test_what_all_rows_have_in_common_is_told_of_a_few(tmp_path: Path) -> None:
 
 
 def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) -> None:
-    """Of all the tags that it makes beside private ones."""
+    """`public-by-silence` is reported once for all tags of the template."""
     rows = "n,v\n" + "".join(f"ROW-{n:03},{'PRIVATE' if n % 2 else ''}\n" for n in range(300))
     block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
     (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
@@ -925,7 +925,7 @@ def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) 
 
 
 def test_what_a_text_template_repeats_is_one_mistake(tmp_path: Path) -> None:
-    """The same of a loop, whose rows write the same line; what a single row has is told beside it."""
+    """An error on the same line of a loop is reported once, and an error of one row beside it."""
     rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else 'PUBLIC'}\n" for n in range(300))
     tag = "  - name: {{ row.n }}\n    ulr: x\n    visibility: {{ row.v }}\n"
     template = "tags:\n{% for row in data('../r.csv') %}\n" + tag + "{% endfor %}\n"

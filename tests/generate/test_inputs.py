@@ -1,4 +1,4 @@
-"""A reading is known by a digest only if its inputs were the same all the time that it was made."""
+"""A reading is cached by a digest only if its inputs did not change while it was made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rows(folder: Path, *table: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Replacing(LoadContext):
-    """A context in whose files something is replaced just before the file numbered `at` is opened."""
+    """A context that calls `change` just before the file numbered `at` is opened."""
 
     at: int = 0
     change: Callable[[], None] = lambda: None
@@ -78,7 +78,7 @@ COMPUTED = TEMPLATE.replace('"part.j2"', '"pa" ~ "rt.j2"')
 @pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
 @pytest.mark.parametrize("part", ["rows.json", "part.j2"])
 def test_an_input_replaced_while_it_is_read_is_not_known_by_a_digest(tmp_path: Path, text: str, part: str) -> None:
-    """Else the cache would have old rows as those of the new file, and every later plan would miss the change."""
+    """Otherwise the cache would hold old rows under the digest of the new file, and later plans would be wrong."""
     (tmp_path / "manifests").mkdir()
     path = tmp_path / "manifests" / ("m.yaml" if text == BLOCKS else "m.yaml.j2")
     path.write_text(text)
@@ -115,7 +115,7 @@ VALUES = st.one_of(
 
 @given(st.dictionaries(st.text(), VALUES))
 def test_a_query_is_asked_again_as_it_was(values: dict[str, Any]) -> None:
-    """To the type of each parameter, which a database tells apart."""
+    """A stored query is restored with the exact type of each parameter, since databases distinguish types."""
     source, path = Written("crm", 3, 5), Written("matters", 4, 1)
     for query in (
         ForEach.model_construct(sql=SqlFrom.model_construct(source=source, query=path, params=values), distinct=("a",)),
@@ -139,7 +139,7 @@ def test_a_query_with_a_parameter_of_an_unusual_type_is_not_known() -> None:
 
 @pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
 def test_an_entry_stands_as_long_as_its_inputs(tmp_path: Path, text: str) -> None:
-    """Whatever is replaced, absent or there again."""
+    """Replacing, removing or restoring an input, or another variable, makes the entry unusable."""
     (tmp_path / "manifests").mkdir()
     path = tmp_path / "manifests" / ("m.yaml" if text == BLOCKS else "m.yaml.j2")
     path.write_text(text)

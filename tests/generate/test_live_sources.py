@@ -1,4 +1,4 @@
-"""Rows of a database and of a service: read each time, and nothing can be written through them."""
+"""Rows of databases and HTTP services are read for each plan, and nothing can be written through them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SQL = "sources: {pms: {sql: {env: PMS}}}"
 
 
 def test_rows_of_a_query(database: Path) -> None:
-    """A named connection and parameters; NULL is as if the field were not there; rows are numbered from 1."""
+    """A query uses a named source and parameters; NULL counts as absent, and rows are numbered from 1."""
     query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c ORDER BY n', params: {c: 0}}"
     found = list(desired(database, SQL, query).resources.values())
     assert [(r.key.name, r.body.fields.get("managedBy")) for r in found] == [("A", "0123"), ("B", None)]
@@ -84,7 +84,7 @@ def test_rows_of_a_query(database: Path) -> None:
     ],
 )
 def test_a_query_can_only_ask(database: Path, query: str) -> None:
-    """One SELECT, in a transaction that can write nothing."""
+    """Only one SELECT is allowed, in a transaction that cannot write."""
     refused(database, SQL, f"sql: {{source: pms, query: '{query}'}}")
     connection = sqlite3.connect(database / "pms.db")
     assert connection.execute("SELECT count(*) FROM m").fetchone() == (3,)
@@ -99,7 +99,7 @@ def test_a_query_can_only_ask(database: Path, query: str) -> None:
     ],
 )
 def test_a_query_ends(database: Path, query: str) -> None:
-    """Whether it has rows or not."""
+    """A query over its time limit is stopped, whether it yields rows or not."""
     with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
 
@@ -111,7 +111,7 @@ def _reads(process: int, file: Path) -> bool:
 
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
 def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -> None:
-    """By a person, or by whoever runs the pipeline."""
+    """SIGINT and SIGTERM end a running query with exit code 130."""
     query = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS n FROM c"
     block = "generate:\n  - forEach: {sql: {file: ../r.db, query: '%s'}}\n    tags: [{name: '{{ row.n }}'}]\n"
     write(project.folder, {"manifests/m.yaml": block % query})
@@ -125,7 +125,7 @@ def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -
 
 
 class Interrupting(frozenset[int]):
-    """What a query may do; the second question comes with Ctrl-C."""
+    """The allowed actions of a query; the second check raises SIGINT."""
 
     asked = 0
 
@@ -140,7 +140,7 @@ class Interrupting(frozenset[int]):
 def test_a_query_can_be_interrupted_while_it_is_checked(
     database: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite asks for each function and column whether it may be read, and takes an interrupt there for a no."""
+    """SQLite asks a callback about each function and column, and takes an exception in it for a refusal."""
     monkeypatch.setattr(sql, "_READING", Interrupting())
     with pytest.raises(KeyboardInterrupt):
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 60))
@@ -157,7 +157,7 @@ def test_a_query_can_be_interrupted_while_it_is_checked(
     ],
 )
 def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> None:
-    """Neither one value nor all of them."""
+    """Neither one huge value nor many rows exceed the limit of memory."""
     with pytest.raises(SourceTrouble, match=words):
         for _ in sql_rows("pms", str(database / "pms.db"), query, {}, most=50_000_000):
             pass
@@ -165,7 +165,7 @@ def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> 
 
 @pytest.mark.parametrize("columns", [1, 5, 20])
 def test_what_rows_take_is_known(columns: int) -> None:
-    """As Python itself counts it, once they are records; short values cost more than their characters."""
+    """The estimate of a row's memory is within 10 % of what Python allocates."""
 
     def rows() -> Iterator[tuple[int, dict[str, Any]]]:
         for n in range(1, 5001):
@@ -180,7 +180,7 @@ def test_what_rows_take_is_known(columns: int) -> None:
 
 
 def test_servers_of_mysql_end_a_query_themselves() -> None:
-    """Also while it has no row to count: each in words of its own; and they write nothing."""
+    """Each dialect gets its own statement that limits the time and, in MySQL and MariaDB, forbids writing."""
     maria, oracle = mysql.dialect(is_mariadb=True), mysql.dialect()
     read_only = "SET TRANSACTION READ ONLY"
     assert list(bounds_of(maria, 1.5)) == ["SET SESSION max_statement_time = 1.5", read_only]
@@ -199,13 +199,13 @@ def test_servers_of_mysql_end_a_query_themselves() -> None:
     ],
 )
 def test_a_query_writes_no_file(query: str) -> None:
-    """MySQL would, in a transaction that can only read as well."""
+    """MySQL would write a file even in a read-only transaction, so such a query is refused."""
     with pytest.raises(SourceTrouble, match="must not write files"):
         list(sql_rows("pms", "pms.db", query, {}))
 
 
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
-    """With the nearest name."""
+    """The error suggests the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
 
 
@@ -239,7 +239,7 @@ class Crm(BaseHTTPRequestHandler):
         return self._say(*answers.get(where.path, (404, {})))
 
     def _drip(self, of_headers: bool) -> None:
-        """Until nobody listens any more."""
+        """Send bytes slowly until the client has gone."""
         self.wfile.write(
             b"HTTP/1.1 200 OK\r\nX: " if of_headers else b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"
         )
@@ -263,7 +263,7 @@ class Crm(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Not told."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def crm() -> Iterator[str]:
 
 @pytest.mark.parametrize("paging", ["{next: next}", "{page: page}"])
 def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
-    """The next page's URL in the answer, or a parameter that counts; headers from the environment."""
+    """Pages are followed by the URL in the answer or by a counting parameter, with headers from the environment."""
     source = f"http: {{source: crm, path: /list, items: data.items, paging: {paging}}}"
     found = list(desired(tmp_path, crm, source).resources.values())
     assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
@@ -298,14 +298,14 @@ def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
     ],
 )
 def test_a_path_may_have_parameters(tmp_path: Path, crm: str, source: str, asked: str) -> None:
-    """Those of `query` and `paging` come to them; all may be made of variables."""
+    """Parameters of `query` and `paging` are added to those of the path; all may contain variables."""
     settings = f"{crm}\nvariables: {{where: echo}}\nallowEnv: [TEAM]"
     (found,) = desired(tmp_path, settings, f"http: {{source: crm, {source}}}", url="x").resources.values()
     assert found.key.name == f"/api/echo {asked}"
 
 
 def test_a_query_has_variables_for_parameters(database: Path) -> None:
-    """A whole number stays one; a variable is text, and never a part of the query."""
+    """A parameter keeps its type, and a variable is never inserted into the query's text."""
     settings = f"{SQL}\nvariables: {{closed: '1', name: \"C' OR 'a' = 'a\"}}"
     query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c', params: {c: '{{ var.closed | int }}'}}"
     assert [key.name for key in desired(database, settings, query).resources] == ["C"]
@@ -327,13 +327,13 @@ def test_a_query_has_variables_for_parameters(database: Path) -> None:
     ],
 )
 def test_a_source_that_is_asked_for_wrongly(database: Path, source: str, words: str) -> None:
-    """A query is no template; others see variables alone, and what they come to is checked as what is written."""
+    """Templates are refused in a query; elsewhere they see only variables, and their result is checked."""
     settings = f"{SQL}\nvariables: {{name: a, up: ../..}}"
     assert words in refused(database, settings, source).message
 
 
 def test_a_file_is_named_by_a_variable(project: Project) -> None:
-    """What is in it counts for the cache, and so does the variable."""
+    """The cache depends on the file's content and on the variable."""
     block = "generate:\n  - forEach: {csv: '../{{ var.team }}.csv'}\n    tags: [{name: '{{ row.n }}'}]\n"
     write(project.folder, {"manifests/m.yaml": block, "red.csv": "n\nA\n", "blue.csv": "n\nB\n"})
 
@@ -350,7 +350,7 @@ TEXT = "tags:\n{%% for row in data(%s) %%}\n  - name: {{ row.n | tojson }}\n{%% 
 
 
 def test_a_text_template_reads_live_sources(tmp_path: Path, database: Path, crm: str) -> None:
-    """`data(source=…)`, of a database with parameters and of a service; each resource knows its row."""
+    """`data(source=…)` reads databases and services, and each resource has its row."""
     write(tmp_path, {"syncengine.yaml": f"version: 1\n{crm[:-1]}, pms: {{sql: {{env: PMS}}}}}}\n"})
     sql = TEXT % "source='pms', query='SELECT n FROM m WHERE closed = :c ORDER BY n', params={'c': 0}"
     http = TEXT % "source='crm', path='/list', items='data.items', page='page'"
@@ -367,7 +367,7 @@ def test_a_text_template_reads_live_sources(tmp_path: Path, database: Path, crm:
 
 
 def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path, crm: str) -> None:
-    """Basic authentication; the URL comes from the environment, since it holds a secret."""
+    """They are sent as Basic authentication; such a URL comes from the environment."""
     url = crm.partition("url: '")[2].partition("'")[0].replace("http://", "http://us%40r:a-secret@")
     block = "generate:\n  - forEach: {http: {source: crm, path: /basic}}\n    tags: [{name: '{{ row.n }}'}]\n"
     settings = "version: 1\nsources: {crm: {http: {env: CRM_URL}}}\n"
@@ -380,7 +380,7 @@ def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path, crm: str)
     ("path", "words"), [("path: /api/x", "crm: /api/x answered with status 401"), ("", "crm: its URL answered")]
 )
 def test_a_key_in_the_path_of_a_url_is_not_shown(tmp_path: Path, crm: str, path: str, words: str) -> None:
-    """What comes behind the source's own URL is from the manifest, and enough to find the mistake."""
+    """Errors show only the path from the manifest, and not the source's own URL."""
     url = crm.partition("url: '")[2].partition("'")[0] + "/sk-THEKEY/"
     block = f"generate:\n  - forEach: {{http: {{source: crm, {path}}}}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
     settings = "version: 1\nsources: {crm: {http: {env: CRM_URL}}}\n"
@@ -394,14 +394,14 @@ def test_a_key_in_the_path_of_a_url_is_not_shown(tmp_path: Path, crm: str, path:
 
 @pytest.mark.parametrize("path", ["/drip", "/drip-of-headers"])
 def test_an_answer_that_drips_is_not_waited_for(crm: str, path: str) -> None:
-    """Each byte comes in time, and there is no last one: of the body, or of what stands before it."""
+    """The limit for all pages ends an answer whose headers or body arrive byte by byte."""
     url = crm.partition("url: '")[2].partition("'")[0]
     with pytest.raises(SourceTrouble, match=r"crm: all pages together take longer than 0\.5 s"):
         list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, HttpQuery(path), 0.5))
 
 
 def test_pages_have_a_number(crm: str) -> None:
-    """Of a service whose every page is another one."""
+    """Reading stops with an error after a maximum number of pages."""
     url = crm.partition("url: '")[2].partition("'")[0]
     question = HttpQuery("/endless", items=("data", "items"), paging=Paging(page="page"))
     with pytest.raises(SourceTrouble, match="crm: there are more than 3 pages"):
@@ -410,7 +410,7 @@ def test_pages_have_a_number(crm: str) -> None:
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
 def test_each_answer_has_its_time(before: bytes) -> None:
-    """Headers may drip as well; it is asked again as after any other trouble, and then given up."""
+    """An answer that drips is a timeout, which is retried and then an error."""
     with (
         dripping(before) as server,
         pytest.raises(SourceTrouble, match=r"cannot be read: (no answer in time|the answer began)"),
@@ -419,7 +419,7 @@ def test_each_answer_has_its_time(before: bytes) -> None:
 
 
 def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
-    """Half a megabyte of gzip, of which unpacking makes 128: it is not unpacked further than it may be large."""
+    """A small compressed answer is unpacked only up to the limit of its size."""
     packed = gzip.compress(bytes(128 * 1024 * 1024), 1)
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     whole = {b"/": head % len(packed) + packed}
@@ -428,7 +428,7 @@ def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
 
 
 def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
-    """A circle of links, and a parameter that the service does not know."""
+    """A circle of links and a paging parameter that the service ignores are found."""
     source = "http: {source: crm, path: /%s, items: data.items, paging: {%s}}"
     circle = refused(tmp_path, crm, source % ("circle", "next: next"), "source-partial").message
     same = refused(tmp_path, crm, source % ("same", "page: page"), "source-partial").message
@@ -437,7 +437,7 @@ def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
 
 
 def test_pages_do_not_fill_the_memory(crm: str) -> None:
-    """Each of them is small, and another one comes each time."""
+    """All pages together are limited in memory, even when each is small."""
     url = crm.partition("url: '")[2].partition("'")[0]
     question = HttpQuery("/endless", items=("data", "items"), paging=Paging(page="page"))
     with pytest.raises(SourceTrouble, match="crm: the rows take more than 2 MB"):
@@ -461,7 +461,7 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
     ],
 )
 def test_nothing_is_asked_of_others(tmp_path: Path, crm: str, path: str, words: str) -> None:
-    """No redirect, no other host, no way up; what fails is an error."""
+    """Redirects, other hosts and paths above the source's URL are refused, and failures are errors."""
     source = f"http: {{source: crm, path: '{path}', items: data.items, paging: {{next: next}}}}"
     code = "source-unreachable" if "status 500" in words else "bad-source"
     assert words in refused(tmp_path, crm, source, code).message

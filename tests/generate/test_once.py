@@ -1,4 +1,4 @@
-"""A manifest that makes resources of data is parsed and rendered once in a plan, however often it is asked for."""
+"""A plan parses and renders a manifest with data once, however often it is needed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROJECT = "version: 1\nservice: {baseUrl: https://service.invalid}\n"
 
 
 def parses(work: Callable[[], object]) -> int:
-    """How often some work parses a document in full."""
+    """How often `work` parses a whole document."""
     times = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -54,7 +54,7 @@ def parses(work: Callable[[], object]) -> int:
 
 
 class Counting(Allowance):
-    """What templates may take, and how often one was run."""
+    """An allowance that counts how often templates were run."""
 
     runs = 0
 
@@ -73,14 +73,14 @@ def a_cold_plan(folder: Path, name: str, text: str) -> Callable[[], object]:
 
 @pytest.mark.parametrize(("name", "text"), [("m.yaml", BLOCK), ("m.yaml.j2", BOTH), ("m.yaml.j2", COMPUTED)])
 def test_a_cold_plan_parses_it_once(tmp_path: Path, name: str, text: str) -> None:
-    """Its digest, its reading and the digest of what was read stand on the same documents."""
+    """The digest and the reading share one parsed document."""
     assert parses(a_cold_plan(tmp_path, f"manifests/{name}", text)) == 1
 
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["no cache", "a cache that knows it otherwise"])
 @pytest.mark.parametrize(("text", "runs"), [(COMPUTED, 1), (BOTH, 2)], ids=["rows", "blocks"])
 def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, is_known: bool) -> None:
-    """A block in its result is one run more: of all of its rows."""
+    """A block in the result is one more run for all of its rows."""
     write(tmp_path, {"syncengine.yaml": PROJECT, "manifests/m.yaml.j2": text, "rows.json": ROWS})
     with ManifestCache(tmp_path / "cache", NO_DEFAULTS) as cache:
         for rows in ("[]", ROWS) if is_known else (ROWS,):
@@ -92,7 +92,7 @@ def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, i
 
 
 class _Matters(BaseHTTPRequestHandler):
-    """Rows of a service that counts how often it is asked."""
+    """A service with rows that records its requests."""
 
     asked: list[str]
 
@@ -109,7 +109,7 @@ class _Matters(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def matters() -> Iterator[tuple[str, list[str]]]:
-    """The address of a service, and what it was asked."""
+    """The URL of a service, and the list of its requests."""
     asked: list[str] = []
     server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Matters,), {"asked": asked}))
     thread = threading.Thread(target=server.serve_forever)
@@ -121,7 +121,7 @@ def matters() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[str, list[str]]) -> None:
-    """Also where there is much else to read."""
+    """This holds beside a large manifest, too."""
     url, asked = matters
     large = "tags:\n" + "".join(f"  - {{name: Matter {n:06}, description: {'x' * 100}}}\n" for n in range(10_000))
     settings = f"{PROJECT}sources: {{crm: {{http: {{url: '{url}'}}}}}}\n"

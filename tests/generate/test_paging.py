@@ -1,4 +1,4 @@
-"""A list of a service is read whole, whatever its paging, or it is refused (docs/manifests-from-data.md)."""
+"""A list of a service is read completely, whatever its paging, or refused (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Not told."""
+            """Log nothing."""
 
     server = QuietHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -61,7 +61,7 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
 
 
 def names(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> list[str]:
-    """The names that the list makes."""
+    """The names of the tags made from the list."""
     settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}', timeout: 5s}}}}}}\n"
     for_each = f"{{http: {{source: crm, path: list, {http}}}{beside}}}"
     block = f"generate:\n  - forEach: {for_each}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
@@ -118,7 +118,7 @@ WAYS: dict[str, tuple[Answering, str]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_of_paging_reads_the_whole_list(tmp_path: Path, way: str) -> None:
-    """The parameters of the query stay, where the service does not give the next URL itself."""
+    """The query's parameters are kept, unless the service gives the next URL itself."""
     answer, http = WAYS[way]
     with service(answer) as (url, heard):
         assert names(tmp_path, url, http) == ALL
@@ -162,7 +162,7 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("name", SIGNS)
 def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Path, name: str) -> None:
-    """Three of seven would be read, and the others would be removed; `allowPartial` says that they are enough."""
+    """A partial list would remove the other rows' tags, so it is refused unless `allowPartial` is set."""
     beside, sign, setting = SIGNS[name]
     with service(lambda *_: ({"rows": ROWS[:3], **beside}, {})) as (url, _):
         found = refusal(tmp_path, url)
@@ -174,14 +174,14 @@ def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Pa
 
 
 def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
-    """Also where the answer is nothing but the list."""
+    """A `Link` header with a next page is a sign of more rows, even when the body is only a list."""
     with service(by_link) as (url, _):
         found = refusal(tmp_path, url, "")
     assert (found.code, "`paging: {link: true}`" in found.message) == ("source-partial", True)
 
 
 def test_the_status_of_a_part_is_a_sign(tmp_path: Path) -> None:
-    """Some services cut a long list and say so by 206 alone."""
+    """Some services cut a long list and show that only by status 206."""
     with service(lambda *_: ({"rows": ROWS[:3]}, {"Content-Range": "0-2/*"}, 206)) as (url, _):
         found = refusal(tmp_path, url)
     assert (found.code, "its status is 206" in found.message) == ("source-partial", True)
@@ -202,7 +202,7 @@ NO_SIGNS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NO_SIGNS)
 def test_what_is_no_sign(tmp_path: Path, name: str) -> None:
-    """`total` counts only beside the items, and a next page that is empty or the same is none."""
+    """`total` counts only beside the items, and an empty next page or the page itself is no next page."""
 
     def answer(*_: object) -> Reply:
         return json.loads(json.dumps({"rows": ROWS[:3], **NO_SIGNS[name]}).replace("{url}", here[0])), {}
@@ -225,7 +225,7 @@ def test_what_is_no_sign(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_paging_that_ends_too_early_is_an_error(tmp_path: Path, http: str, answer: Answering, sign: str) -> None:
-    """A path is misspelt, or the service has a limit on its pages."""
+    """A misspelt path or a service's limit of pages leaves rows unread."""
     with service(answer) as (url, _):
         found = refusal(tmp_path, url, http)
     assert (found.code, sign in found.message) == ("source-partial", True)
@@ -242,7 +242,7 @@ LAST: dict[str, Any] = {
 @pytest.mark.parametrize("paging", ["next: next", "page: p"])
 @pytest.mark.parametrize("last", LAST)
 def test_a_last_page_without_rows_ends_the_list(tmp_path: Path, paging: str, last: str) -> None:
-    """Some services leave out what is empty."""
+    """Some services omit an empty list."""
     with service(lambda _, __, turn: ({"rows": ROWS, "next": "/list?q=2"} if turn == 1 else LAST[last], {})) as (
         url,
         _,
@@ -254,20 +254,20 @@ def test_a_last_page_without_rows_ends_the_list(tmp_path: Path, paging: str, las
     "answer", [{"error": "too many"}, [], "text", {"rows": "text"}, {"rows": None, "message": "x"}]
 )
 def test_a_later_page_that_is_something_else_is_an_error(tmp_path: Path, answer: Any) -> None:
-    """Whatever its status: it is not the end of the list."""
+    """An answer without a list does not end the list, even with status 200."""
     with service(lambda _, __, turn: ({"rows": ROWS, "next": "/list?q=2"} if turn == 1 else answer, {})) as (url, _):
         assert "the answer has no " in refusal(tmp_path, url, "items: rows, paging: {next: next}").message
 
 
 @pytest.mark.parametrize("answer", [{}, {"message": "no more pages"}])
 def test_an_object_after_a_list_is_an_error(tmp_path: Path, answer: Any) -> None:
-    """The first page is nothing but a list, so that an object has none."""
+    """When the first page is a list, a later object is an error."""
     with service(lambda _, __, turn: (ROWS if turn == 1 else answer, {})) as (url, _):
         assert "the answer has no list" in refusal(tmp_path, url, "paging: {page: p}").message
 
 
 def changing(first: list[Reply], then: Answering) -> Answering:
-    """Answer with `first` once, then as the other."""
+    """Answer with each reply of `first` once, and then with `then`."""
     return lambda path, query, turn: first[turn - 1] if turn <= len(first) else then(path, query, turn)
 
 
@@ -288,14 +288,14 @@ CHANGES: dict[str, list[Reply]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_list_that_changes_while_it_is_read_is_read_again(tmp_path: Path, change: str) -> None:
-    """A row that moved over a page's edge is there twice, and another one may be missing."""
+    """A row that moves to another page appears twice, and another row may be missing."""
     with service(changing(CHANGES[change], by_page)) as (url, heard):
         assert names(tmp_path, url, "items: rows, paging: {page: p}") == ALL
     assert len(heard) == 2 + 4
 
 
 def test_a_list_that_never_stands_still_is_an_error(tmp_path: Path) -> None:
-    """It is read again three times."""
+    """The list is read again three times, and then refused."""
 
     def answer(path: str, query: dict[str, str], turn: int) -> Reply:
         return {"rows": ROWS[:3] if query["p"] == "1" else ROWS[2:5]}, {}
@@ -307,7 +307,7 @@ def test_a_list_that_never_stands_still_is_an_error(tmp_path: Path) -> None:
 
 
 def test_rows_may_repeat_where_the_block_says_so(tmp_path: Path) -> None:
-    """With `distinct`, equal rows on two pages are expected; without a field that identifies them, nothing is known."""
+    """With `distinct`, equal rows on two pages are expected, and the list is not read again."""
     pages = {"1": [{"n": "A"}, {"n": "B"}], "2": [{"n": "B"}, {"n": "C"}]}
     with service(lambda _, query, __: ({"rows": pages.get(query["p"], [])}, {})) as (url, _):
         assert names(tmp_path, url, "items: rows, paging: {page: p}", ", distinct: n") == ["A", "B", "C"]
@@ -330,7 +330,7 @@ def test_rows_may_repeat_where_the_block_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_the_next_page_is_on_the_same_host(tmp_path: Path, following: str, is_read: bool) -> None:
-    """Others must not get the source's headers."""
+    """Another host must not get the source's headers."""
 
     def answer(path: str, query: dict[str, str], _: int) -> Reply:
         begin = 3 if query else 0
@@ -347,7 +347,7 @@ def test_the_next_page_is_on_the_same_host(tmp_path: Path, following: str, is_re
 
 
 def test_the_port_of_a_scheme_may_be_left_out() -> None:
-    """Some services write it into the next URL."""
+    """Some services write the default port into the next URL."""
     assert same_place("https://crm.example:443/l?a=1&b=2") == same_place("https://CRM.example/l?b=2&a=1")
     assert origin("http://crm.example:80/") == origin("http://crm.example") != origin("http://crm.example:443")
 
@@ -364,7 +364,7 @@ def test_the_port_of_a_scheme_may_be_left_out() -> None:
     ],
 )
 def test_paging_that_is_incomplete(tmp_path: Path, paging: str, code: str, words: str) -> None:
-    """What is missing is named where it stands."""
+    """The error names the missing key."""
     with pytest.raises(Problems) as refused:
         names(tmp_path, "http://127.0.0.1:1", f"paging: {paging}")
     assert any(words in found.message for found in refused.value.found), refused.value.found
@@ -372,7 +372,7 @@ def test_paging_that_is_incomplete(tmp_path: Path, paging: str, code: str, words
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_service_is_waited_for(tmp_path: Path, status: int) -> None:
-    """As long as it asks for."""
+    """`Retry-After` is respected."""
     busy: Reply = ({}, {"Retry-After": "1"}, status)
     with service(changing([busy, busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
         began = time.monotonic()
@@ -381,7 +381,7 @@ def test_a_busy_service_is_waited_for(tmp_path: Path, status: int) -> None:
 
 
 def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) -> None:
-    """Five minutes are the limit, and nobody waits in vain for them."""
+    """A wait over five minutes is an error at once."""
     with service(lambda *_: ({}, {"Retry-After": "600"}, 429)) as (url, heard):
         found = refusal(tmp_path, url)
     assert (found.code, len(heard)) == ("source-unreachable", 1)
@@ -398,7 +398,7 @@ def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) 
     ],
 )
 def test_a_text_template_pages_alike(tmp_path: Path, paging: str, answer: Answering) -> None:
-    """`data(source=…)` takes the settings as arguments."""
+    """`data(source=…)` takes the paging settings as arguments."""
     call = "data(source='crm', path='list', items='rows'%s)"
     text = f"tags:\n{{%% for row in {call} %%}}\n  - name: {{{{ row.n }}}}\n{{%% endfor %%}}\n"
     with service(answer) as (url, _):
@@ -413,7 +413,7 @@ def test_a_text_template_pages_alike(tmp_path: Path, paging: str, answer: Answer
 
 
 def test_proxies_of_the_environment_hold_for_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing listens at the proxy, so that the service cannot be reached; unless it is excepted."""
+    """HTTP_PROXY is used unless NO_PROXY excepts the host, and errors do not show its password."""
     monkeypatch.setenv("HTTP_PROXY", "http://me:s3cret@127.0.0.1:9")
     with service(lambda *_: ({"rows": ROWS}, {})) as (url, heard):
         with pytest.raises(Problems) as refused:

@@ -1,4 +1,4 @@
-"""Places are carried beside the sentences: a sentence is never read again to find one."""
+"""Places are passed as data beside messages, and never parsed from a message."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ generate:
 
 
 def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) -> None:
-    """The result has other lines, which nobody sees."""
+    """Both lines are the template's, since nobody sees the lines of the rendered result."""
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": TWICE})
     assert (found.code, found.line, found.message) == ("duplicate-key", 8, 'the key "description" is already on line 7')
 
 
 def test_a_name_that_looks_like_a_place_is_none(tmp_path: Path) -> None:
-    """A data file may be called as it likes."""
+    """A data file named `line 3` does not confuse the place of an error."""
     files = {"manifests/m.yaml.j2": MISLEADING, "line 3": "title,note\nAlpha,a\n"}
     (found,) = problems(tmp_path, files)
     message = "line 3:2: `distinct`: there is no `number` in line 3"
@@ -53,5 +53,5 @@ def test_a_name_that_looks_like_a_place_is_none(tmp_path: Path) -> None:
     ],
 )
 def test_a_trouble_is_a_sentence_and_a_place(trouble: SourceTrouble, sentence: str) -> None:
-    """Whoever shows it elsewhere takes the two apart by their names."""
+    """The text of a SourceTrouble has its place, and its `message` has not."""
     assert (str(trouble), trouble.message) == (sentence, "it is gone")

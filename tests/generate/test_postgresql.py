@@ -1,4 +1,4 @@
-"""Rows of a PostgreSQL database: streamed, and read where nothing can be written."""
+"""Rows of a PostgreSQL database are streamed, in a transaction that cannot write."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def rows(url: str, query: str, seconds: float = 60.0) -> list[dict[str, object]]
 
 
 def test_values_keep_their_types(url: str) -> None:
-    """Numbers as they are written there, bytes as bytes."""
+    """Numbers keep their digits, and bytes stay bytes."""
     (first, second) = rows(url, "SELECT n, title, fee, scan FROM matter ORDER BY n")
     assert first == {"n": "A-1", "title": 'a: "b" # {{ c }}\nd', "fee": Decimal("1.50"), "scan": b"\x00\xff"}
     assert second == {"n": "A-2", "title": None, "fee": None, "scan": None}
 
 
 def test_a_manifest_is_made_of_them(url: str, tmp_path: Path) -> None:
-    """With the connection from the environment; times are instants."""
+    """The connection comes from the environment, and a timestamp becomes an instant."""
     block = (
         "generate:\n  - forEach: {sql: {source: pms, query: 'SELECT * FROM matter WHERE n = :n', params: {n: A-1}}}\n"
         "    tags: [{name: '{{ row.n }}', description: '{{ row.title }}', externalId: '{{ row.fee }}',"
@@ -85,14 +85,14 @@ def test_nothing_can_be_written(url: str, query: str) -> None:
 
 
 def test_what_a_read_only_transaction_lets_through_is_taken_back(url: str) -> None:
-    """Large objects, before PostgreSQL 16."""
+    """Before PostgreSQL 16, a read-only transaction can create large objects; they are rolled back."""
     with suppress(SourceTrouble):
         rows(url, "SELECT lo_create(0)")
     assert rows(url, "SELECT count(*) AS n FROM pg_largeobject_metadata") == [{"n": 0}]
 
 
 def test_rows_are_streamed(url: str) -> None:
-    """Twenty thousand rows of a kilobyte are never in memory together, and the first is there before the last."""
+    """Twenty thousand rows of a kilobyte are never in memory together."""
     query = "SELECT n, repeat('x', 1000) AS v FROM generate_series(1, 20000) AS n"
     tracemalloc.start()
     try:
@@ -105,7 +105,7 @@ def test_rows_are_streamed(url: str) -> None:
 
 @pytest.mark.parametrize("query", ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 10000000000)"])
 def test_a_query_ends(url: str, query: str) -> None:
-    """The server itself is told how long it may take."""
+    """The server itself stops a query over its time limit."""
     with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
         rows(url, query, 0.3)
 
@@ -120,7 +120,7 @@ def test_a_query_ends(url: str, query: str) -> None:
     ids=["password", "database", "server"],
 )
 def test_what_keeps_a_source_away_is_told_apart(url: str, change: Callable[[str], str], words: str) -> None:
-    """In our words, which hold no password; a query that fails is told in the server's."""
+    """Connection errors have messages of their own without the password; a failed query has the server's message."""
     with pytest.raises(SourceTrouble, match=f"pms: {words}"):
         rows(change(url), "SELECT 1")
     with pytest.raises(SourceTrouble, match='the query failed: column "nothing" does not exist'):
@@ -128,7 +128,7 @@ def test_what_keeps_a_source_away_is_told_apart(url: str, change: Callable[[str]
 
 
 def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
-    """Nothing is concluded, and nothing is told."""
+    """The error is `source-unreachable` with exit code 9."""
     block = "generate:\n  - forEach: {sql: {source: pms, query: SELECT 1 AS n}}\n    tags: [{name: '{{ row.n }}'}]\n"
     write(tmp_path, {"syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n", "manifests/m.yaml": block})
     environ = {"PMS": "postgresql://tester:s3cr3t@127.0.0.1:1/postgres"}

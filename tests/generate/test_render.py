@@ -1,4 +1,4 @@
-"""What manifests become is a manifest itself, and says where each resource came from."""
+"""`render` prints a manifest that says where each resource came from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def estate(project: Project) -> Project:
 
 
 def meant(project: Project) -> tuple[object, object]:
-    """What is desired and what leaves, without the places."""
+    """The declared resources and removals, without their places."""
     found = load(load_project(folder=project.folder, environ={}))
     resources = {key: (each.body, each.protect, each.previously) for key, each in found.resources.items()}
     return resources, {key: (each.how, each.reason) for key, each in found.removed.items()}
@@ -51,7 +51,7 @@ def meant(project: Project) -> tuple[object, object]:
 
 @pytest.mark.parametrize(("format", "name"), [("yaml", "m.yaml"), ("json", "m.json")])
 def test_what_is_rendered_means_the_same(estate: Project, format: str, name: str) -> None:
-    """Every resource, rename, protection and departure."""
+    """A rendered manifest has the same resources, renames, protections and removals."""
     before = meant(estate)
     done = estate.run("render", "--format", format)
     assert done.code == 0, done.err
@@ -61,14 +61,14 @@ def test_what_is_rendered_means_the_same(estate: Project, format: str, name: str
 
 
 def test_origins_are_comments(estate: Project) -> None:
-    """Line by line, with the row where there is one."""
+    """A comment before each resource names its manifest and line, and its row if there is one."""
     out = estate.run("render").out
     assert '  # manifests/m.yaml:21 (rows.csv:3)\n  - name: "G-2"\n' in out
     assert '  # manifests/m.yaml:8\n  - name: "0042"\n' in out
 
 
 def test_errors_are_one_json_document_too(estate: Project) -> None:
-    """Where a pipe expects one."""
+    """With `--format json`, an error is a JSON document as well."""
     (estate.folder / "rows.csv").write_text("n\nG-1\n")
     done = estate.run("render", "--format", "json")
     assert (done.code, done.codes[-1]) == (8, "bad-template")

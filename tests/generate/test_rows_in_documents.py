@@ -1,4 +1,4 @@
-"""Plans and reports name the row of data that each generated resource comes from, whatever its source."""
+"""Plans and reports name the row of each generated resource, whatever its source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MADE = {
         "category/client-example-trading-ltd": ("matters.csv", 3),
     },
 }
-"""What each manifest makes, with file and row: in files the line, in results the number from 1."""
+"""What each manifest makes, with file and row: a line of a file, or a row of a query counted from 1."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def sources(project: Project) -> Project:
 
 
 def test_a_plan_names_the_row_of_each_resource(sources: Project) -> None:
-    """Of a file, of a query and of a text template; and the document is as its schema has it."""
+    """Rows of files, queries and text templates are named, and the document fits its schema."""
     done = sources.run("plan", "--format", "json")
     assert done.code == 0, (done.out, done.err)
     for manifest, made in MADE.items():
@@ -71,7 +71,6 @@ def test_a_plan_names_the_row_of_each_resource(sources: Project) -> None:
 
 
 def test_a_report_names_the_row_of_each_resource(sources: Project) -> None:
-    """As the plan did."""
     done = sources.run("apply", "-y", "--format", "json")
     assert done.code == 0, (done.out, done.err)
     rows = [result["source"]["data"] for result in done.document["results"] if "data" in result["source"]]

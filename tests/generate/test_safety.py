@@ -1,4 +1,4 @@
-"""A source that fails, or yields nothing where it had rows, is never read as "delete all" (docs/planning.md 2.7)."""
+"""A source that fails, or has no rows where it had some, is never taken for "delete all" (docs/planning.md 2.7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(project: Project, names: list[str], options: str = "") -> None:
 
 @pytest.fixture
 def applied(project: Project) -> Project:
-    """A hundred tags by hand, ten made of a file."""
+    """A project with a hundred tags written by hand and ten generated from a file, applied."""
     write(project, [f"ROW-{n}" for n in range(10)])
     done = project.run("apply", "-y")
     assert done.code == 0, (done.out, done.err)
@@ -31,7 +31,7 @@ def applied(project: Project) -> Project:
 
 
 def test_a_source_without_rows_is_an_error_where_it_had_some(applied: Project) -> None:
-    """`source-empty`, at the place where the source is asked for."""
+    """`source-empty` is reported at the source in the manifest."""
     write(applied, [])
     done = applied.run("apply", "-y", "--format", "json")
     assert done.code == 8, (done.out, done.err)
@@ -42,7 +42,7 @@ def test_a_source_without_rows_is_an_error_where_it_had_some(applied: Project) -
 
 
 def test_rows_that_are_renamed_are_not_lost(applied: Project) -> None:
-    """The source has as many as it had: `previously` says where each has gone."""
+    """With `previously` in each row, renamed rows do not count as removed."""
     numbers = "".join(f"NEW-{n},ROW-{n}\n" for n in range(10))
     (applied.folder / "r.csv").write_text(f"n,was\n{numbers}")
     block = (
@@ -53,8 +53,8 @@ def test_rows_that_are_renamed_are_not_lost(applied: Project) -> None:
     assert (done.code, "made from it are removed" in done.out) == (0, False), (done.out, done.err)
 
 
-def test_allow_empty_lets_it_be(applied: Project) -> None:
-    """What leaves then asks the gate."""
+def test_allow_empty_leaves_it_to_the_gate(applied: Project) -> None:
+    """With `allowEmpty`, an empty source is no error, and the gate asks for approval."""
     write(applied, [], ", allowEmpty: true")
     done = applied.run("apply", "-y")
     assert done.code == 4
@@ -62,13 +62,12 @@ def test_allow_empty_lets_it_be(applied: Project) -> None:
 
 
 def test_a_source_that_never_had_rows_is_no_error(project: Project) -> None:
-    """There is nothing to lose."""
     write(project, [])
     assert project.run("apply", "-y").code == 0
 
 
 def test_a_source_that_shrank_asks(applied: Project) -> None:
-    """3 of 10 are more than a quarter of the source, and far less than a quarter of the tags; 2 are not."""
+    """Removing more than a quarter of a source's tags needs approval, however small their share of all tags is."""
     write(applied, [f"ROW-{n}" for n in range(7)])
     done = applied.run("apply", "-y")
     assert done.code == 4
@@ -78,7 +77,7 @@ def test_a_source_that_shrank_asks(applied: Project) -> None:
 
 
 def test_a_saved_plan_of_a_source_that_shrank_asks_for_the_same(applied: Project) -> None:
-    """The share of its source is computed again from all recorded rows, also of those that the plan does not touch."""
+    """`apply` of a saved plan computes the source's share again, from all recorded rows."""
     write(applied, [f"ROW-{n}" for n in range(7)])
     approval = applied.run("plan", "--out", "saved.plan", "--format", "json").document["gate"]["approve"]
     done = applied.run("apply", "saved.plan")
@@ -87,7 +86,7 @@ def test_a_saved_plan_of_a_source_that_shrank_asks_for_the_same(applied: Project
 
 
 def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
-    """As many come as go: another prefix, a wrong column. What goes is what counts."""
+    """Only removed rows count for the gate, even when as many new rows appear."""
     write(applied, [f"NEW-{n}" for n in range(10)])
     done = applied.run("apply", "-y")
     assert done.code == 4
@@ -97,7 +96,7 @@ def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
 
 
 def test_a_source_that_shrinks_little_by_little_asks_each_time(applied: Project) -> None:
-    """What left before is no part of what there is."""
+    """The share is of the current rows, without those that were removed before."""
     applied.settings("policy: {tagRemoval: retire}")
     for left, code in ((8, 0), (6, 0), (4, 4)):
         write(applied, [f"ROW-{n}" for n in range(left)])
@@ -115,8 +114,8 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
-def test_a_text_template_is_no_way_around(project: Project, loop: str) -> None:
-    """A source of a template that shrinks asks, and one that becomes empty is an error where it is read."""
+def test_sources_of_a_text_template_are_guarded_too(project: Project, loop: str) -> None:
+    """A source of a text template that shrinks trips the gate, and an empty one is an error at its line."""
     write(project, [f"ROW-{n}" for n in range(10)])
     (project.folder / "manifests" / "m.yaml").unlink()
     (project.folder / "manifests" / "m.yaml.j2").write_text(f"tags:\n  - name: ALONE\n{loop}\n")
@@ -146,7 +145,7 @@ def test_a_text_template_is_no_way_around(project: Project, loop: str) -> None:
     ids=["at once", "by number", "as text"],
 )
 def test_what_a_text_template_makes_of_no_known_row_is_guarded_too(project: Project, body: str) -> None:
-    """The template stands for its source."""
+    """When rows are unknown, the template itself counts as the source."""
     write(project, [])
     manifests = project.folder / "manifests"
     (manifests / "m.yaml").unlink()
@@ -165,7 +164,7 @@ def test_what_a_text_template_makes_of_no_known_row_is_guarded_too(project: Proj
 
 
 def test_each_source_of_one_line_is_guarded(project: Project) -> None:
-    """Of two that a text template writes to one line, each is missed on its own."""
+    """Two sources of one template line are checked separately."""
     write(project, [f"ROW-{n}" for n in range(4)])
     (project.folder / "s.csv").write_text("n\nOTHER-1\n")
     (project.folder / "manifests" / "m.yaml").unlink()
@@ -197,8 +196,8 @@ FEEDS = {
 
 
 @pytest.mark.parametrize("template", FEEDS.values(), ids=FEEDS.keys())
-def test_whatever_comes_of_a_source_is_missed(project: Project, template: str) -> None:
-    """Keywords, metadata, and rows that only choose: the rows that a source had are remembered."""
+def test_a_source_is_guarded_however_a_template_uses_it(project: Project, template: str) -> None:
+    """A source is guarded by its number of rows, even when it only fills or selects other data."""
     names = [f"ROW-{n}" for n in range(10)]
     write(project, names)
     (project.folder / "manifests" / "m.yaml").unlink()
@@ -212,8 +211,8 @@ def test_whatever_comes_of_a_source_is_missed(project: Project, template: str) -
     assert (emptied.code, emptied.codes) == (8, ["source-empty"])
 
 
-def test_a_lookup_that_is_empty_is_missed(project: Project) -> None:
-    """Nothing leaves, and what tags say would be another thing."""
+def test_an_empty_lookup_is_an_error(project: Project) -> None:
+    """An empty source is an error even when it removes nothing, since it would change descriptions."""
     write(project, ["A", "B"])
     (project.folder / "names.csv").write_text("n,t\nA,first\nB,second\n")
     (project.folder / "manifests" / "m.yaml").unlink()
@@ -229,7 +228,7 @@ def test_a_lookup_that_is_empty_is_missed(project: Project) -> None:
 
 
 def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:
-    """What is wrong is not the section."""
+    """The error about an empty section names the source without rows."""
     files = {
         "r.csv": "n\n",
         "manifests/m.yaml.j2": "tags:\n{% for r in data('../r.csv') %}\n  - {{ r.n }}\n{% endfor %}\n",
@@ -238,8 +237,8 @@ def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None
     assert (found.code, found.message.endswith("(no rows in r.csv)")) == ("null-value", True)
 
 
-def test_rows_are_remembered_of_a_run_that_did_not_end_well(project: Project, service: Service) -> None:
-    """Some of it was made of them."""
+def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service: Service) -> None:
+    """An incomplete apply records the rows of its sources, too."""
     write(project, [f"ROW-{n}" for n in range(9)])
     template = project.folder / "manifests" / "m.yaml"
     template.unlink()
@@ -252,7 +251,7 @@ def test_rows_are_remembered_of_a_run_that_did_not_end_well(project: Project, se
 
 
 def test_what_a_text_template_generates_is_read_again(project: Project) -> None:
-    """A block in its result depends on its data as any block does; one that is put together is refused."""
+    """A `generate` block in a template's result depends on its data; one whose key is assembled is refused."""
     write(project, ["ROW-A", "ROW-B", "ROW-C"])
     (project.folder / "manifests" / "m.yaml").unlink()
     template = project.folder / "manifests" / "m.yaml.j2"
@@ -273,7 +272,7 @@ def test_what_a_text_template_generates_is_read_again(project: Project) -> None:
 
 
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
-    """Nothing is concluded from a file that cannot be read."""
+    """A file that cannot be read removes nothing."""
     (applied.folder / "r.csv").unlink()
     done = applied.run("plan", "--format", "json")
     errors = [found["code"] for found in done.document["diagnostics"] if found["severity"] == "error"]
@@ -281,7 +280,7 @@ def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
 
 
 def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
-    """The cache stands on the data too, on variables and on the environment."""
+    """The cache depends on the content of data files."""
     path = applied.folder / "r.csv"
     assert applied.run("plan", "--detailed-exitcode").code == 0
     path.write_text(path.read_text().replace("ROW-3\n", "ROW-3\nROW-X\n"))
@@ -300,7 +299,7 @@ def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
     ],
 )
 def test_a_file_of_variables_has_texts_as_the_project_file(project: Project, text: str, code: str, place: str) -> None:
-    """A list would be shown to templates as Python writes it; the error has its place."""
+    """A variable must be text, and the error has its place in the file."""
     (project.folder / "manifests").mkdir()
     (project.folder / "vars.yaml").write_text(text)
     done = project.run("render", "--var-file", "vars.yaml")
@@ -308,8 +307,8 @@ def test_a_file_of_variables_has_texts_as_the_project_file(project: Project, tex
     assert f"vars.yaml:{place}: error[{code}]" in done.err
 
 
-def test_variables_are_part_of_what_a_plan_stands_on(project: Project, tmp_path: Path) -> None:
-    """`--var`, `--var-file` and allowed names of the environment; the option is the strongest."""
+def test_a_plan_depends_on_variables(project: Project, tmp_path: Path) -> None:
+    """`--var`, `--var-file` and allowed environment variables change the plan; `--var` wins."""
     project.settings("variables: {a: file}", "allowEnv: [TEAM]")
     (project.folder / "manifests").mkdir()
     manifest = "tags:\n  - name: T\n    managedBy: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"

@@ -1,4 +1,4 @@
-"""Manifests of a pull request are untrusted code: what their templates cannot reach, and how soon they end."""
+"""Manifests of a pull request are untrusted code: their templates reach nothing else, and end in time."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ BLOCK = "generate:\n  - forEach: {csv: ../rows.csv}\n    tags:\n      - name: T\
 
 
 def refused_in_both(folder: Path, template: str) -> None:
-    """As a value of a block, and as a file."""
+    """The template is an error as a value of a block and in a text template."""
     (found, *_) = problems(folder / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": BLOCK % template})
     assert found.code in ("bad-template", "unknown-name")
     assert (found.file, found.line is not None) == ("manifests/m.yaml", True)
@@ -127,7 +127,7 @@ def refused_in_both(folder: Path, template: str) -> None:
 
 @pytest.mark.parametrize("template", ESCAPES.values(), ids=ESCAPES.keys())
 def test_there_is_nothing_to_escape_to(tmp_path: Path, template: str) -> None:
-    """Attributes, functions and filters are allowed one by one; the rest is undefined."""
+    """Attributes, functions and filters are allowed one by one; all others are undefined."""
     refused_in_both(tmp_path, template)
 
 
@@ -140,8 +140,8 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize(("condition", "words"), CONDITIONS.values(), ids=CONDITIONS.keys())
-def test_a_condition_that_cannot_be_known(tmp_path: Path, condition: str, words: str) -> None:
-    """Whatever could be reckoned out before there is a row; it has its place in a file as well."""
+def test_a_condition_that_always_fails_is_an_error(tmp_path: Path, condition: str, words: str) -> None:
+    """A condition that fails even without a row is an error at its place, in a block and in a file."""
     block = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{condition}"\n    tags: [{{name: T}}]\n'
     (found, *_) = problems(tmp_path / "a", {"r.csv": "a\n1\n", "manifests/m.yaml": block})
     assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
@@ -154,7 +154,7 @@ def test_a_condition_that_cannot_be_known(tmp_path: Path, condition: str, words:
 
 @pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "include ('a.j2', 'b.j2')", "extends ['a.j2']"])
 def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
-    """Which of them it is, is known when it is included; none of them is an error at its line."""
+    """The first existing template is included; if there is none, the error has the line of the statement."""
     text = f"#\n{{% {way} %}}\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text})
     assert (found.code, found.file, found.line) == ("bad-template", "manifests/m.yaml.j2", 2)
@@ -167,22 +167,22 @@ def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
 
 @pytest.fixture
 def second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run's templates have a second instead of half a minute."""
+    """Templates of a run may take one second instead of thirty."""
     monkeypatch.setattr(Allowance.__init__, "__defaults__", (1.0,))
 
 
 @pytest.mark.usefixtures("second")
 @pytest.mark.parametrize("name", HUNGRY)
 def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, name: str) -> None:
-    """Time, memory, sizes of values and of the result are bounded: without bounds this test had no end."""
+    """Time, memory, and the sizes of values and of the result are limited."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused_in_both(tmp_path, HUNGRY[name])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 1_300_000
 
 
 @pytest.mark.parametrize("template", BARE.values(), ids=BARE.keys())
-def test_a_bare_value_is_weighed(tmp_path: Path, template: str) -> None:
-    """It may be a list, whose parts count as often as they are there; in a condition as well."""
+def test_a_bare_value_counts_for_the_limit_of_memory(tmp_path: Path, template: str) -> None:
+    """A value that is a list counts with all its parts, repeated ones too, also in a condition."""
     head = "generate:\n  - forEach: {csv: ../rows.csv}\n"
     values = f'    tags:\n      - name: T\n        keywords: "{template}"\n'
     (found,) = problems(tmp_path / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": head + values})
@@ -201,8 +201,8 @@ LARGE = {
 
 @pytest.mark.parametrize("number", ["1e999999999", "-1E+999999999", "1e-999999999", "1e9999999999999999999"])
 @pytest.mark.parametrize("value", LARGE.values(), ids=LARGE.keys())
-def test_a_number_of_data_has_bearable_digits(tmp_path: Path, value: str, number: str) -> None:
-    """The source is refused, at the line of the number; what can be reckoned with is read."""
+def test_a_number_of_data_has_a_limit_of_digits(tmp_path: Path, value: str, number: str) -> None:
+    """A number with too many digits is an error at its line of the data."""
     block = f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: "T{value}"}}]\n'
     files = {"r.json": f'[\n{{"n": {number}}}]', "manifests/m.yaml": block}
     (found,) = problems(tmp_path, files)
@@ -211,8 +211,8 @@ def test_a_number_of_data_has_bearable_digits(tmp_path: Path, value: str, number
     assert loaded(tmp_path, {"r.json": '[{"n": 1e300}]'}).resources
 
 
-def test_numbers_stay_bearable(tmp_path: Path) -> None:
-    """However they are multiplied."""
+def test_computed_numbers_have_a_limit(tmp_path: Path) -> None:
+    """Multiplication cannot make a number too large."""
     growing = (
         "{% set n = namespace(x=row.n) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x|int }}"
     )
@@ -223,7 +223,7 @@ def test_numbers_stay_bearable(tmp_path: Path) -> None:
 
 
 class Counting(TemplateSandbox):
-    """Knows how often something was compiled."""
+    """A template sandbox that counts its compilations."""
 
     compilations = 0
 
@@ -233,7 +233,7 @@ class Counting(TemplateSandbox):
 
 
 def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
-    """A value of a block and its condition, as functions of a row."""
+    """A block's value and its condition, as functions of a row."""
     environment, findings = Counting(), Collector("m.yaml")
     made = Compiled(environment, ("row", "var", "env"), findings)
     made.leaf(Scalar(text, Mark(0, 0), '"'))
@@ -244,14 +244,14 @@ def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
 
 
 class Mark(NamedTuple):
-    """Of no file."""
+    """A place in no file."""
 
     line: int
     column: int
 
 
 def test_templates_are_compiled_once() -> None:
-    """Not for each row."""
+    """Templates are not compiled again for each row."""
     environment, values, holds = compiled("{{ row.a }}", "row.a != 'x'")
     assert (values({"row": {"a": "x"}}), holds({"row": {"a": "x"}})) == (("x",), False)
     before = environment.compilations
@@ -262,7 +262,7 @@ def test_templates_are_compiled_once() -> None:
 
 
 def test_all_rows_of_a_block_have_one_deadline() -> None:
-    """However small each value and each condition is."""
+    """The limit holds for all rows together, however small each value is."""
     _, values, holds = compiled("{{ row.a }}")
     for function in (values, holds):
         with pytest.raises(OutOfBounds, match="too long"), Allowance(0.1).spend():
@@ -271,7 +271,7 @@ def test_all_rows_of_a_block_have_one_deadline() -> None:
 
 
 def test_rows_that_are_many_may_take_longer() -> None:
-    """A millisecond each."""
+    """Each row adds a millisecond."""
     allowance = Allowance(0.01)
     with allowance.spend(1000):
         spend(0.3)
@@ -280,14 +280,14 @@ def test_rows_that_are_many_may_take_longer() -> None:
 
 @pytest.mark.parametrize("value", ["([row.a] * 9999) | map('slug') | list", "[" + "row.a | slug, " * 2000 + "]"])
 def test_the_deadline_holds_between_filters(value: str) -> None:
-    """Each of them takes a while, and all of them would take an hour."""
+    """A template of many slow filters is stopped between them."""
     _, values, _ = compiled(f"{{{{ {value} }}}}")
     with pytest.raises(OutOfBounds, match="too long"), Allowance(1.0).spend():
         values({"row": {"a": "é" * 999999}})
 
 
 def test_all_rows_of_a_block_have_one_bound_of_memory() -> None:
-    """More rows may come to more."""
+    """The limit holds for all rows together, and grows with their number."""
     _, values, _ = compiled("{{ range(100000) | map('string') | list }}")
     with pytest.raises(OutOfBounds, match="needs too much memory"), Allowance().spend(10):
         kept = [values({"row": {}}) for _ in range(1000)]
@@ -297,7 +297,7 @@ def test_all_rows_of_a_block_have_one_bound_of_memory() -> None:
 
 
 def test_what_runs_elsewhere_is_not_interrupted() -> None:
-    """A service renders in threads: there is no deadline in them, and none is left behind in the main thread."""
+    """In other threads there is no deadline, and in the main thread no timer is left behind."""
     with ThreadPoolExecutor() as pool:
         assert pool.submit(within, Allowance(0.01)).result() == "done"
     with pytest.raises(OutOfBounds):
@@ -307,21 +307,21 @@ def test_what_runs_elsewhere_is_not_interrupted() -> None:
 
 
 def within(allowance: Allowance) -> str:
-    """Work within an allowance."""
+    """Work for 0.3 seconds within an allowance."""
     with allowance.spend():
         spend(0.3)
     return "done"
 
 
 def spend(seconds: float) -> None:
-    """Use time of the processor."""
+    """Use processor time."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
 def test_waiting_takes_no_time_of_a_block() -> None:
-    """It is the processor's that is counted: on a machine that is busy the same manifests are valid."""
+    """Processor time is limited, so that a busy machine accepts the same manifests."""
     allowance = Allowance()
     with allowance.spend():
         time.sleep(0.5)
@@ -330,7 +330,7 @@ def test_waiting_takes_no_time_of_a_block() -> None:
 
 @pytest.mark.usefixtures("second")
 def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:
-    """One error for all rows that are left, and nothing of the block is believed."""
+    """All remaining rows share one error, and nothing of the block is used."""
     rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ row.n }}', keywords: \"{{ %s }}\"}]\n"
     text = block % "range(99999) | map('slug') | list"
@@ -359,7 +359,7 @@ SECRET_FILES = ("key", "token", "prod-key", "pms-token", "state.db", "state.db-w
     ],
 )
 def test_sources_stay_inside_the_project(tmp_path: Path, path: str) -> None:
-    """Symlinks are resolved; hidden files, the state and files of secrets in any environment are no sources."""
+    """Links out of the project, hidden files, the state, and files with secrets of any environment are refused."""
     (tmp_path / "outside.csv").write_text("a\n1\n")
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
@@ -376,7 +376,7 @@ def test_sources_stay_inside_the_project(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize("written", ["../exports", "absolute"])
 def test_the_project_file_may_list_folders_outside(tmp_path: Path, written: str) -> None:
-    """Data in them is named by the folder as it is listed; hidden files, links out and templates stay refused."""
+    """`dataFolders` allows data of other folders; hidden files, links out and templates stay refused."""
     exports, folder = tmp_path / "exports", tmp_path / "project"
     listed = str(exports) if written == "absolute" else written
     (exports / ".git").mkdir(parents=True)
@@ -410,14 +410,14 @@ def test_the_project_file_may_list_folders_outside(tmp_path: Path, written: str)
     ],
 )
 def test_what_holds_a_secret_cannot_be_allowed(tmp_path: Path, secret: str) -> None:
-    """Not in any environment: `allowEnv` with it is refused, at its place."""
+    """A variable that the project file uses for a secret, in any environment, is refused in `allowEnv`."""
     (found,) = problems(tmp_path, {"syncengine.yaml": f"version: 1\nallowEnv: [TEAM, HELD]\n{secret}\n"})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 18)
 
 
 @pytest.mark.parametrize("name", ["SYNCENGINE_API_KEY", "SYNCENGINE_STATE"])
 def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
-    """They override the project file, which need not name them."""
+    """These variables override the project file, which need not name them."""
     settings = f"version: 1\nenvironments: {{prod: {{allowEnv: [{name}]}}}}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": settings})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 34)
@@ -430,8 +430,8 @@ def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
         *("GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "SSH_PASSPHRASE", "SESSION_COOKIE", "MY_PWD", "GH_PAT"),
     ],
 )
-def test_what_is_called_like_a_secret_must_be_said_to_be_none(tmp_path: Path, name: str) -> None:
-    """In any environment; the sentence says how."""
+def test_a_name_like_a_secrets_must_be_declared_not_secret(tmp_path: Path, name: str) -> None:
+    """The message says how to declare that a name is not secret."""
     text = f"version: 1\nenvironments: {{prod: {{allowEnv: [TEAM, {name}]}}}}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": text})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 40)
@@ -440,8 +440,8 @@ def test_what_is_called_like_a_secret_must_be_said_to_be_none(tmp_path: Path, na
     assert problems(tmp_path, {"syncengine.yaml": allowed, "manifests/m.yaml": ""}) == ()
 
 
-def test_what_is_said_to_be_no_secret_is_read(tmp_path: Path) -> None:
-    """Beside plain names, each of them once."""
+def test_a_name_declared_not_secret_is_allowed(tmp_path: Path) -> None:
+    """Names with and without `notSecret` may be mixed, and duplicates count once."""
     settings = "version: 1\nallowEnv: [TEAM, {name: KEYBOARD, notSecret: true}, TEAM]\n"
     write(tmp_path, {"syncengine.yaml": settings})
     environ = {"KEYBOARD": "de", "TEAM": "blue"}
@@ -450,8 +450,8 @@ def test_what_is_said_to_be_no_secret_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["HELD", "SYNCENGINE_API_KEY"])
-def test_a_secret_of_the_project_is_one_whatever_is_said(tmp_path: Path, name: str) -> None:
-    """`notSecret` is for names that only look so."""
+def test_a_secret_of_the_project_cannot_be_declared_not_secret(tmp_path: Path, name: str) -> None:
+    """`notSecret` does not allow a variable that holds a secret of the project."""
     secret = "service: {apiKey: {env: HELD}}"
     text = f"version: 1\nallowEnv: [{{name: {name}, notSecret: true}}]\n{secret}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": text})
@@ -469,8 +469,8 @@ def test_a_secret_of_the_project_is_one_whatever_is_said(tmp_path: Path, name: s
         ("[A]", "wrong-type"),
     ],
 )
-def test_an_exception_is_said_in_full(tmp_path: Path, item: str, code: str) -> None:
-    """As the schema has it."""
+def test_an_exception_must_be_complete(tmp_path: Path, item: str, code: str) -> None:
+    """An exception needs its name and `notSecret: true`, as the schema says."""
     text = f"version: 1\nallowEnv: [{item}]\n"
     assert code in [d.code for d in problems(tmp_path, {"syncengine.yaml": text})]
     judge = jsonschema.Draft202012Validator(schemas()["project.schema.json"])
@@ -478,14 +478,14 @@ def test_an_exception_is_said_in_full(tmp_path: Path, item: str, code: str) -> N
 
 
 def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Path) -> None:
-    """Metadata may be called `env`."""
+    """Metadata named `env` is no reference to a secret."""
     settings = "version: 1\nallowEnv: [prod]\ndefaults: {tags: {metadata: {env: prod}}}\n"
     assert problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""}) == ()
 
 
 @pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2", "link.j2"])
 def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
-    """Only templates of the project are included."""
+    """Only templates inside the project can be included."""
     folder = tmp_path / "project"
     folder.mkdir()
     (tmp_path / "outside.j2").write_text("x")
@@ -515,7 +515,7 @@ FORTY = {
 @pytest.mark.usefixtures("second")
 @pytest.mark.parametrize("kind", FORTY)
 def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: str) -> None:
-    """One is stopped, the others are not begun."""
+    """One template is stopped, and the other 39 are not started."""
     before = time.process_time()
     messages = [d.message for d in problems(tmp_path, FORTY[kind])]
     assert sum("the template takes too long" in message for message in messages) == 1
@@ -523,8 +523,8 @@ def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: 
     assert time.process_time() - before < 5
 
 
-def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
-    """A cache keeps what a file says by itself, and a template that was not begun has said nothing."""
+def test_a_template_that_was_not_started_is_not_cached(tmp_path: Path) -> None:
+    """A template that was not started is not cached."""
     write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
     context = manifests.files[0].context or LoadContext()

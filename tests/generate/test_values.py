@@ -1,4 +1,4 @@
-"""Values from data arrive exactly as they are, whatever they hold."""
+"""Values from data arrive exactly as they are, whatever characters they contain."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rows_of(values: list[str]) -> str:
 
 
 def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Service) -> None:
-    """What YAML, Jinja2 or CSV could take for something else is text, through to the service."""
+    """Values that look like YAML, Jinja2 or CSV syntax reach the service unchanged."""
     (project.folder / "rows.csv").write_text(rows_of(VALUES), encoding="utf-8", newline="")
     (project.folder / "manifests").mkdir()
     (project.folder / "manifests" / "m.yaml").write_text(BLOCK, encoding="utf-8")
@@ -107,7 +107,7 @@ def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Se
 
 
 def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
-    """`tojson` is what makes a value safe in text."""
+    """`tojson` makes any value safe in a text template."""
     template = (
         "tags:\n{% for row in data('../rows.csv') %}\n  - name: T{{ row.n }}\n"
         "    description: {{ row.v | tojson }}\n{% endfor %}\n"
@@ -117,7 +117,7 @@ def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
 
 
 def test_render_is_a_manifest_that_says_the_same(tmp_path: Path) -> None:
-    """`render` of what it rendered is the same again."""
+    """Rendered manifests have the same resources as their sources."""
     from syncengine.render.manifest import manifest_yaml
 
     first = loaded(tmp_path / "a", {"rows.csv": rows_of(VALUES), "manifests/m.yaml": BLOCK})
@@ -138,7 +138,6 @@ def test_render_is_a_manifest_that_says_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, content: str) -> None:
-    """csv, json, jsonl and yaml."""
     kind = file.partition(".")[2]
     block = f"generate:\n  - forEach: {{{kind}: ../{file}}}\n"
     block += "    tags: [{name: '{{ row.n }}', managedBy: '{{ row.v }}'}]\n"
@@ -149,7 +148,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, conte
 
 
 def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
-    """Nested lists, empty items, fields that come to nothing, several kinds from one row."""
+    """Nested lists are flattened, empty items and fields are left out, and one row can make several kinds."""
     block = """generate:
   - forEach: {json: ../rows.json}
     as: m
@@ -181,7 +180,7 @@ def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
 
 
 def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None:
-    """`encoding`, `delimiter`, `columns`, `distinct`; a byte that does not fit names the likely encoding."""
+    """`encoding`, `delimiter`, `columns` and `distinct`; an invalid byte names the likely encoding."""
     data = "A;Müller\nB;x\nA;other\n".encode("cp1252")
     block = (
         "generate:\n  - forEach: {csv: ../r.csv, delimiter: ';', columns: [n, v], distinct: n%s}\n"
@@ -197,7 +196,7 @@ def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
 def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
-    """A manifest has no carriage returns; rows are found in the lines that an editor shows."""
+    """Line breaks in values become line feeds, and row numbers are the lines that an editor shows."""
     cells = f'n,v{end}A,"two{end}lines"{end}B,x{end}'
     template = (
         "tags:\n{% for row in data('../r.csv') %}\n  - name: J{{ row.n }}\n"
@@ -220,7 +219,7 @@ def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
-    """In texts, in lists, and in names: whatever the data had, what is written can be read."""
+    """Line breaks in texts, lists and names of JSON become line feeds, too."""
     value = {f"a{end}b": [f"two{end}lines"]}
     item = "  - {name: A, description: {{ row.v | tojson | tojson }}, metadata: {M: {{ row.t | tojson }}}}"
     template = f"tags:\n{{% for row in data('../r.jsonl') %}}\n{item}\n{{% endfor %}}\n"
@@ -234,7 +233,7 @@ def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
 
 
 def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
-    """With its own names; numbers, flags and nothing as they are written."""
+    """A mapping keeps its names; numbers and flags are written as in the data, and null is left out."""
     rows = '[{"m": {"Client: a": "no", "Number": 1.50, "Flag": true, "None": null, "{{ x }}": "{{ y }}"}}]'
     block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, metadata: '{{ row.m }}'}]\n"
     (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
@@ -243,7 +242,7 @@ def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
 
 
 def test_defaults_lie_under_what_is_generated(tmp_path: Path) -> None:
-    """Those of the file over those of the project; what a row says is stronger."""
+    """A row overrides the defaults of its file, which override those of the project."""
     settings = "version: 1\ndefaults: {tags: {metadata: {P: project, F: project}, visibility: PRIVATE}}\n"
     manifest = (
         "defaults: {tags: {metadata: {F: file, R: file}}}\n"
@@ -258,7 +257,7 @@ def test_defaults_lie_under_what_is_generated(tmp_path: Path) -> None:
 
 
 def test_braces_of_other_files_are_text(tmp_path: Path) -> None:
-    """Only `generate` and files named .yaml.j2 have templates."""
+    """Only `generate` blocks and files named .yaml.j2 are templates."""
     manifest = (
         "tags:\n  - {name: '{{ a }}', description: '{% if %}', keywords: ['{{ env.HOME }} x'], managedBy: '{# u #}'}\n"
     )
@@ -303,7 +302,7 @@ FILTERS = {
 
 @pytest.mark.parametrize(("value", "expression", "text"), FILTERS.values(), ids=FILTERS.keys())
 def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: str, text: str) -> None:
-    """In a block and in a file."""
+    """A block and a text template give the same result."""
     block = (
         f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: A, managedBy: "<{{{{ {expression} }}}}>"}}]\n'
     )
@@ -315,7 +314,7 @@ def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: s
 
 
 def test_loops_of_groups_have_names(tmp_path: Path) -> None:
-    """`.grouper` and `.list`, as Jinja2 documents them."""
+    """Groups have `.grouper` and `.list`, as Jinja2 documents."""
     template = (
         "tags:\n{% for g in data('../r.csv') | groupby('c') %}\n"
         "  - {name: '{{ g.grouper }}', managedBy: '{{ g.list | length }}'}\n{% endfor %}\n"
@@ -328,7 +327,7 @@ NUMBERS = ["12345678901234567890.123456789", "1e300", "1.50", "0.1", "1000000000
 
 
 def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
-    """Of numbers alone, in lists and in objects; texts, flags and nothing are what they are."""
+    """Numbers keep their spelling in lists and in objects."""
     numbers = ", ".join(NUMBERS)
     rows = f'[{{"v": [{numbers}, true, null, "\u00e9\\"", {{"a b": 1.50, "c": []}}]}}]'
     block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, description: '{{ row.v | tojson }}'}]\n"
@@ -340,7 +339,7 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
 def test_a_row_may_have_any_name(tmp_path: Path, name: str) -> None:
-    """And it is another one with each row."""
+    """Names that the program uses internally work for `as`, too."""
     block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
     desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": block})
     assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]

@@ -1,1 +1,1 @@
-"""Templates of manifests and of posted time: what both know, and where they differ."""
+"""Templates of manifests and of posted time: what they share, and where they differ."""

@@ -1,4 +1,4 @@
-"""Writes what the stored templates come to: `python -m tests.templating`, for a change that is meant."""
+"""Writes the results of the stored templates: `python -m tests.templating`, after an intended change."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""Every filter and test of both kinds of templates, on values of every kind; and what templates say besides.
+"""Every filter and test of both kinds of templates, on values of every type, and further statements.
 
-The templates are the keys of `results.json`. `python -m tests.templating` writes what they come to, for a change that
-is meant.
+The templates are the keys of `results.json`. `python -m tests.templating` writes their results after an intended
+change.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Case(NamedTuple):
 
 
 Results = dict[str, str]
-"""What a template comes to, or `!` and why it fails, or `?` and why it is refused; and the values it is so for."""
+"""A result, or `!` and why rendering fails, or `?` and why the template is refused → the values with this result."""
 
 
 def _words(value: Any) -> str:
-    """A result with its type, without addresses of the memory."""
+    """A result's representation, without memory addresses."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))[:100]
 
 
@@ -92,7 +92,7 @@ class Mark(NamedTuple):
 
 
 def of_manifests(case: Case) -> Results:
-    """The results of a template of a manifest, or the reasons why it is refused; `r` is a row, which has `x` too."""
+    """The results of a manifest's template, or why it is refused; `r` is a row that has `x`, too."""
     findings = Collector("m.yaml")
     compiled = Compiled(TemplateSandbox(), ("x", "r", "var"), findings)
     compiled.leaf(Scalar(case.text, Mark(0, 0), '"'))  # type: ignore[arg-type] # a place is enough
@@ -103,7 +103,7 @@ def of_manifests(case: Case) -> Results:
 
 
 def of_posted_time(case: Case, *, is_path: bool = False) -> Results:
-    """The same of a template of posted time."""
+    """The results of a template of posted time, or why it is refused."""
     compiler = Compiler(Path(), "syncengine.yaml")
     compiled = (compiler.path if is_path else compiler.text)(Written(case.text, 1, 1), {"x": None})
     if compiled is None:
@@ -116,7 +116,7 @@ VARIABLES = bare_route().variables(group(tzOffsetMins=120, activityType={"code":
 
 RESULTS = Path(__file__).with_name("results.json")
 Stored = dict[str, dict[str, Results]]
-"""By kind and template."""
+"""Results by kind and template."""
 KINDS: dict[str, Callable[[Case], Results]] = {
     "manifests": of_manifests,
     "posted time": of_posted_time,
@@ -125,7 +125,7 @@ KINDS: dict[str, Callable[[Case], Results]] = {
 
 
 def results_of(stored: Stored) -> Stored:
-    """What the same templates come to now, with the same values."""
+    """The current results of the stored templates, with the same values."""
     return {
         kind: {
             text: KINDS[kind](Case(text, tuple(n for n in VALUES if n in " ".join(was.values()).split())))

@@ -1,4 +1,4 @@
-"""Filters, tests, methods and statements come to what they came to before, for manifests and for posted time."""
+"""Filters, tests, methods and statements keep their results, for manifests and for posted time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STORED: Stored = json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("kind", STORED)
-def test_templates_come_to_what_they_came_to(kind: str) -> None:
-    """A project that is upgraded has the same tags and the same narratives."""
+def test_templates_keep_their_results(kind: str) -> None:
+    """An upgrade of the program changes no tag and no narrative."""
     results = results_of({kind: STORED[kind]})[kind]
     assert {text: result for text, result in results.items() if result != STORED[kind][text]} == {}

@@ -1,4 +1,4 @@
-"""What only one of both kinds of templates was kept from holds for manifests and posted time alike."""
+"""Limits that one kind of template had first hold for manifests and posted time alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAPTURED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set y %}{{
 
 @pytest.mark.parametrize("text", [DOUBLED, NESTED, CAPTURED + "{% set n.x = y %}{% endfor %}"])
 def test_posted_time_bounds_what_manifests_bound(text: str) -> None:
-    """Texts that are put together, comparisons and captures: what would fill the memory fails before it does."""
+    """Concatenated texts, comparisons and captures fail before they fill the memory."""
     compiled = Compiler(Path(), "syncengine.yaml").text(Written(text, 3, 5))
     assert compiled is not None
     with pytest.raises(RenderTrouble, match=r"a value would be larger|too many large values|writes more than"):
@@ -26,7 +26,7 @@ def test_posted_time_bounds_what_manifests_bound(text: str) -> None:
 
 
 def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
-    """With its place, as in posted time."""
+    """The error has its place, as in posted time."""
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ 1e999 }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": "a\n1\n", "manifests/m.yaml": block})
     assert (found.code, found.line, "the number is too large" in found.message) == ("bad-template", 3, True)
@@ -34,6 +34,6 @@ def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("results", [of_manifests, of_posted_time])
 def test_texts_that_come_one_by_one_are_joined(results: object) -> None:
-    """By the method as by the filter."""
+    """The method `join` accepts an iterator, as the filter does."""
     assert callable(results)
     assert results(Case("{{ '-'.join(x | map('upper')) }}", ("texts",))) == {"'B-A-A-B'": "texts"}
