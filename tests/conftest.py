@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgresql
-from tests.support import memory, rewriting, slow
+from tests.support import memory, rewriting
 from tests.support.profiles import FULL
 
 # A busy machine is slow, which is no fault of the tested code.
@@ -43,10 +43,6 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(cores, min(4 * cores, 8))
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return slow.is_left_out(collection_path, config.option.markexpr) or None
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect with garbage collection off, since nothing that is collected can be freed before the end."""
@@ -63,12 +59,7 @@ def _share_rewriting(config: pytest.Config) -> None:
     """Rewrite the assertions of a part of the test modules; other workers rewrite the others."""
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        paths = [path for path in rewriting.modules() if not slow.is_left_out(path, config.option.markexpr)]
-        rewriting.import_share(paths, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    slow.mark(items)
+        rewriting.import_share(rewriting.modules(), int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-from tests.support.slow import SLOW
 
 INHERITS = "import signal; print(signal.getsignal(signal.SIGINT) is not signal.SIG_IGN)"
 
@@ -23,10 +20,3 @@ def test_a_test_that_hangs_fails(request: pytest.FixtureRequest) -> None:
     """The time limit is ten minutes."""
     assert float(request.config.getini("timeout")) == 600
     assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
-
-
-def test_slow_modules_are_there() -> None:
-    """A renamed module would lose its mark `slow`."""
-    folder = Path(__file__).parent
-    modules = [folder / room / f"test_{name}.py" for room, names in SLOW.items() for name in names.split()]
-    assert [str(module) for module in modules if not module.is_file()] == []

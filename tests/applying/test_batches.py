@@ -11,6 +11,8 @@ from syncengine.sandbox.store import CATEGORIES, TAGS
 from .bench import Bench, activity_type, category, numbered, tag
 from .picky import Picky, Refusal
 
+pytestmark = pytest.mark.slow
+
 INDEX = {"index": 1, "errorDescription": "not this one"}
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from .bench import Bench, category, tag
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench: Bench) -> None:
     """A success that does not say under which id is no success for this category."""

@@ -33,6 +33,8 @@ from tests.support.profiles import tried
 from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
 from .truths import beyond_recorded, is_held, troubles_of
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
 APPLIES_TO_THE_END = 4
 

@@ -18,6 +18,8 @@ from .crash_model import DEATHS, Ending, House, Manifest, Trouble
 from .test_crashes import Snapshot, house, snapshot
 from .truths import beyond_recorded, troubles_of
 
+pytestmark = pytest.mark.slow
+
 PLACE = Source("manifests/all.yaml", 1)
 
 

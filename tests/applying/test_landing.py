@@ -16,6 +16,8 @@ from .test_crashes import Snapshot, house, snapshot
 from .test_instants import activity_type, category, manifest, tag
 from .truths import beyond_recorded, troubles_of
 
+pytestmark = pytest.mark.slow
+
 ONE = manifest(
     category("stays", description="one"),
     category("goes"),

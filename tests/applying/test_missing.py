@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .bench import Bench, category, numbered, tag
 from .picky import Picky
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,8 @@ from tests.support.profiles import tried
 
 from .crash_model import House, Manifest, Trouble
 from .test_crashes import HISTORY, PLACE, RENAMES, TROUBLES, Step, house, manifests, renames
+
+pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))

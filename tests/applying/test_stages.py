@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .bench import Bench, activity_type, category, tag
+
+pytestmark = pytest.mark.slow
 
 ONE_OF_EACH = {
     "tagCategories": [category("gone"), category("stays", description="old")],

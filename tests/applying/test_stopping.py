@@ -13,6 +13,8 @@ from syncengine.apply.report import ItemEnded, Retrying, SessionOpened
 
 from .bench import AT_ONCE, Bench, activity_type, category, numbered, tag
 
+pytestmark = pytest.mark.slow
+
 
 def test_trouble_that_passes_is_repeated_and_counted(bench: Bench) -> None:
     """Three times 503, then done: complete, with three retries in the report."""

@@ -16,6 +16,8 @@ from tests.support.world import world
 from .bench import AT_ONCE, Bench, activity_type, tag
 from .picky import Picky, Refusal
 
+pytestmark = pytest.mark.slow
+
 STAYING = [activity_type("A100"), activity_type("A200")]
 GOING = activity_type("A900")
 SESSION = ["startSyncSession", "uploadActivityTypes", "completeSyncSession"]

@@ -9,6 +9,8 @@ import pytest
 
 from .bench import AT_ONCE, Bench, Json, activity_type, category, tag
 
+pytestmark = pytest.mark.slow
+
 BEFORE = {
     "tagCategories": [category("renamed-before"), category("emptied"), category("taken")],
     "activityTypes": [activity_type("A100"), activity_type("A900")],

@@ -29,6 +29,8 @@ from .crash_model import House, Manifest, Trouble
 from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, _end, _possible, house, manifests, renames
 from .truths import DEFAULTS, UNCLEARABLE
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
 STATISTICS: Counter[str] = Counter()

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,8 @@ from .test_crashes import (
 )
 from .test_undo_crashes import deletes, nothing
 from .truths import beyond_recorded, troubles_of
+
+pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))

@@ -6,6 +6,8 @@ import pytest
 
 from .conftest import LOOKS, Console, assert_fits, emulated
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '<img src=x onerror="document.title=\'owned\'"> & "T"'
 
 

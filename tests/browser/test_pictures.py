@@ -25,6 +25,8 @@ from tests.support.pages import ROOT, WRITES
 
 from .conftest import emulated
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 

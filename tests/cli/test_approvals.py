@@ -11,6 +11,8 @@ import pytest
 from .program import Ended, Project, activity_type, category, ended, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 MEMBERS = [f"J-{number:02}" for number in range(36)]
 OTHERS = [f"O-{number:02}" for number in range(60)]
 DELAYED: dict[str, Any] = {"delay": 60}

@@ -12,6 +12,8 @@ from tests.postgresql import PASSWORD, Server
 from .program import Project, category, ended, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 HERE = [tag(f"T-{n}", category="acme") for n in range(3)]
 
 

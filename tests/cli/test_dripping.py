@@ -15,6 +15,8 @@ from tests.dripping import dripping as running
 from .program import Project, ended, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 TEAM = b'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{"teamName":"T"}'
 
 

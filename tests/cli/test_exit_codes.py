@@ -11,6 +11,8 @@ import pytest
 from .program import Project, activity_type, category, ended, tag
 from .service import AT_ONCE, Service
 
+pytestmark = pytest.mark.slow
+
 DELETING = {"category/gone": "delete", "tag/MEMBER-1": "delete"}
 
 

@@ -11,6 +11,8 @@ from .estate import WRITES
 from .program import Project, tag
 from .service import AT_ONCE, Service
 
+pytestmark = pytest.mark.slow
+
 HTML = "<html><body>Bad gateway, says nobody in particular</body></html>"
 
 ONCE: dict[str, dict[str, Any]] = {

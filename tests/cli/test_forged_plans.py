@@ -30,6 +30,8 @@ from .conftest import Estate
 from .program import Project, category, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = (
     ("active", "released", "retired", "deleted"),
     ("+", "~", "-", "x", "o"),

@@ -14,6 +14,8 @@ import pytest
 
 from .program import PROGRAM, Project, ended, tag
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("arguments", [("-C", "project", "plan"), ("plan", "-C", "project")])
 def test_another_folder_is_chosen_before_or_after_the_command(project: Project, arguments: tuple[str, ...]) -> None:

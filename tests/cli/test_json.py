@@ -16,6 +16,8 @@ from tests.support.formats import fitting
 from .program import REPOSITORY, Project, category, tag
 from .service import AT_ONCE, Service
 
+pytestmark = pytest.mark.slow
+
 MISTAKES = (("--xyzzy",), ("--env", "nowhere", "--xyzzy"), ("--config", "nowhere.yaml", "x", "x", "x", "x"))
 
 

@@ -13,6 +13,8 @@ from .estate import prepared
 from .program import Project, activity_type, category, ended, tag
 from .service import Json, Service, serving
 
+pytestmark = pytest.mark.slow
+
 DELETE_TAG = ("endpoints: {deleteTag: {path: /tag/delete}}",)
 Change = Callable[[Json], Json]
 

@@ -16,6 +16,8 @@ from syncengine.state.undo import write_undone
 from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
 
+pytestmark = pytest.mark.slow
+
 PAGE = REPOSITORY / "docs/commands.md"
 ROW = re.compile(r"\| (?P<code>[03-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
 HELD = [tag("HELD-1"), tag("HELD-2")]

@@ -15,6 +15,8 @@ from .program import Ended, Project, ended, tag
 from .service import Service
 from .test_unmerged import AUTHOR, commit, git
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 65_533
 """The id of a user that no test is run by."""
 

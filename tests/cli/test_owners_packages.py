@@ -13,6 +13,8 @@ from tests.cli.test_imports import PROGRAM
 from tests.contract.documents import APPLY, LONG_AGO, saved_approval
 from tests.contract.program import restore, surroundings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def situation(tmp_path_factory: pytest.TempPathFactory) -> Path:

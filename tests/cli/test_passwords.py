@@ -13,6 +13,8 @@ from tests.support.ports import unused_port
 from .program import Project, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 PART = "Zq7pw"
 """What no output may contain, however a parser cuts or decodes the password."""
 CODED, PLAIN = f"{PART}%21never%40seen", f"{PART}!never@seen"

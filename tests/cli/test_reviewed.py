@@ -10,6 +10,8 @@ import pytest
 from .program import Ended, Project, category, ended, tag
 from .service import Json, Service
 
+pytestmark = pytest.mark.slow
+
 BEFORE: dict[str, list[Json]] = {"tags": [tag("A-1", description="one"), tag("B-1", keywords=["b"]), tag("C-1")]}
 WANTED: dict[str, list[Json]] = {
     "tags": [tag("A-1", description="two", keywords=["a"]), tag("B-1", keywords=["b", "bb"]), tag("C-1"), tag("D-1")]

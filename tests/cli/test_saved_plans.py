@@ -15,6 +15,8 @@ from tests.support.memory import MEMORY
 from .program import Project, ended, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def saved(project: Project) -> Project:

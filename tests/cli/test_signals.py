@@ -17,6 +17,8 @@ from .conftest import Estate
 from .program import PROGRAM, REPOSITORY, Project, ended, tag
 from .service import AT_ONCE
 
+pytestmark = pytest.mark.slow
+
 DONE: dict[str, Any] = {"delay": 60}
 NOT_DONE: dict[str, Any] = {"status": 503, "delay": 60}
 """The request was, or was not, processed; its answer does not come while the test lasts."""

@@ -14,6 +14,8 @@ import pytest
 from .program import Ended, Project, activity_type, ended, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400
 RETIRES = "policy: {tagRemoval: retire}"
 DELAYED: dict[str, Any] = {"delay": 60}

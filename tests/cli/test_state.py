@@ -14,6 +14,8 @@ from syncengine.render.json import SHOWN
 from .program import Project, category, tag
 from .service import Json, Service, serving
 
+pytestmark = pytest.mark.slow
+
 HELD = {"tagCategories": [category("held")], "tags": [tag("HELD-1", category="held", keywords=["of it"])]}
 
 

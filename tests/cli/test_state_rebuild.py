@@ -15,6 +15,8 @@ from tests.pull_requests.clones import AUTHOR
 from .program import Ended, Project, category, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 PRIVATE = "private"
 
 

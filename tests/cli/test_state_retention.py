@@ -12,6 +12,8 @@ import pytest
 from .program import Project, category, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 PERSON = "Jané Doe"
 """A name that JSON could write with other bytes."""
 SECRETS = (PERSON, "her matter", "jane-keyword")

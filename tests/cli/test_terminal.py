@@ -17,6 +17,8 @@ import pytest
 from .program import PROGRAM, Ended, Project, tag
 from .service import KEY, PATIENCE_SECONDS, Service
 
+pytestmark = pytest.mark.slow
+
 ON_A_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )

@@ -22,6 +22,8 @@ from .program import Ended, Project, activity_type, category, ended, tag
 from .service import Service
 from .test_unmerged import commit, git
 
+pytestmark = pytest.mark.slow
+
 BEFORE: dict[str, Any] = {
     "tagCategories": [category("acme")],
     "activityTypes": [activity_type("A1")],

@@ -17,6 +17,8 @@ from syncengine.render.json import SHOWN
 from .program import Ended, Project, tag
 from .service import Service
 
+pytestmark = pytest.mark.slow
+
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
 
 

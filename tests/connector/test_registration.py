@@ -20,6 +20,8 @@ from tests.cli.service import serving as sandboxed
 from tests.service.scripted import Reply, Scripted, saying
 from tests.service.talking import talk
 
+pytestmark = pytest.mark.slow
+
 NOON = 1_700_000_000.25
 SERVICE_KEY, SESSION_TOKEN = "sk-1d2c-never-to-be-seen", "st-77ab-never-to-be-seen"
 ANSWER = {

@@ -32,6 +32,8 @@ from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write
 
+pytestmark = pytest.mark.slow
+
 ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db", "TEAM": "blue"}
 
 

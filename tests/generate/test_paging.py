@@ -21,6 +21,8 @@ from syncengine.service.list_pages import origin, same_place
 from tests.manifest.loading import write
 from tests.support.quiet import QuietHTTPServer
 
+pytestmark = pytest.mark.slow
+
 ROWS = [{"id": number, "n": f"M-{number}"} for number in range(1, 8)]
 """Seven rows, in pages of three."""
 

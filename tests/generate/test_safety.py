@@ -10,6 +10,8 @@ from tests.cli.program import Ended, Project
 from tests.cli.service import Service
 from tests.manifest.loading import problems
 
+pytestmark = pytest.mark.slow
+
 BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
 
 

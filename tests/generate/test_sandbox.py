@@ -29,6 +29,8 @@ from syncengine.templating.bounds import MAX_SECONDS, Allowance, OutOfBounds
 from syncengine.templating.sandbox import TemplateSandbox
 from tests.manifest.loading import loaded, problems, write
 
+pytestmark = pytest.mark.slow
+
 ESCAPES = {
     "class": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
     "class by subscript": "{{ ''['__class__'] }}",

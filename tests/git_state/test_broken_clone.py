@@ -15,6 +15,8 @@ from tests.cli.program import tag
 from .conftest import Clone
 from .places import REF, git
 
+pytestmark = pytest.mark.slow
+
 
 def _empty(repository: Path) -> None:
     for file in repository.glob("objects/??/*"):

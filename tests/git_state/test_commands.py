@@ -19,6 +19,8 @@ from .conftest import Clone
 from .places import REF, bare, git, place_of, url
 from .test_kills import opened
 
+pytestmark = pytest.mark.slow
+
 ONE = {"tags": [tag("ACME-1", description="one")]}
 TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
 

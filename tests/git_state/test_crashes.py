@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from syncengine.plan.model import Plan
@@ -21,6 +22,8 @@ from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk
 from tests.support.profiles import tried
 
 from .places import MemoryPlace, MemoryStore, bare, place_of
+
+pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
 IN_GIT = max(3, HISTORIES // 20)

@@ -18,6 +18,8 @@ from .conftest import Clone
 from .places import REF, git
 from .test_store import forge
 
+pytestmark = pytest.mark.slow
+
 ROW = "state_rows.0000"
 Damage = Callable[[bytes], bytes]
 

@@ -21,6 +21,8 @@ from .conftest import Clone
 from .places import REF, bare, git, place_of
 from .test_store import hook
 
+pytestmark = pytest.mark.slow
+
 BEFORE = {"tagCategories": [category("c")], "tags": [tag("ACME-1", category="c"), tag("ACME-2", keywords=["k"])]}
 AFTER = {"tagCategories": [category("c")], "tags": [tag("ACME-1", description="two"), tag("ACME-3", category="c")]}
 PUSHES = 4

@@ -20,6 +20,8 @@ from .places import REF, git, place_of
 from .test_kills import opened
 from .test_store import hook
 
+pytestmark = pytest.mark.slow
+
 ONE = {"tags": [tag("ACME-1", description="one")]}
 TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
 PATIENCE = 20.0

@@ -22,7 +22,10 @@ from .places import REF, git
 SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
 PATIENCE_SECONDS = 20.0
 
-pytestmark = pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="there is no sshd here")
+pytestmark = [
+    pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="there is no sshd here"),
+    pytest.mark.slow,
+]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from syncengine.state.tables import VERSION
 
 from .places import REF, bare, git
 
+pytestmark = pytest.mark.slow
+
 RACES = int(os.environ.get("SYNCENGINE_TEST_RACES", "20"))
 LOCK = orjson.dumps([{"id": 1, "epoch": 1, "released": None}])
 

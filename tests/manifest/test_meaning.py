@@ -21,6 +21,8 @@ from tests.support.profiles import tried
 
 from .loading import loaded, problems, tag
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "text",

@@ -28,6 +28,8 @@ from tests.serve.world import eventually
 from tests.support import loopback
 from tests.support.ports import unused_port
 
+pytestmark = pytest.mark.slow
+
 FILES = Path(__file__).parents[2] / "docs" / "deployment"
 UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
 RESOURCES: list[dict[str, Any]] = list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .many_runners import LEASE_SECONDS, backwards, converged, estate, turmoil
+
+pytestmark = pytest.mark.slow
 
 
 def test_nothing_is_lost_nor_undone_nor_waited_for_in_silence(tmp_path: Path) -> None:

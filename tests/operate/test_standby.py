@@ -8,6 +8,8 @@ import pytest
 
 from .standby import LOSSES, pair, taken_over
 
+pytestmark = pytest.mark.slow
+
 LEASE_SECONDS = 4.0
 
 

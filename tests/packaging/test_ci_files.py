@@ -20,6 +20,8 @@ from syncengine.tools.init.jobs import COMMANDS, installation_of
 from syncengine.tools.init.new_project import starter_files
 from tests.cli.program import Project
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PINNED = f"{DISTRIBUTION}[postgresql]=={__version__}"
 COMMIT = "3d3c42e5aac5ba805825da76410c181273ba90b1"

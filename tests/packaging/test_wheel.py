@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 from syncengine import DISTRIBUTION, __version__
 from syncengine.render.schemas.published import schemas
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BUILT = ("pyproject.toml", "README.md", "LICENSE")
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"

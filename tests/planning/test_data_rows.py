@@ -7,6 +7,8 @@ import pytest
 from tests.cli.program import Project
 from tests.manifest.loading import write
 
+pytestmark = pytest.mark.slow
+
 TAGS = "tags: [{name: '{{ row.name }}', externalId: '{{ row.id }}', visibility: '{{ row.seen }}'}]"
 TYPES = "activityTypes: [{code: '{{ row.name }}', label: '{{ row.id }}', enableIfNew: true}]"
 NAMED = "tags: [{name: '{{ row.name }}', previously: ['{{ row.id }}']}]"

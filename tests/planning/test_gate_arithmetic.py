@@ -6,6 +6,7 @@ import os
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from syncengine.state.codec import Detail, RemovalLine
 from tests.support.profiles import tried
 
 from .estate import FILE, How, ask, row
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
 NOW = 1_000_000.0

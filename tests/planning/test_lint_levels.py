@@ -20,6 +20,8 @@ from tests.support import loopback
 
 from .twice import Planned, Twice
 
+pytestmark = pytest.mark.slow
+
 COMMA = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
 OTHER = "# generate\ntags:\n  - {name: Omega One, description: %s, visibility: PUBLIC}\n"
 """That it might be made of data makes the cache worth its while."""

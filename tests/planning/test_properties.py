@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ from tests.support.profiles import tried
 from .applying import Places, applied
 from .estate import How, Rows, ask, calls, is_as_declared, planned, says_nothing
 from .strategies import HISTORIES, LAST, Step
+
+pytestmark = pytest.mark.slow
 
 EXPECTED_OBJECTIONS = {"category-removed", "activity-type-removed"}
 """What random manifests may get wrong; anything else would be a mistake of these tests."""

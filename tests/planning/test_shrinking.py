@@ -11,6 +11,8 @@ import pytest
 from tests.cli.program import Ended, Project
 from tests.manifest.loading import write
 
+pytestmark = pytest.mark.slow
+
 QUERY = """  - forEach: {sql: {source: pms, query: "SELECT n FROM m WHERE kind = '%s'"}}
     tags: [{name: '{{ row.n }}'}]
 """

@@ -15,6 +15,8 @@ from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkRecei
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
+pytestmark = pytest.mark.slow
+
 DAY = 86400.0
 NOW = 1_700_000_000.0
 SINCE = NOW - 30 * DAY

@@ -28,6 +28,8 @@ from tests.posted_time.test_sinks import JSONL, lines, run, taking
 from tests.settings.test_schema import judge
 from tests.support import warm
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SECRET = "s3cr3t-V4lue"
 

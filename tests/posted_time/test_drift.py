@@ -26,6 +26,8 @@ from tests.support.pages import ROOT, blocks
 
 from .lister import group, listing, obedient
 
+pytestmark = pytest.mark.slow
+
 READS = {"teamInfo", "listPostedTime"}
 POLICY = "policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}"
 IN_CI = {"CI": "true"}

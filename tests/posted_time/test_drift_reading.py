@@ -18,6 +18,8 @@ from syncengine.service.client import Client, Conduct
 
 from .lister import Group, Page, group, listing, obedient
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_000_000
 DAY = 86_400_000
 

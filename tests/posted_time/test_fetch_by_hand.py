@@ -17,6 +17,8 @@ from tests.serve.world import LEDGER, World, eventually, world
 from tests.settings.test_schema import judge
 from tests.support import loopback
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Iterator[World]:

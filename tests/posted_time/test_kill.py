@@ -21,6 +21,8 @@ from tests.posted_time.test_sinks import JSONL, http_sink, lines
 from tests.posted_time.worker import work
 from tests.support.warm import working
 
+pytestmark = pytest.mark.slow
+
 GROUPS = 25
 KILLS = 6
 

@@ -16,6 +16,8 @@ from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import taking
 
+pytestmark = pytest.mark.slow
+
 SUCCESS, REFUSED = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED
 DELIVER = """\
 {more}

@@ -27,6 +27,8 @@ from tests.posted_time.test_sinks import run, taking
 from tests.posted_time.worker import work
 from tests.support.warm import working
 
+pytestmark = pytest.mark.slow
+
 DELIVER = """\
 deliver:
   - name: ledger

@@ -25,6 +25,8 @@ from tests.posted_time.test_postgresql import DELIVER, delivery, do, ids, receip
 from tests.posted_time.test_sinks import run, taking
 from tests.support.ports import unused_port
 
+pytestmark = pytest.mark.slow
+
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried
+
+pytestmark = pytest.mark.slow
 
 GROUPS = st.sampled_from(["a", "b"])
 CONTENTS = st.sampled_from([100, 200])

@@ -35,6 +35,8 @@ from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import JSONL, http_sink, lines, run
 
+pytestmark = pytest.mark.slow
+
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 
 

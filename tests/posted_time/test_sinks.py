@@ -22,6 +22,8 @@ from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.posted_time.samples import raw, row
 from tests.support.ports import unused_port
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
 

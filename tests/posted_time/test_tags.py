@@ -22,6 +22,8 @@ from tests.posted_time.test_delivery import rows_of_matter
 from tests.posted_time.test_sinks import JSONL, http_sink, lines, run, taking
 from tests.settings.test_schema import judge
 
+pytestmark = pytest.mark.slow
+
 A, B, C = ({"name": f"ACME-004{number}"} for number in (2, 3, 4))
 EACH = "  each: tag\n"
 CAME_OR_WENT = "`each: tag` was added or removed after the group was delivered"

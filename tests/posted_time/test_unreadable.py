@@ -24,6 +24,8 @@ from tests.service.talking import key
 
 from .line import SWIFT, Line, group, line, until
 
+pytestmark = pytest.mark.slow
+
 SECRET = "what-the-client-told-us"
 
 

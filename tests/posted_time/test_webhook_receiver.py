@@ -21,6 +21,8 @@ from syncengine.service.answers import read_json
 
 from .line import Line, group, line
 
+pytestmark = pytest.mark.slow
+
 KEY = "caller-7f3a-never-to-be-seen"
 LIMIT = 4096
 IN_TIME = 2.0

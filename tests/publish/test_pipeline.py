@@ -20,6 +20,8 @@ from tests.cli.service import KEY, Service, serving
 from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd, git
 from tests.publish.hosts import TOKEN, Imitation, imitation
 
+pytestmark = pytest.mark.slow
+
 SECRETS = (KEY, TOKEN, "reader-pa55", "tester:")
 
 

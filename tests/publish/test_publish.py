@@ -14,6 +14,8 @@ from syncengine.publish.api import asked_wait
 from tests.cli.program import Ended, Project, tag
 from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble
 
+pytestmark = pytest.mark.slow
+
 MARKER = "<!-- syncengine:default "
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests.cli.program import Ended, Project
 from tests.publish.hosts import TOKEN, Imitation, Trouble
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLAN = (DOCUMENTS / "plan-settled.json").read_bytes()
 

@@ -8,6 +8,8 @@ import pytest
 
 from .clones import PROJECT, Clone, Json, codes, origins, tags
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("Abel", "Brun", "Cole", "Dorn", "Egan", "Fenn", "Gast", "Hart")
 
 

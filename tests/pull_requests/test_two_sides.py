@@ -16,6 +16,8 @@ from tests.cli.service import KEY, serving
 
 from .clones import PROJECT, Clone, Forge, codes, origins, tags
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server_state(postgresql_url: str) -> Iterator[str]:

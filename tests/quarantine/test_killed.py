@@ -10,6 +10,8 @@ import pytest
 from tests.cli.program import Project, tag
 from tests.cli.service import Service, serving
 
+pytestmark = pytest.mark.slow
+
 QUARANTINE = ("state", "quarantine", "tag/BAD", "--reason", "ticket 4711")
 
 

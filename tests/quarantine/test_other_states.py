@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests import postgresql
 from tests.cli.program import Project, activity_type, category, tag
 from tests.cli.test_undo import last
@@ -11,6 +13,8 @@ from tests.cli.test_undo import undo as take_back
 
 from .refusing import Refusing
 from .test_quarantine import QUARANTINE, aside, planned
+
+pytestmark = pytest.mark.slow
 
 
 def test_quarantine_and_undo_in_postgresql(project: Project, service: Refusing) -> None:

@@ -18,6 +18,8 @@ from tests.cli.program import Project, activity_type, category, tag
 
 from .refusing import WORDS, Refusing
 
+pytestmark = pytest.mark.slow
+
 QUARANTINE = ("state", "quarantine")
 BECAUSE = ("--reason", "ticket 4711")
 

@@ -13,6 +13,8 @@ from tests.sandbox.receiver import receiving
 
 from .world import LEDGER, World, eventually
 
+pytestmark = pytest.mark.slow
+
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
     """Each group becomes one row, and the service gets the sink's reference as externalId."""

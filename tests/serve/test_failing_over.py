@@ -10,6 +10,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import ExitCode
@@ -22,6 +23,8 @@ from tests.cli.service import KEY
 from tests.support.warm import working
 
 from .world import CALLER_KEY, World, eventually
+
+pytestmark = pytest.mark.slow
 
 STOPS_WITHIN = 15.0
 """Seconds; the last status updates may take ten of them."""

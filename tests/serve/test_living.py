@@ -20,6 +20,8 @@ from tests.support.ports import unused_port
 
 from .world import CALLER_KEY, LEDGER, World, eventually
 
+pytestmark = pytest.mark.slow
+
 # --- reconciling
 
 

@@ -20,6 +20,8 @@ from .in_process import work
 from .test_webhook import HOOK
 from .world import LEDGER, World, eventually
 
+pytestmark = pytest.mark.slow
+
 WORDS = "somebody's words"
 FILE = '    - {name: file, jsonl: {path: out.jsonl, json: {id: "{{ group.groupId }}"}}}\n'
 

@@ -19,6 +19,8 @@ from tests.posted_time.receiver import receiving
 
 from .world import World, eventually
 
+pytestmark = pytest.mark.slow
+
 FEW_SECONDS = 5.0
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS name FROM n"
 

@@ -8,6 +8,8 @@ import sqlite3
 from contextlib import ExitStack, closing
 from typing import Any
 
+import pytest
+
 from syncengine.posted_time.delivery import Delivery
 from tests.cli.program import tag
 from tests.posted_time.receiver import receiving as receiving_all
@@ -17,6 +19,8 @@ from tests.support.ports import unused_port
 from .in_process import work
 from .test_delivering import HTTP_SINK
 from .world import World, eventually
+
+pytestmark = pytest.mark.slow
 
 SERVICE_KEY, SESSION_TOKEN = "sk-90c4-never-to-be-seen", "st-5e6b-never-to-be-seen"
 ANSWER: dict[str, Any] = {

@@ -18,6 +18,8 @@ from tests.support.ports import unused_port
 
 from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually
 
+pytestmark = pytest.mark.slow
+
 HOOK = """\
   mode: webhook
   webhook: {{callbackUrl: "http://127.0.0.1:{port}/hook", callerKey: {{env: CALLER_KEY}}, bind: "127.0.0.1:{port}"}}

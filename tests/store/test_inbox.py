@@ -19,6 +19,8 @@ from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 from tests.support.inbox import InboxByHand, open_inbox
 
+pytestmark = pytest.mark.slow
+
 OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe", "jo@example.com"), "ACME-0042")
 HERE = Holder.here("serve", {})
 

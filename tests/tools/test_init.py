@@ -17,6 +17,8 @@ from syncengine.document.diagnostics import Collector
 from syncengine.tools.fmt import laid_out
 from tests.support import warm
 
+pytestmark = pytest.mark.slow
+
 
 def run(folder: Path, *arguments: str) -> warm.Ended:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}

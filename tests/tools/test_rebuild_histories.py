@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ from tests.planning.estate import Rows, ask, planned
 from tests.planning.strategies import manifests
 from tests.pull_requests.clones import AUTHOR, Clone
 from tests.support.profiles import tried
+
+pytestmark = pytest.mark.slow
 
 HISTORIES_TRIED = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
 REMOVALS = (Action.DELETE, Action.RETIRE, Action.FORGET)

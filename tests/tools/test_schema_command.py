@@ -6,8 +6,12 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from syncengine.render.schemas.published import schemas
 from tests.support import warm
+
+pytestmark = pytest.mark.slow
 
 
 def schema(folder: Path, *arguments: str) -> warm.Ended:
