@@ -23,7 +23,7 @@ NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 """The type of text that sorts by code point, as SQLite does by default."""
 
 
-class Json(sa.TypeDecorator[Any]):
+class JsonText(sa.TypeDecorator[Any]):
     """A JSON value as text with sorted names, on every database; NULL for `None`. Damaged text raises `ValueError`."""
 
     impl = sa.Text
@@ -48,9 +48,9 @@ FACTS = sa.Table(
     sa.Column("team", sa.Text),
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
-    sa.Column("ancestors", Json, comment="commits before `revision`, which no run may apply"),
+    sa.Column("ancestors", JsonText, comment="commits before `revision`, which no run may apply"),
     sa.Column("generation", sa.Text, comment="Changes with every transaction that writes"),
-    sa.Column("sources", Json, comment="the number of rows of each data source when last applied"),
+    sa.Column("sources", JsonText, comment="the number of rows of each data source when last applied"),
     sa.Column("pruned", sa.Double, comment="The time of the last change that was removed from the history"),
     comment="One row. Every version of the program reads `version`, to refuse a state of another, so it never moves.",
 )
@@ -61,7 +61,7 @@ LOCK = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("lock_id", sa.Text),
-    sa.Column("holder", Json),
+    sa.Column("holder", JsonText),
     sa.Column("acquired", sa.Double),
     sa.Column("expires", sa.Double, comment="NULL: taken by hand, never expires"),
     sa.Column("released", sa.Double),
@@ -166,12 +166,12 @@ RUNS = sa.Table(
     sa.Column("revision", sa.Text),
     sa.Column("clean", sa.Boolean),
     sa.Column("outcome", sa.Text),
-    sa.Column("counts", Json, comment="numbers of what the run did"),
+    sa.Column("counts", JsonText, comment="numbers of what the run did"),
     sa.Column("actor", sa.Text),
-    sa.Column("approvals", Json, comment="the approvals that the run needed; NULL: none"),
+    sa.Column("approvals", JsonText, comment="the approvals that the run needed; NULL: none"),
     sa.Column("units", sa.Boolean, comment="Whether state_approvals tells which losses each approval covers"),
-    sa.Column("reviewed", Json, comment="the plans that the run was not to go beyond"),
-    sa.Column("limits", Json, comment="the limits in the project file"),
+    sa.Column("reviewed", JsonText, comment="the plans that the run was not to go beyond"),
+    sa.Column("limits", JsonText, comment="the limits in the project file"),
     sa.Column("exit_code", sa.Integer),
     sa.Column("reason", sa.Text),
     sa.Column("undoes", sa.Text, comment="The run that this one undoes"),
@@ -185,8 +185,8 @@ APPROVALS = sa.Table(
     sa.Column("run", sa.Text, nullable=False, comment="The first run that began with the approval"),
     sa.Column("plan", sa.Text),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("covers", Json, nullable=False, comment="the losses that are approved, as losses.to_list"),
-    sa.Column("remaining", Json, nullable=False, comment="the losses in `covers` that have not settled"),
+    sa.Column("covers", JsonText, nullable=False, comment="the losses that are approved, as losses.to_list"),
+    sa.Column("remaining", JsonText, nullable=False, comment="the losses in `covers` that have not settled"),
     sa.Column("used", sa.Double, comment="When the approval was used up"),
     comment="Approvals that an apply began with. Each is good for one removal of the losses that it covers.",
 )
