@@ -183,8 +183,8 @@ def test_the_index_lists_every_page() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_an_anchor_is_the_number_that_stands_there(page: Path) -> None:
-    """Each anchor equals the number after it, and is unique in its page."""
+def test_an_anchor_equals_the_number_after_it(page: Path) -> None:
+    """Anchors are unique in their page, too."""
     found = re.findall(r'<a id="([\d.]+)"></a>\s*(?:#+ |\*\*)§?([\d.]*\d)', text_of(page))
     assert [number for number, shown in found if number != shown] == []
     assert sorted(set(anchors(page))) == sorted(anchors(page))

@@ -45,8 +45,7 @@ def test_the_quick_start_works_beside_other_manifests(tmp_path: Path, beginning:
     assert COUNTS.sub(r"N \1", walk) == COUNTS.sub(r"N \1", TEXT)
 
 
-def test_init_comes_to_terms_with_the_quick_start(tmp_path: Path) -> None:
-    """After the quick start, `init` in the same folder makes a valid project."""
+def test_init_after_the_quick_start_makes_a_valid_project(tmp_path: Path) -> None:
     Walk(tmp_path).walk(TEXT)
     begun(tmp_path)
     done = warm.run(["validate"], folder=tmp_path, environ={"PATH": os.environ["PATH"], "HOME": str(tmp_path)})

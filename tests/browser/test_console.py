@@ -122,7 +122,7 @@ def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
     console.until(lambda: not console.text("#health"))
 
 
-def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) -> None:
+def test_unrecorded_time_can_be_offered_from_the_console(console: Console) -> None:
     """The page says that no connector is registered, and `Offer now` offers an unrecorded group."""
     console.open()
     assert "No connector receives posted time" in console.text("#mechanism")
@@ -137,9 +137,7 @@ def test_updates_keep_what_a_person_opened_or_typed(console: Console) -> None:
     """An update of the page keeps an opened body open, and keeps typed text."""
     console.ask("/tag", {"name": "first"})
     console.open()
-    console.browser.execute_script(
-        "document.querySelector('details > summary').click()"
-    )  # in one step, since the page may be redrawn between two
+    console.browser.execute_script("document.querySelector('details > summary').click()")  # between two redraws
     console.fill("description", "half a sent")
     console.ask("/tag", {"name": "second"})
     console.until(lambda: "second" in console.text("section[aria-labelledby=tags]"))

@@ -232,7 +232,7 @@ def removals() -> Plan:
     )
 
 
-def test_a_page_says_for_whom_it_is(page: Page) -> None:
+def test_a_page_names_its_team_project_and_environment(page: Page) -> None:
     """Title and heading have team, project and environment; without a team they name the service."""
     plan = plan_of(reviewed(1))
     page.open(replace(plan, basis=replace(plan.basis, environment="production")))
@@ -327,7 +327,7 @@ def test_a_print_shows_the_values_of_folded_removals(page: Page) -> None:
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_what_has_the_focus_is_seen(page: Page) -> None:
+def test_the_focused_element_is_outlined(page: Page) -> None:
     """Every element that the keyboard reaches has a visible outline."""
     from selenium.webdriver.common.keys import Keys
 

@@ -42,7 +42,7 @@ def serving(console: Console, folder: Path) -> Iterator[subprocess.Popen[bytes]]
             process.wait()
 
 
-def test_a_person_watches_a_serve_work(console: Console, tmp_path: Path) -> None:
+def test_the_console_shows_what_serve_does(console: Console, tmp_path: Path) -> None:
     """`serve` registers, delivers the group with a tag, refuses the one without, and stops on SIGTERM."""
     console.open()
     with serving(console, tmp_path) as process:

@@ -100,7 +100,7 @@ def test_two_sinks_are_one_failure_with_both_sentences() -> None:
     assert failure.message == f"{DOWN.message} {LOCKED_OUT.message}"
 
 
-def test_the_body_is_what_the_interface_says(state: StateDatabase) -> None:
+def test_a_report_has_the_fields_of_the_interface(state: StateDatabase) -> None:
     """A report has errorType and userErrorMessage, and nothing else."""
 
     async def scene(server: Scripted, caller: Client) -> Any:

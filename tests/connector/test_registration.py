@@ -43,7 +43,7 @@ def registered(*script: Reply) -> Any:
     return talk(script, scene)
 
 
-def test_the_request_says_what_this_runtime_is() -> None:
+def test_the_request_describes_this_runtime() -> None:
     """The request has every field of docs/interface.md 2.6 in its type."""
     _, body = registered(saying(ANSWER))
     assert set(body) == {
@@ -62,8 +62,8 @@ def test_the_request_says_what_this_runtime_is() -> None:
     assert {"clientOs", "pythonVersion"} <= set(body["environment"])
 
 
-def test_what_is_kept_of_the_answer_has_no_secret() -> None:
-    """Secrets and unknown fields of the answer are dropped."""
+def test_secrets_of_the_answer_are_dropped() -> None:
+    """Unknown fields of the answer are dropped, too."""
     kept, _ = registered(saying(ANSWER))
     assert (kept.service_id, kept.group, kept.region) == ("s-1", "group", "region")
     assert kept.configuration == {"ADD_SUMMARY_TO_NARRATIVE": True}
@@ -72,8 +72,7 @@ def test_what_is_kept_of_the_answer_has_no_secret() -> None:
 
 
 @pytest.mark.parametrize("configuration", [None, [], "text", 7])
-def test_an_odd_configuration_is_none(configuration: object) -> None:
-    """A configuration that is no object counts as empty."""
+def test_a_configuration_that_is_no_object_counts_as_empty(configuration: object) -> None:
     kept, _ = registered(saying({**ANSWER, "connectorConfiguration": configuration}))
     assert kept.configuration == {}
 

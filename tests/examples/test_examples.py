@@ -48,7 +48,7 @@ def test_every_matter_is_open_private_and_of_a_client(declared: dict[str, list[d
     assert {tag["category"] for tag in tags} == {each["externalId"] for each in declared["tagCategories"]} == CLIENTS
 
 
-def test_no_keyword_stands_on_two_tags(declared: dict[str, list[dict[str, Any]]]) -> None:
+def test_no_two_tags_share_a_keyword(declared: dict[str, list[dict[str, Any]]]) -> None:
     """Keywords and tag names are unique and have at least four characters, so that they match few words by chance."""
     words = [word.casefold() for tag in declared["tags"] for word in (tag["name"], *tag["keywords"])]
     assert [word for word, times in Counter(words).items() if times > 1 or len(word) < 4] == []

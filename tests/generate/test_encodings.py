@@ -19,7 +19,7 @@ TEMPLATE = "tags:\n{%% for row in data('../r.csv', encoding='%s') %%}\n  - name:
 
 
 @pytest.mark.parametrize("name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "hex"])
-def test_what_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_codec_that_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> None:
     """Codecs that do not encode text files are refused before the file is read; punycode takes quadratic time."""
     (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name}))
     assert (found.code, found.line, found.column) == ("bad-value", 2, 40)

@@ -213,7 +213,7 @@ def test_a_row_has_a_name_that_templates_can_use(tmp_path: Path, written: str, w
         ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` can be used with files only"),
     ],
 )
-def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
+def test_a_setting_that_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
     """A setting that has no effect for the source is an error at its key."""
     block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: x}}]\n"
     (found,) = errors(problems(tmp_path, {"r.json": "[]", "manifests/m.yaml": block}))
@@ -732,7 +732,7 @@ PROVENANCE = {
 
 
 @pytest.mark.parametrize(("template", "rows"), PROVENANCE.values(), ids=PROVENANCE.keys())
-def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
+def test_resources_of_a_text_template_know_their_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
     """Each resource has the row that it was made from, for every kind of loop; for a group, its first row."""
     files = {
         "r.csv": "n,c\nx,one\ny,two\nz,one\n",
@@ -843,8 +843,8 @@ def test_internal_marks_do_not_count_for_the_size_of_the_output(tmp_path: Path) 
     assert (made.key.name, made.source.line) == ("A", 7)
 
 
-def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
-    """Captured text contains no internal marks, even when it comes from an include."""
+def test_captured_text_contains_no_internal_marks(tmp_path: Path) -> None:
+    """This holds for text from an include, too."""
     template = (
         "{% macro f() %}{% include 'manifests/part.j2' %}{% endmacro %}\n"
         "{% set x %}{% include 'manifests/part.j2' %}{% endset %}\n"
@@ -855,7 +855,7 @@ def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
     assert (made.body.fields["description"], made.body.fields["managedBy"]) == ("text", "text")
 
 
-def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:
+def test_an_error_of_the_service_names_the_row(project: Project, service: Service) -> None:
     """When the service rejects a generated tag, every report format names its row."""
     (project.folder / "r.csv").write_text("n,v\nA,1\nB,2\nC,3\n")
     project.wants()
@@ -915,7 +915,7 @@ def test_an_error_of_all_rows_is_reported_once(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
-def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) -> None:
+def test_a_visibility_that_a_template_leaves_out_is_one_finding(tmp_path: Path) -> None:
     """`public-by-silence` is reported once for all tags of the template."""
     rows = "n,v\n" + "".join(f"ROW-{n:03},{'PRIVATE' if n % 2 else ''}\n" for n in range(300))
     block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
@@ -924,7 +924,7 @@ def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) 
     assert found.message.endswith(": set `visibility` (r.csv:2, and 149 more rows)")
 
 
-def test_what_a_text_template_repeats_is_one_mistake(tmp_path: Path) -> None:
+def test_an_error_that_a_text_template_repeats_is_reported_once(tmp_path: Path) -> None:
     """An error on the same line of a loop is reported once, and an error of one row beside it."""
     rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else 'PUBLIC'}\n" for n in range(300))
     tag = "  - name: {{ row.n }}\n    ulr: x\n    visibility: {{ row.v }}\n"

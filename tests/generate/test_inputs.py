@@ -138,7 +138,7 @@ def test_a_query_with_a_parameter_of_an_unusual_type_is_not_known() -> None:
 
 
 @pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
-def test_an_entry_stands_as_long_as_its_inputs(tmp_path: Path, text: str) -> None:
+def test_a_cache_entry_is_valid_as_long_as_its_inputs(tmp_path: Path, text: str) -> None:
     """Replacing, removing or restoring an input, or another variable, makes the entry unusable."""
     (tmp_path / "manifests").mkdir()
     path = tmp_path / "manifests" / ("m.yaml" if text == BLOCKS else "m.yaml.j2")

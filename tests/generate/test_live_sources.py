@@ -166,8 +166,8 @@ def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> 
 
 
 @pytest.mark.parametrize("columns", [1, 5, 20])
-def test_what_rows_take_is_known(columns: int) -> None:
-    """The estimate of a row's memory is within 10 % of what Python allocates."""
+def test_the_memory_of_rows_is_estimated_well(columns: int) -> None:
+    """The estimate is within 10 % of what Python allocates."""
 
     def rows() -> Iterator[tuple[int, dict[str, Any]]]:
         for n in range(1, 5001):

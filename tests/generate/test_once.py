@@ -77,7 +77,7 @@ def test_a_cold_plan_parses_it_once(tmp_path: Path, name: str, text: str) -> Non
     assert parses(a_cold_plan(tmp_path, f"manifests/{name}", text)) == 1
 
 
-@pytest.mark.parametrize("is_known", [False, True], ids=["no cache", "a cache that knows it otherwise"])
+@pytest.mark.parametrize("is_known", [False, True], ids=["no cache", "a cache with an older entry"])
 @pytest.mark.parametrize(("text", "runs"), [(COMPUTED, 1), (BOTH, 2)], ids=["rows", "blocks"])
 def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, is_known: bool) -> None:
     """A block in the result is one more run for all of its rows."""

@@ -203,7 +203,7 @@ NO_SIGNS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", NO_SIGNS)
-def test_what_is_no_sign(tmp_path: Path, name: str) -> None:
+def test_an_answer_without_a_sign_of_more_rows_is_accepted(tmp_path: Path, name: str) -> None:
     """`total` counts only beside the items, and an empty next page or the page itself is no next page."""
 
     def answer(*_: object) -> Reply:
@@ -296,7 +296,7 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(tmp_path: Path, chan
     assert len(heard) == 2 + 4
 
 
-def test_a_list_that_never_stands_still_is_an_error(tmp_path: Path) -> None:
+def test_a_list_that_keeps_changing_is_an_error(tmp_path: Path) -> None:
     """The list is read again three times, and then refused."""
 
     def answer(path: str, query: dict[str, str], turn: int) -> Reply:
@@ -308,7 +308,7 @@ def test_a_list_that_never_stands_still_is_an_error(tmp_path: Path) -> None:
     assert "`id` 3 is on two pages" in found.message
 
 
-def test_rows_may_repeat_where_the_block_says_so(tmp_path: Path) -> None:
+def test_rows_may_repeat_with_distinct(tmp_path: Path) -> None:
     """With `distinct`, equal rows on two pages are expected, and the list is not read again."""
     pages = {"1": [{"n": "A"}, {"n": "B"}], "2": [{"n": "B"}, {"n": "C"}]}
     with service(lambda _, query, __: ({"rows": pages.get(query["p"], [])}, {})) as (url, _):

@@ -34,8 +34,8 @@ def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) ->
     assert (found.code, found.line, found.message) == ("duplicate-key", 8, 'the key "description" is already on line 7')
 
 
-def test_a_name_that_looks_like_a_place_is_none(tmp_path: Path) -> None:
-    """A data file named `line 3` does not confuse the place of an error."""
+def test_a_file_name_that_looks_like_a_place_is_no_place(tmp_path: Path) -> None:
+    """A data file named `line 3` does not change the place of an error."""
     files = {"manifests/m.yaml.j2": MISLEADING, "line 3": "title,note\nAlpha,a\n"}
     (found,) = problems(tmp_path, files)
     message = "line 3:2: `distinct`: there is no `number` in line 3"

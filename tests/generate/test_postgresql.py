@@ -84,7 +84,7 @@ def test_nothing_can_be_written(url: str, query: str) -> None:
     assert rows(url, "SELECT is_called FROM counter") == [{"is_called": False}]
 
 
-def test_what_a_read_only_transaction_lets_through_is_taken_back(url: str) -> None:
+def test_large_objects_made_by_a_query_are_rolled_back(url: str) -> None:
     """Before PostgreSQL 16, a read-only transaction can create large objects; they are rolled back."""
     with suppress(SourceTrouble):
         rows(url, "SELECT lo_create(0)")
@@ -119,7 +119,7 @@ def test_a_query_ends(url: str, query: str) -> None:
     ],
     ids=["password", "database", "server"],
 )
-def test_what_keeps_a_source_away_is_told_apart(url: str, change: Callable[[str], str], words: str) -> None:
+def test_connection_errors_have_messages_of_their_own(url: str, change: Callable[[str], str], words: str) -> None:
     """Connection errors have messages of their own without the password; a failed query has the server's message."""
     with pytest.raises(SourceTrouble, match=f"pms: {words}"):
         rows(change(url), "SELECT 1")

@@ -146,7 +146,7 @@ def test_sources_of_a_text_template_are_guarded_too(project: Project, loop: str)
     ],
     ids=["at once", "by number", "as text"],
 )
-def test_what_a_text_template_makes_of_no_known_row_is_guarded_too(project: Project, body: str) -> None:
+def test_resources_without_a_known_row_are_guarded_too(project: Project, body: str) -> None:
     """When rows are unknown, the template itself counts as the source."""
     write(project, [])
     manifests = project.folder / "manifests"
@@ -252,7 +252,7 @@ def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service
     assert (done.code, done.codes) == (8, ["source-empty"])
 
 
-def test_what_a_text_template_generates_is_read_again(project: Project) -> None:
+def test_a_block_made_by_a_text_template_depends_on_its_data(project: Project) -> None:
     """A `generate` block in a template's result depends on its data; one whose key is assembled is refused."""
     write(project, ["ROW-A", "ROW-B", "ROW-C"])
     (project.folder / "manifests" / "m.yaml").unlink()

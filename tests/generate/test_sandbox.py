@@ -128,7 +128,7 @@ def refused_in_both(folder: Path, template: str) -> None:
 
 
 @pytest.mark.parametrize("template", ESCAPES.values(), ids=ESCAPES.keys())
-def test_there_is_nothing_to_escape_to(tmp_path: Path, template: str) -> None:
+def test_templates_cannot_leave_their_sandbox(tmp_path: Path, template: str) -> None:
     """Attributes, functions and filters are allowed one by one; all others are undefined."""
     refused_in_both(tmp_path, template)
 
@@ -155,8 +155,8 @@ def test_a_condition_that_always_fails_is_an_error(tmp_path: Path, condition: st
 
 
 @pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "include ('a.j2', 'b.j2')", "extends ['a.j2']"])
-def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
-    """The first existing template is included; if there is none, the error has the line of the statement."""
+def test_the_first_existing_template_of_a_list_is_included(tmp_path: Path, way: str) -> None:
+    """If none exists, the error has the line of the statement."""
     text = f"#\n{{% {way} %}}\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text})
     assert (found.code, found.file, found.line) == ("bad-template", "manifests/m.yaml.j2", 2)
@@ -298,7 +298,7 @@ def test_all_rows_of_a_block_have_one_bound_of_memory() -> None:
     assert len(kept) == 150
 
 
-def test_what_runs_elsewhere_is_not_interrupted() -> None:
+def test_threads_have_no_deadline() -> None:
     """In other threads there is no deadline, and in the main thread no timer is left behind."""
     with ThreadPoolExecutor() as pool:
         assert pool.submit(within, Allowance(0.01)).result() == "done"
@@ -411,7 +411,7 @@ def test_the_project_file_may_list_folders_outside(tmp_path: Path, written: str)
         "postedTime: {webhook: {callerKey: {env: HELD}}}",
     ],
 )
-def test_what_holds_a_secret_cannot_be_allowed(tmp_path: Path, secret: str) -> None:
+def test_a_variable_that_holds_a_secret_cannot_be_allowed(tmp_path: Path, secret: str) -> None:
     """A variable that the project file uses for a secret, in any environment, is refused in `allowEnv`."""
     (found,) = problems(tmp_path, {"syncengine.yaml": f"version: 1\nallowEnv: [TEAM, HELD]\n{secret}\n"})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 18)

@@ -116,7 +116,7 @@ def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
     assert [r.body.fields["description"] for r in desired.resources.values()] == VALUES
 
 
-def test_render_is_a_manifest_that_says_the_same(tmp_path: Path) -> None:
+def test_a_rendered_manifest_means_the_same_as_its_sources(tmp_path: Path) -> None:
     """Rendered manifests have the same resources as their sources."""
     from syncengine.render.manifest import manifest_yaml
 
@@ -241,7 +241,7 @@ def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
     assert dict(made.body.metadata) == wanted
 
 
-def test_defaults_lie_under_what_is_generated(tmp_path: Path) -> None:
+def test_generated_resources_override_defaults(tmp_path: Path) -> None:
     """A row overrides the defaults of its file, which override those of the project."""
     settings = "version: 1\ndefaults: {tags: {metadata: {P: project, F: project}, visibility: PRIVATE}}\n"
     manifest = (

@@ -212,7 +212,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
-def test_a_job_does_what_it_is_for(job: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_of_a_job_succeeds(job: dict[str, Any], tmp_path: Path) -> None:
     """Against an existing state without changes, the job's command exits with 0."""
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     if container["args"][0] not in program.table:

@@ -59,7 +59,7 @@ def test_examples_name_no_package_until_somebody_chooses_one(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("host", ["github", "gitlab"])
-def test_jobs_are_not_written_before_it_is_said_what_they_install(tmp_path: Path, host: str) -> None:
+def test_jobs_are_not_written_without_a_package_to_install(tmp_path: Path, host: str) -> None:
     """`--ci` without `--install` is a usage error with lines to copy, each of which `init` accepts."""
     project = Project(tmp_path, "sandbox")
     done = project.run("init", "my proj", "--ci", host)
@@ -116,7 +116,7 @@ def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed
         assert (done.returncode, "installs" in done.stdout) == (code, code == 0)
 
 
-def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> None:
+def test_no_text_tells_users_to_install_another_projects_package() -> None:
     """No document, generated file or message tells users to install `syncengine`, another project's package."""
     texts = [*ROOT.glob("*.md"), *ROOT.glob(".*.yaml"), *(ROOT / "syncengine").rglob("*")]
     for path in texts:

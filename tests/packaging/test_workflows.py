@@ -86,7 +86,7 @@ def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
         ("permissions: {}", "permissions: write-all", "excessive-permissions"),
     ],
 )
-def test_the_analyser_finds_what_harms(folder: Path, harm: str, by: str, code: str) -> None:
+def test_the_analyser_finds_planted_flaws(folder: Path, harm: str, by: str, code: str) -> None:
     """The analyser finds each planted flaw; otherwise the test above would prove nothing."""
     path = folder / ".github/workflows/syncengine.yml"
     assert harm in path.read_text()
@@ -108,7 +108,7 @@ def jobs(name: str) -> dict[str, Any]:
     return found
 
 
-def test_nothing_privileged_meets_what_a_fork_made() -> None:
+def test_code_of_a_fork_gets_no_secrets() -> None:
     """No trigger gives secrets to a fork's code, and no job that runs such code has a secret."""
     for text in MADE.values():
         assert not re.search(r"pull_request_target|workflow_run", text)
@@ -132,7 +132,7 @@ def test_the_action_gives_a_fork_no_state() -> None:
     assert "inputs.state" not in json.dumps(steps["Plan of a fork"])
 
 
-def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
+def test_only_the_step_that_needs_a_secret_has_it() -> None:
     """Planning has a read-only state, applying has the API key, and publishing has only a token."""
     holders = {
         (job, step["name"]): sorted(step["env"])
@@ -225,7 +225,7 @@ def test_no_place_of_a_file_is_left_empty() -> None:
     assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
 
 
-def test_the_image_has_the_program_that_stands_beside_it(tmp_path: Path) -> None:
+def test_the_image_is_built_from_the_source_beside_it(tmp_path: Path) -> None:
     """The Dockerfile copies all that a build needs, installs no package of an index by name, and drops root."""
     lines = delivered()["Dockerfile"].splitlines()
     for line in lines:
@@ -316,7 +316,7 @@ def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path)
 
 @pytest.mark.parametrize("host", CI)
 @pytest.mark.parametrize("before", ["firm-syncengine==1.0", "https://pypi.example.com/simple/"])
-def test_a_kept_file_is_not_said_to_install_something_else(tmp_path: Path, host: str, before: str) -> None:
+def test_the_output_says_when_a_kept_file_installs_another_package(tmp_path: Path, host: str, before: str) -> None:
     """When `--install` differs from a kept file, the output says how to change the file."""
     project = Project(tmp_path, "sandbox")
     assert project.run("init", "--ci", host, "--install", before).code == 0

@@ -41,7 +41,7 @@ def test_a_registration_is_answered_with_credentials_that_are_new_each_time(serv
     }
 
 
-def test_what_was_registered_is_kept_without_the_credentials(service: Asking) -> None:
+def test_a_registration_is_kept_without_its_credentials(service: Asking) -> None:
     """The sandbox keeps what the connector sent, and not the credentials that it answered."""
     answer = service.told("registerConnector", **REGISTRATION)
     connector = service.state()["connection"]["connector"]

@@ -146,7 +146,7 @@ def test_activities_find_their_tags(running: Talking, browser: httpx.Client) -> 
     assert ">ACME, Zürich</td>" in browser.get("/").text
 
 
-def test_a_call_that_waits_is_shown_with_what_it_comes_to(running: Talking, browser: httpx.Client) -> None:
+def test_a_late_request_is_shown_with_its_later_result(running: Talking, browser: httpx.Client) -> None:
     """A request that is executed late is shown with the status it was answered with and with its later result."""
     running.fault(operation="deleteTag", late={"answer": 504})
     running.post("/tag/delete", {"name": "T"})
@@ -155,7 +155,7 @@ def test_a_call_that_waits_is_shown_with_what_it_comes_to(running: Talking, brow
     assert '504<br><span class="quiet">executed late: 404</span>' in browser.get("/console/live").text
 
 
-def test_everything_wrong_with_a_form_is_said_at_once(running: Talking, browser: httpx.Client) -> None:
+def test_all_errors_of_a_form_are_shown_at_once(running: Talking, browser: httpx.Client) -> None:
     """An invalid form answers 400 with all of its errors, posts nothing, and shows the typed text again, escaped."""
     response = browser.post("/console/post", data={"user": " ", "duration": "x", "description": "</textarea><b>"})
     assert response.status_code == 400
@@ -175,7 +175,7 @@ def test_another_site_cannot_post_in_a_persons_name(
     assert running.state()["postedTime"] == []
 
 
-def test_a_form_that_nobody_typed_is_refused(running: Talking, browser: httpx.Client) -> None:
+def test_a_form_that_is_too_large_or_no_text_is_refused(running: Talking, browser: httpx.Client) -> None:
     """A form that is too large is refused before all of it is read, and one that is not UTF-8 is refused."""
     assert browser.post("/console/post", data={"description": "x" * 200_000}).status_code == 413
     assert browser.post("/console/post", content=b"\xff\xfe%ff").status_code == 400

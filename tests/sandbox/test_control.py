@@ -50,7 +50,7 @@ def test_the_state_shows_everything_held(running: Talking) -> None:
     assert state["settings"]["batchLimit"] == 2000
 
 
-def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
+def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
     """An entry has the operation, status, item count, body and session; refused requests are logged too."""
     session = running.post("/activitytype/sync/start").json()
     running.post("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A"}], **session})
@@ -127,8 +127,8 @@ def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any
     assert running.state() == before
 
 
-def test_others_make_things_by_the_same_rules_but_unseen(running: Talking) -> None:
-    """What others create is not logged, and faults do not affect it: faults are for the connector under test."""
+def test_changes_of_others_are_not_logged_and_meet_no_fault(running: Talking) -> None:
+    """The log and faults are for the connector under test; the service's rules hold for others, too."""
     running.fault(operation="*", status=500, times=None)
     made = running.control("/categories", {"tagCategories": [{"externalId": "theirs"}]})
     category = made["tagCategories"][0]["id"]
@@ -166,8 +166,8 @@ def test_a_person_deletes_in_the_console(running: Talking) -> None:
         ({"kind": "keyword", "name": "a"}, 400),
     ],
 )
-def test_what_is_not_there_cannot_be_deleted(running: Talking, body: dict[str, str], status: int) -> None:
-    """Deleting something unknown is an error, so that a test notices a misspelt name."""
+def test_deleting_something_unknown_is_an_error(running: Talking, body: dict[str, str], status: int) -> None:
+    """The error lets a test notice a misspelt name."""
     assert running.outsider.post("/delete", json=body).status_code == status
 
 
@@ -186,7 +186,7 @@ def _own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def test_the_insides_are_for_this_machine_only() -> None:
+def test_control_api_and_console_are_for_this_machine_only() -> None:
     """A sandbox that listens on the network serves its interface to others, but not its control API and console."""
     own = _own_address()
     inside = 200 if own.startswith("127.") else 403

@@ -73,7 +73,7 @@ def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, b
     assert running.connector.request("GET", "/team/info", content=body).json() == {"teamName": "Sandbox"}
 
 
-def test_the_log_says_who_asks_and_whether_there_was_a_body(running: Talking) -> None:
+def test_the_log_has_the_user_agent_and_the_body(running: Talking) -> None:
     """The log keeps the User-Agent and no other header, and distinguishes no body from an empty object."""
     running.connector.post("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"})
     running.connector.post("/activitytype/sync/start", headers={"User-Agent": ""}, json={})

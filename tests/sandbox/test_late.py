@@ -57,7 +57,7 @@ def test_a_call_without_a_time_waits_until_a_test_executes_it(running: Talking, 
     assert pending(running) == []
 
 
-def test_a_late_call_meets_the_world_as_it_is_by_then(running: Talking) -> None:
+def test_a_late_call_works_on_the_state_at_its_execution(running: Talking) -> None:
     """A late delete of a category also deletes the tags that were added after the call was answered."""
     category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
     running.post("/tagcategory/batch", category)

@@ -59,7 +59,7 @@ def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
     assert tags_of(matters, row, matchKeywords=False) == []
 
 
-def test_a_matched_tag_comes_with_what_is_known_of_it(matters: Asking) -> None:
+def test_a_matched_tag_has_the_fields_of_a_chosen_one(matters: Asking) -> None:
     """A matched tag has the same fields as a chosen one, and the group does not say that it was matched."""
     tags_of(matters, {"description": "EP 1234567"}, matchKeywords=True)
     group = matters.posted("g")["group"]

@@ -79,7 +79,7 @@ def test_the_key_of_a_webhook_is_not_shown(service: Asking) -> None:
     assert (connection["callbackUrl"], connection["callerKey"]) == (None, False)
 
 
-def test_time_posted_while_nobody_records_is_not_offered(service: Asking) -> None:
+def test_time_posted_without_a_registered_client_is_not_offered(service: Asking) -> None:
     """docs/interface.md 3: only time posted while a client is registered is offered."""
     service.post("early")
     do(service, "registerFetchClient")

@@ -112,8 +112,8 @@ def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Ask
     assert len(fetching.state()["postedTime"]) == 1
 
 
-def test_an_answer_that_comes_after_the_user_posted_again_is_about_what_was_before(fetching: Asking) -> None:
-    """A status for the older content does not settle the newer content, which needs a status of its own."""
+def test_a_status_of_older_content_does_not_settle_newer_content(fetching: Asking) -> None:
+    """The newer content is offered until it has a status of its own."""
     fetching.post("g", description="old")
     fetching.groups("fetchPostedTime")
     fetching.later(1)

@@ -26,7 +26,7 @@ def composed(service: Asking, **said: Any) -> dict[str, Any]:
     return group
 
 
-def test_a_group_of_which_nothing_is_said_is_whole(service_at_nine: Asking) -> None:
+def test_a_group_without_fields_gets_defaults(service_at_nine: Asking) -> None:
     """docs/interface.md 2.5: the default is one hour of one person, ending now."""
     group = composed(service_at_nine)
     assert (group["totalDurationSecs"], group["totalDurationHours"], group["localDate"]) == (3600, 1.0, "2026-01-27")

@@ -82,8 +82,8 @@ def test_anything_else_is_called_again(running: Talking, receiver: Receiver, ans
     ]
 
 
-def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receiver) -> None:
-    """docs/service.md §2: the sandbox gives up after a number of calls; a group posted again is sent again."""
+def test_the_sandbox_gives_up_after_a_number_of_calls(running: Talking, receiver: Receiver) -> None:
+    """docs/service.md §2: a group that is posted again is sent again."""
     running.control("/settings", {"webhookCalls": 3})
     receiver.answers.extend([(500, "no room")] * 3)
     running.control("/posted-time", {"groupId": "g"})
@@ -172,7 +172,7 @@ def test_the_request_log_does_not_show_the_key(running: Talking, receiver: Recei
 
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
-def test_an_answer_that_drips_is_none(running: Talking, before: bytes) -> None:
+def test_an_answer_that_drips_times_out(running: Talking, before: bytes) -> None:
     """The timeout is for the whole call, however slowly bytes of the answer arrive."""
     running.control("/settings", {"retrySeconds": 0, "webhookTimeoutSeconds": 0.2, "webhookCalls": 1})
     with dripping(before) as server:
@@ -193,9 +193,7 @@ def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
     assert told(posted) == [(400, "FAILURE", "")]
 
 
-def test_an_answer_about_what_was_posted_before_says_nothing_of_what_is_posted_now(
-    running: Talking, receiver: Receiver
-) -> None:
+def test_an_answer_about_older_content_does_not_count_for_newer_content(running: Talking, receiver: Receiver) -> None:
     """When a user posts a group again during its call, only the answer to the newer call counts."""
     receiver.answers += [(200, ""), (422, "no such matter")]
     running.control("/faults", [{"operation": "webhookCall", "delay": 0.4}, {"operation": "webhookCall", "delay": 1.2}])

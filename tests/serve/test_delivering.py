@@ -159,7 +159,7 @@ def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> No
     estate.serve().says("leading")
 
 
-def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World) -> None:
+def test_sigterm_finishes_and_acknowledges_the_groups_in_hand(estate: World) -> None:
     """Groups that a sink is working on are finished and acknowledged; the next process delivers the others from the
     inbox, though the service does not offer them again."""
     ids = [f"g{number:02}" for number in range(WIDTH + 2)]
@@ -172,9 +172,7 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
         estate.post(*ids)
         target.called(1)
         served.process.send_signal(signal.SIGTERM)
-        eventually(
-            lambda: estate.probe("/livez") is None
-        )  # `serve` has received the signal before the first answer comes
+        eventually(lambda: estate.probe("/livez") is None)  # the signal arrives before the first answer
         target.holding.set()
         assert served.ends() == 0
         assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]
@@ -184,7 +182,7 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
         assert sorted(call["id"] for call in target.calls) == ids
 
 
-def test_what_was_fetched_is_kept_through_a_sigkill_and_resumed_at_the_start(estate: World) -> None:
+def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None:
     """After SIGKILL during the first of three fetched groups, the next process delivers and acknowledges all three."""
     with receiving() as target:
         target.holding.clear()

@@ -76,7 +76,7 @@ def test_it_ends_while_its_database_is_away(estate: World) -> None:
         assert delivered(server) == ["a", "b"]
 
 
-def test_a_second_signal_ends_it_at_once_while_its_database_stands_still(estate: World) -> None:
+def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World) -> None:
     """With a hanging database, the first signal waits for what is under way, and the second ends `serve`."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
@@ -97,7 +97,7 @@ def test_a_second_signal_ends_it_at_once_while_its_database_stands_still(estate:
         assert delivered(server) == ["a"]
 
 
-def test_it_does_not_wait_for_ever_for_a_database_that_stands_still(estate: World) -> None:
+def test_it_does_not_wait_for_ever_for_a_database_that_hangs(estate: World) -> None:
     """After one signal, `serve` ends within its time limit, since a supervisor sends only one before it kills."""
     with postgresql.running() as server:
         in_postgresql(estate, server)

@@ -38,11 +38,8 @@ def test_a_standby_outlives_its_database_being_away() -> None:
     with postgresql.running() as server:
         asyncio.run(play(server))
     assert len(said) == 2
-    stopped = (
-        "is running",
-        "starting or stopping",
-        "ended the connection",
-    )  # depends on how far the server's stop had come
+    # The message depends on how far the server's stop had come.
+    stopped = ("is running", "starting or stopping", "ended the connection")
     assert any(words in said[1] for words in stopped)
 
 

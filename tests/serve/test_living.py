@@ -169,7 +169,9 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
     ],
     ids=["a bad value", "an unknown name in a template"],
 )
-def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World, posted: str, place: str) -> None:
+def test_an_invalid_configuration_is_logged_and_the_old_one_stays_in_use(
+    estate: World, posted: str, place: str
+) -> None:
     """The log says file and line of the error, and delivery goes on with the old configuration."""
     served = estate.serve()
     eventually(estate.ready)
@@ -197,7 +199,7 @@ def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_o
     assert served.process.poll() is None
 
 
-def test_a_reload_in_an_outage_keeps_what_users_are_told(estate: World) -> None:
+def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None:
     """While a sink refuses groups but answers probes, a reload does not rescind the reported failure."""
     with receiving() as pms:
         pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
@@ -230,7 +232,7 @@ def test_sighup_loads_it_again_at_once(estate: World) -> None:
 # --- standing by
 
 
-def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: World) -> None:
+def test_a_second_serve_stands_by_and_takes_over_when_the_first_is_killed(estate: World) -> None:
     """Only one `serve` works on an inbox: the second delivers nothing until the first is gone."""
     first = estate.serve()
     first.says("leading")

@@ -81,7 +81,7 @@ def test_a_reader_that_went_away_ends_nothing() -> None:
     Log(stream, lambda: 0.0).error("x", "nobody hears it")
 
 
-def test_a_reader_that_stopped_reading_keeps_nobody_waiting() -> None:
+def test_a_reader_that_stopped_reading_does_not_block_the_log() -> None:
     """When nobody reads the log, lines over a limit are dropped, and their number is logged later."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as written:
@@ -101,8 +101,7 @@ def test_a_reader_that_stopped_reading_keeps_nobody_waiting() -> None:
         ]
 
 
-def test_quiet_keeps_what_is_wrong() -> None:
-    """`quiet` leaves out information only, and keeps warnings and errors."""
+def test_quiet_keeps_warnings_and_errors() -> None:
     lines = logged(lambda log: (log.info("x", "a"), log.warning("x", "b"), log.error("x", "c")), quiet=True)
     assert [json.loads(line)["level"] for line in lines] == ["warning", "error"]
 
@@ -115,8 +114,8 @@ def test_libraries_write_nothing_between_the_lines() -> None:
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, check=True).stderr == b""
 
 
-def test_a_group_in_trouble_is_said_to_come_again() -> None:
-    """The message says that the service will offer the group again, so that nobody has to act."""
+def test_the_log_says_that_a_group_in_trouble_is_offered_again() -> None:
+    """Nobody has to act."""
     trouble = Taken("a", Verdict(PostedTimeStatus.TROUBLE, "ledger cannot be reached.", detail="refused"))
     (line,) = logged(lambda log: telling(log, Readiness(), lambda outcome: None)(trouble))
     message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service will offer it again."

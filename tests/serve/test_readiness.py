@@ -34,7 +34,7 @@ def test_a_sink_that_is_down_counts_after_a_minute() -> None:
     assert readiness.reasons() == []
 
 
-def test_a_page_tells_people_what_the_probes_tell_machines() -> None:
+def test_the_page_shows_what_the_probes_answer() -> None:
     """The page shows the same facts as the probes, with quoted names escaped."""
 
     async def play() -> str:

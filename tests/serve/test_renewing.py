@@ -50,7 +50,7 @@ def test_a_registration_that_failed_is_repeated(estate: World, status: int) -> N
     assert "somebody" not in log
 
 
-def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(estate: World) -> None:
+def test_an_exception_in_a_reload_is_logged_and_the_old_configuration_stays(estate: World) -> None:
     """An exception during a reload is logged as a bug without its text, and delivery goes on."""
     stream, loads = io.StringIO(), itertools.count()
 

@@ -145,7 +145,7 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
         assert secret.decode() not in done.out + done.err
 
 
-def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(estate: World) -> None:
+def test_a_retry_by_hand_is_delivered_by_the_running_serve(estate: World) -> None:
     """`time retry --sink` beside a running `serve` delivers the lost group again, and only that one."""
 
     def watch() -> None:
@@ -163,8 +163,8 @@ def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(es
     assert estate.ledger() == ["a", "b"]
 
 
-def test_what_a_reload_replaced_is_not_kept(estate: World) -> None:
-    """Only the last configuration stays in memory, even without garbage collection of cycles."""
+def test_replaced_configurations_do_not_stay_in_memory(estate: World) -> None:
+    """Only the last one stays, even without garbage collection of cycles."""
     log = io.StringIO()
     kept: list[int] = []
 

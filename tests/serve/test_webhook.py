@@ -67,7 +67,7 @@ def test_a_restart_keeps_the_webhook_that_is_registered(estate: World) -> None:
     eventually(lambda: estate.states() == {"a": "success"})
 
 
-def test_another_caller_key_is_registered_anew(estate: World) -> None:
+def test_another_caller_key_is_registered_again(estate: World) -> None:
     """A changed caller key unregisters the webhook first; the old key is refused then."""
     port = hooked(estate)
     estate.serve()
@@ -176,7 +176,7 @@ def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) ->
     assert "did not register" in served.messages("ended")[0]
 
 
-def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: World) -> None:
+def test_a_webhook_whose_registration_lost_its_answer_is_ours(estate: World) -> None:
     """When the answer to the registration was lost, `serve` recognises the webhook as its own."""
     hooked(estate)
     estate.service.fault("registerWebhook", times=1, drop="after")
@@ -312,7 +312,7 @@ def test_the_receiver_runs_under_another_server(estate: World) -> None:
     assert "Traceback" not in log.read_text()
 
 
-def test_another_server_is_told_what_is_wrong_with_the_project(estate: World) -> None:
+def test_a_wrong_project_ends_another_server_with_one_line(estate: World) -> None:
     """A wrong project prints one line and an exit code under uvicorn, not a traceback."""
     program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", "0"]
     environ = estate.project.surroundings()

@@ -17,7 +17,7 @@ CAPTURED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set y %}{{
 
 
 @pytest.mark.parametrize("text", [DOUBLED, NESTED, CAPTURED + "{% set n.x = y %}{% endfor %}"])
-def test_posted_time_bounds_what_manifests_bound(text: str) -> None:
+def test_posted_time_has_the_limits_of_manifests(text: str) -> None:
     """Concatenated texts, comparisons and captures fail before they fill the memory."""
     compiled = Compiler(Path(), "syncengine.yaml").text(Written(text, 3, 5))
     assert compiled is not None
