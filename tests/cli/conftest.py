@@ -1,4 +1,4 @@
-"""A service for each test, and a project beside it; the estate's beginning and undisturbed end are made once."""
+"""Fixtures: a sandbox and a project for each test. The two settled estates are made once per session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def project(service: Service, tmp_path: Path) -> Project:
 
 @dataclass(frozen=True)
 class Settled:
-    """Where `BEFORE` holds, as files to copy; and what holds after `AFTER` was applied without any trouble."""
+    """Files of a service and state in which `BEFORE` is applied, and what an undisturbed apply of `AFTER` leaves."""
 
     data: Path
     state: Path
@@ -58,16 +58,17 @@ def _copy(data: Path, to: Path) -> Path:
 
 @dataclass(frozen=True)
 class Estate:
-    """`BEFORE` holds, `AFTER` is wanted."""
+    """A project in which `BEFORE` is applied and its manifests declare `AFTER`."""
 
     service: Service
     project: Project
     settled: Settled
 
     def assert_ended_undisturbed(self) -> None:
-        """The service holds what an undisturbed apply leaves, the state knows it, and there is nothing left to do.
+        """The service and the state equal those after an undisturbed apply, and the plan is empty.
 
-        Only a departed row may go on being doubted: that is a superset of what is held (docs/planning.md 1.2).
+        A removed row may still be in doubt: the state then records more than the service holds (docs/planning.md
+        1.2).
         """
         assert self.service.holds() == self.settled.held
         assert _present(self.project.rows()) == _present(self.settled.recorded)
@@ -75,7 +76,7 @@ class Estate:
         assert (planned.changes, planned.stages, planned.sweep) == ((), (), None)
 
     def assert_converges(self) -> None:
-        """The next apply, undisturbed, does all that is left."""
+        """The next apply, without faults, completes everything."""
         self.service.heal()
         done = self.project.apply("--lock-timeout", "0s")
         assert done.code == 0, (done.out, done.err)
@@ -83,7 +84,7 @@ class Estate:
 
 
 def _present(recorded: dict[str, Json]) -> dict[str, Json]:
-    """What is surely there; a tag that a cascade may have missed is released and in doubt."""
+    """The rows of resources that certainly exist. A tag that a cascade may have missed is released and in doubt."""
     return {
         address: row
         for address, row in recorded.items()
@@ -92,7 +93,7 @@ def _present(recorded: dict[str, Json]) -> dict[str, Json]:
 
 
 def moved(state: Path, url: str) -> None:
-    """The state's service has another address from now on."""
+    """Change the recorded address of the service."""
     with closing(sqlite3.connect(state)) as connection, connection:
         connection.execute("UPDATE state_facts SET base_url = ?", (url,))
 

@@ -1,4 +1,4 @@
-"""A pair of manifests whose way from the first to the second uses every operation that writes."""
+"""Two manifests; applying the second after the first uses every operation that writes."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ WRITES = (
 )
 
 DELETES_TAGS = ("endpoints: {deleteTag: {path: /tag/delete}}",)
-"""The operation outside the interface must be configured (docs/planning.md 2.2)."""
+"""`deleteTag` is not part of the interface, so its endpoint must be configured (docs/planning.md 2.2)."""
 
 
 def prepared(project: Project) -> Project:
-    """The project with what it takes to use all operations."""
+    """Configure the project so that it can use all operations."""
     project.settings(service=DELETES_TAGS)
     return project

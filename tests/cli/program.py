@@ -1,4 +1,4 @@
-"""The real program as a process, in the folder of a project."""
+"""Runs the real program as a process in a project's folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process came to."""
+    """The exit code and output of a process."""
 
     code: int
     out: str
@@ -38,13 +38,13 @@ class Ended:
 
     @property
     def document(self) -> Json:
-        """Its standard output, which must be one JSON document."""
+        """The standard output, parsed as one JSON document."""
         document: Json = json.loads(self.out)
         return document
 
     @property
     def codes(self) -> list[str]:
-        """Of the diagnostics in its document."""
+        """The codes of the diagnostics in the document."""
         return [diagnostic["code"] for diagnostic in self.document["diagnostics"]]
 
     def outcomes(self) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Ended:
 
 @dataclass
 class Project:
-    """A folder with a project file, and the program started there."""
+    """A folder with a project file, in which the program is started."""
 
     folder: Path
     url: str
@@ -64,15 +64,15 @@ class Project:
         self.settings()
 
     def settings(self, *lines: str, service: tuple[str, ...] = ()) -> None:
-        """The project file: `service` are further lines of that section, `lines` stand behind it."""
+        """Write the project file. `service` adds lines to the service section, `lines` are appended."""
         head = ["version: 1", "service:", f"  baseUrl: {self.url}", "  apiKey: {env: SYNCENGINE_API_KEY}"]
-        # Calls of unknown end land at once, but where a test is about those that do not.
+        # A call with an unknown outcome counts as executed at once, unless the test sets `landing`.
         usual = ("timeout: 10s", *(() if any(line.startswith("landing:") for line in service) else ("landing: 0s",)))
         text = [*head, *(f"  {line}" for line in (*usual, *service)), *lines]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
     def wants(self, file: str = "all.yaml", /, **sections: list[Json]) -> None:
-        """Write a manifest, one resource a line: the first of the first section is in line 2."""
+        """Write a manifest with one resource per line; the first resource is in line 2."""
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)
         lines: list[str] = []
@@ -82,7 +82,7 @@ class Project:
         (manifests / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def surroundings(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
-        """An environment of which nothing is inherited but where programs and this package are."""
+        """The environment of the program; it inherits only the paths to programs and to this package."""
         return {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(REPOSITORY),
@@ -94,7 +94,7 @@ class Project:
         }
 
     def start(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[str]:
-        """Start it; the caller ends it with `ended`."""
+        """Start the program; the caller ends it with `ended`."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         return subprocess.Popen(
             [*PROGRAM, *arguments],
@@ -104,14 +104,14 @@ class Project:
         )
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> Ended:
-        """Run it to its end. `more`: as `subprocess.Popen` has it."""
+        """Run the program until it ends. `more` are options of `subprocess.Popen`."""
         if more:
             return ended(self.start(*arguments, environ=environ, **more))
         done = warm.run(arguments, folder=self.folder, environ=self.surroundings(environ), seconds=TIMEOUT_SECONDS)
         return _checked(Ended(*done))
 
     def apply(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
-        """Apply, with JSON as output, and with the removals approved that the gate would ask about."""
+        """Run `apply` with JSON output and with the approval that the gate asks for, if any."""
         return self.run("apply", "-y", "--format", "json", *self.approvals(), *arguments, environ=environ)
 
     def start_apply(self, *arguments: str) -> subprocess.Popen[str]:
@@ -125,11 +125,11 @@ class Project:
         return load_project(folder=self.folder, environ=self.surroundings())
 
     def plan(self) -> Plan:
-        """The plan, made in this process: what it says is checked elsewhere."""
+        """Make the plan in this process. Other tests check its output."""
         return make_plan(self.loaded(), PlanRequest("plan"), Runtime(self.surroundings()))
 
     def rows(self) -> dict[str, Json]:
-        """What the state records, save where it came from and ids that the service chose."""
+        """The rows of the state, without their origin and without ids chosen by the service."""
         with open_state(self.loaded().state, write=False) as state:
             return {str(row.key): _recorded(row) for row in state.rows()}
 
@@ -138,13 +138,13 @@ class Project:
             return state.current_lock() is not None
 
     def settle(self, **sections: list[Json]) -> None:
-        """Make it so: the undisturbed beginning of a test."""
+        """Write the manifest and apply it, as the starting point of a test."""
         self.wants(**sections)
         done = self.apply()
         assert done.code == 0, (done.out, done.err)
 
     def files(self) -> dict[str, bytes]:
-        """All files under the project and their content."""
+        """The path and content of each file under the project."""
         found = (path for path in self.folder.rglob("*") if path.is_file())
         return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in found}
 
@@ -161,7 +161,7 @@ def _recorded(row: Recorded) -> Json:
 
 
 def ended(process: subprocess.Popen[str]) -> Ended:
-    """Wait for the process. No traceback and no key is ever seen, whatever the test is about."""
+    """Wait for the process. Its output must never contain a traceback or the API key."""
     out, err = process.communicate(timeout=TIMEOUT_SECONDS)
     return _checked(Ended(process.returncode, out or "", err or ""))
 

@@ -1,4 +1,4 @@
-"""The sandbox as tests see it: its faults, what it was asked, what it holds."""
+"""The sandbox as tests use it: set faults, read the requests it got and the resources it holds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.support import loopback
 Json = dict[str, Any]
 
 KEY = "marker-5e1f-never-to-be-seen"
-"""The API key of every test: whatever shows it, shows a secret."""
+"""The API key of every test. Output that contains it leaks a secret."""
 
 AT_ONCE = {"Retry-After": "0"}
-"""Keeps the client from waiting between two attempts."""
+"""Makes the client retry without waiting."""
 
 MINTED = {"id", "tagCategoryId", "touched"}
-"""What the service chooses itself, and differently each time."""
+"""Fields whose values the service chooses, different in each run."""
 
 PATIENCE_SECONDS = 30.0
-"""How long a request that must come is waited for."""
+"""How long `wait_for` waits for a request."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Service:
     control: httpx.Client
 
     def fault(self, operation: str, **fault: Any) -> None:
-        """`times` is 1 unless given; None is for ever."""
+        """Make an operation fail. `times` defaults to 1; None means every time."""
         self._say("/faults", [{"operation": operation, **fault}])
 
     def heal(self) -> None:
@@ -45,7 +45,7 @@ class Service:
         self._say("/settings", settings)
 
     def post(self, **group: Any) -> None:
-        """Somebody posts time, with a fetch client registered."""
+        """Register a fetch client and post a time group."""
         key = {"x-api-key": KEY}
         assert loopback.post(f"{self.url}/postedtime/registerfetchclient", json={}, headers=key).status_code == 200
         self._say("/posted-time", group)
@@ -55,15 +55,15 @@ class Service:
         assert response.status_code == 200, response.text
 
     def land(self) -> None:
-        """Execute every call that waits to be executed."""
+        """Execute every call that is waiting to be executed."""
         self._say("/late/execute", {})
 
     def waiting(self) -> list[str]:
-        """The operations of calls that wait to be executed."""
+        """The operations of the calls that are waiting to be executed."""
         return [entry["operation"] for entry in self.control.get("/late").json()["late"]]
 
     def holds(self) -> Json:
-        """Everything but what the service chooses itself."""
+        """All resources, without the fields that the service chooses."""
         state = self.control.get("/state").json()
         sections = ("tags", "categories", "activityTypes")
         return {section: [_without_minted(held) for held in state[section]] for section in sections}
@@ -84,7 +84,7 @@ class Service:
         return [request["operation"] for request in self.control.get("/requests").json()["requests"]]
 
     def wait_for(self, operation: str, count: int = 1) -> None:
-        """Return once `operation` was asked `count` times: the instant at which a test strikes."""
+        """Wait until the service got `count` requests for `operation`."""
         until = time.monotonic() + PATIENCE_SECONDS
         while self.asked().count(operation) < count:
             assert time.monotonic() < until, f"{operation} was never asked: {self.asked()}"

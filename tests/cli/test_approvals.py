@@ -1,4 +1,4 @@
-"""Approvals by unit, through the program: they hold beside other removals and through kills, and never twice."""
+"""Approvals of units: each can be used once, independently of other removals and of killed runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 MEMBERS = [f"J-{number:02}" for number in range(36)]
 OTHERS = [f"O-{number:02}" for number in range(60)]
 DELAYED: dict[str, Any] = {"delay": 60}
-"""The request is processed, and its answer does not come while the test lasts."""
+"""The service executes the request, but does not answer while the test runs."""
 
 
 def others(project: Project, names: list[str]) -> None:
@@ -36,7 +36,7 @@ def gate(project: Project, *arguments: str) -> dict[str, Any]:
 
 
 def units(found: dict[str, Any]) -> dict[str, str]:
-    """The approval of each unit."""
+    """The approval text of each unit."""
     return {unit["unit"]: unit["approve"] for unit in found["units"]}
 
 
@@ -46,15 +46,15 @@ def applied(project: Project) -> Ended:
 
 @pytest.fixture
 def firm(project: Project) -> Project:
-    """A category with 36 tags, and 60 tags of others in another manifest."""
+    """A category with 36 tags, and 60 other tags in another manifest."""
     approve(project)
     others(project, OTHERS)
     project.settle(tagCategories=[category("jacobi")], tags=[tag(name, category="jacobi") for name in MEMBERS])
     return project
 
 
-def test_an_approval_holds_beside_what_a_neighbour_merged(firm: Project, service: Service) -> None:
-    """The category's 37 are approved in one pull request; in another, merged beside it, one tag is retired."""
+def test_an_approval_stays_valid_when_another_manifest_changes(firm: Project, service: Service) -> None:
+    """Approving a category's 37 removals still holds after another pull request has removed an unrelated tag."""
     firm.wants(tagCategories=[])
     asked = gate(firm)
     assert list(units(asked)) == ["category/jacobi"]
@@ -69,8 +69,8 @@ def test_an_approval_holds_beside_what_a_neighbour_merged(firm: Project, service
     assert not set(MEMBERS) & set(service.tags())
 
 
-def test_what_remains_is_judged_against_the_limits(firm: Project) -> None:
-    """16 of 60 that are left are too many, though they are few of all 96."""
+def test_unapproved_removals_are_measured_against_the_remaining_tags(firm: Project) -> None:
+    """Removing 16 of the 60 tags outside the approved unit exceeds the limit, although it is few of all 96."""
     firm.wants(tagCategories=[])
     approval = units(gate(firm))["category/jacobi"]
     approve(firm, approval)
@@ -89,7 +89,7 @@ def test_what_remains_is_judged_against_the_limits(firm: Project) -> None:
 
 
 def test_an_approval_is_used_once(firm: Project, service: Service) -> None:
-    """The same removal again asks again, for another approval; the line that was left standing is named."""
+    """Repeating an approved removal needs a new approval, and a warning names the used line in the project file."""
     wanted = {"tagCategories": [category("jacobi")], "tags": [tag(name, category="jacobi") for name in MEMBERS]}
     firm.wants(tagCategories=[])
     first = units(gate(firm))["category/jacobi"]
@@ -110,7 +110,7 @@ def test_an_approval_is_used_once(firm: Project, service: Service) -> None:
 
 
 def test_an_approval_of_everything_is_used_once_as_well(firm: Project) -> None:
-    """`gate.approve`, by an option and by the variable."""
+    """An approval of all removals, given by option or variable, is refused the second time."""
     others(firm, OTHERS[30:])
     first = gate(firm)["approve"]
     assert firm.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": first}).code == 0
@@ -124,7 +124,7 @@ def test_an_approval_of_everything_is_used_once_as_well(firm: Project) -> None:
 
 @pytest.fixture(params=["unit", "everything"])
 def killed(firm: Project, service: Service, request: pytest.FixtureRequest) -> Project:
-    """Thirty retirements are approved by an option; the run is killed when some are done and some under way."""
+    """A run with 30 approved retirements was killed after about ten of them."""
     others(firm, OTHERS[30:])
     asked = gate(firm)
     approval = units(asked)["manifests/others.yaml"] if request.param == "unit" else asked["approve"]
@@ -139,7 +139,7 @@ def killed(firm: Project, service: Service, request: pytest.FixtureRequest) -> P
 
 
 def test_a_killed_run_goes_on_without_a_new_approval(killed: Project) -> None:
-    """Of what was approved, and of nothing else."""
+    """The next apply completes the removals approved for the killed run."""
     found = gate(killed)
     assert (found["tripped"], len(found["units"])) == (False, 1)
     assert found["units"][0]["approved"]["by"].startswith("run ")
@@ -148,8 +148,8 @@ def test_a_killed_run_goes_on_without_a_new_approval(killed: Project) -> None:
     assert gate(killed)["units"] == []
 
 
-def test_a_killed_run_covers_nothing_beside_it(killed: Project) -> None:
-    """Eight of the 30 others are more than a quarter of what is left."""
+def test_a_killed_runs_approval_does_not_cover_other_removals(killed: Project) -> None:
+    """Removing 24 further tags trips the gate."""
     others(killed, OTHERS[54:])
     found = gate(killed)
     assert found["tripped"]
@@ -158,7 +158,7 @@ def test_a_killed_run_covers_nothing_beside_it(killed: Project) -> None:
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
-    """Also with the approval in the project file: a part of it was used, and the rest nobody wanted any more."""
+    """A killed removal that was reverted needs a new approval, even if the project file still has the old one."""
     if is_listed:
         approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     others(killed, OTHERS)
@@ -169,7 +169,7 @@ def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> Non
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_kill_undo_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
-    """Who takes a run back takes back what it was approved, also the part that it never came to."""
+    """Undoing a killed run withdraws its approval, also for the removals that the run did not reach."""
     if is_listed:
         approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     assert killed.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
@@ -179,8 +179,8 @@ def test_kill_undo_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_a_part_that_came_back_asks_again(killed: Project, is_listed: bool) -> None:
-    """What was done and taken back is not covered by what is left, nor by the approval of all of it."""
+def test_removals_that_were_reverted_need_a_new_approval(killed: Project, is_listed: bool) -> None:
+    """The rest of a killed run's approval does not cover removals that were done and then reverted."""
     if is_listed:
         approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     others(killed, [*OTHERS[:29], *OTHERS[30:]])
@@ -193,7 +193,7 @@ def test_a_part_that_came_back_asks_again(killed: Project, is_listed: bool) -> N
 
 
 def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -> None:
-    """Without a new approval, once more and to its end."""
+    """Applying a saved plan again after a kill completes it without a new approval."""
     others(firm, OTHERS[30:])
     assert firm.run("plan", "--out", "saved.plan").code == 0
     approval = json.loads((firm.folder / "saved.plan").read_bytes())["gate"]["units"][0]["approve"]
@@ -210,8 +210,10 @@ def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -
 
 @pytest.mark.parametrize("how", ["retire", "forget"])
 @pytest.mark.parametrize("secret", ["OLD", "NEW"])
-def test_an_opening_that_was_not_sent_is_not_over(project: Project, service: Service, secret: str, how: str) -> None:
-    """A name that was let go stays so until its call is sent, and its approval is not used before."""
+def test_an_approval_to_make_public_lasts_until_it_is_sent(
+    project: Project, service: Service, secret: str, how: str
+) -> None:
+    """A retired or released name keeps its status, and its approval stays unused, until the upsert is sent."""
     visible = {name: "PRIVATE" if name == secret else "PUBLIC" for name in ("OLD", "NEW", "OTHER")}
     tags = [tag(name, visibility=visible[name]) for name in visible]
     project.settle(tags=tags)
@@ -230,7 +232,7 @@ def test_an_opening_that_was_not_sent_is_not_over(project: Project, service: Ser
 
 
 def test_an_approval_that_matches_nothing_is_a_warning(firm: Project) -> None:
-    """At its line; the plan is as good as without it."""
+    """The warning is reported at the line of the approval."""
     approve(firm, "3@0123456789abcdef0123")
     done = firm.run("plan", "--format", "json")
     (said,) = [each for each in done.document["diagnostics"] if each["code"] == "approval-unused"]
@@ -238,7 +240,7 @@ def test_an_approval_that_matches_nothing_is_a_warning(firm: Project) -> None:
 
 
 def test_an_approval_is_for_one_unit_as_it_is(firm: Project) -> None:
-    """A part of it, by a selection, is another one."""
+    """A selected part of a unit has another approval than the whole unit."""
     firm.wants(tagCategories=[])
     others(firm, OTHERS[30:])
     found = units(gate(firm))
@@ -247,8 +249,8 @@ def test_an_approval_is_for_one_unit_as_it_is(firm: Project) -> None:
     assert found["category/jacobi"] != found["manifests/others.yaml"]
 
 
-def test_an_import_uses_up_what_is_listed(firm: Project) -> None:
-    """Whoever brings back rows of before does not bring back their approvals."""
+def test_a_state_import_uses_up_the_approvals_in_the_project_file(firm: Project) -> None:
+    """Importing the rows of an earlier state does not make its approvals valid again."""
     others(firm, OTHERS[30:])
     approval = units(gate(firm))["manifests/others.yaml"]
     approve(firm, approval)
@@ -258,8 +260,8 @@ def test_an_import_uses_up_what_is_listed(firm: Project) -> None:
     assert (done.code, "approval-used" in done.codes) == (4, True)
 
 
-def test_removals_that_nobody_approved_count_beside_those_that_were(firm: Project) -> None:
-    """A run with an approval is no cover for what else it takes: 15 and then 5 of 60 in one day."""
+def test_unapproved_removals_of_an_approved_run_count_towards_the_limit(firm: Project) -> None:
+    """A run with an approved unit also removed 15 other tags; removing 5 more on the same day trips the gate."""
     firm.wants(tagCategories=[])
     approve(firm, units(gate(firm))["category/jacobi"])
     others(firm, OTHERS[15:])
@@ -277,8 +279,8 @@ def line(name: str, how: str = "retire") -> dict[str, str]:
     return {"tag": name, "as": how}
 
 
-def test_lines_approve_what_they_name_once(firm: Project) -> None:
-    """15 by lines and 11 others, of the 81 that are left: neither asks."""
+def test_lines_under_removed_approve_the_tags_they_name(firm: Project) -> None:
+    """With 15 tags named under `removed:`, 11 other removals out of 81 tags stay within the limit."""
     others(firm, OTHERS[26:])
     assert gate(firm)["tripped"]
     firm.wants("lines.yaml", removed=[line(name, "forget") for name in OTHERS[:15]])
@@ -286,8 +288,8 @@ def test_lines_approve_what_they_name_once(firm: Project) -> None:
     assert applied(firm).code == 0
 
 
-def test_too_many_lines_ask_together(firm: Project) -> None:
-    """More than 25 % of 96."""
+def test_too_many_lines_under_removed_need_one_approval(firm: Project) -> None:
+    """Lines under `removed:` for more than 25 % of 96 tags form one unit that needs an approval."""
     others(firm, OTHERS[24:])
     firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:24]])
     assert not gate(firm)["tripped"]
@@ -299,7 +301,7 @@ def test_too_many_lines_ask_together(firm: Project) -> None:
 
 
 def test_a_line_that_a_template_rendered_approves_nothing(firm: Project) -> None:
-    """Whoever changes a template's data has written out no removal."""
+    """A line under `removed:` counts as an approval only if somebody wrote it out."""
     others(firm, OTHERS[26:])
     lines = "".join("  - {tag: '{{ \"" + name + "\" }}', as: retire}\n" for name in OTHERS[:15])
     text = f"removed:\n{lines}"
@@ -308,7 +310,7 @@ def test_a_line_that_a_template_rendered_approves_nothing(firm: Project) -> None
 
 
 def test_a_line_that_deletes_approves_nothing(firm: Project) -> None:
-    """`as: delete` counts as any other removal."""
+    """Tags removed with `as: delete` count towards the limit like any other removal."""
     firm.settings(service=("endpoints: {deleteTag: {path: /tag/delete}}",))
     others(firm, OTHERS[26:])
     firm.wants("lines.yaml", removed=[line(name, "delete") for name in OTHERS[:26]])
@@ -317,7 +319,7 @@ def test_a_line_that_deletes_approves_nothing(firm: Project) -> None:
 
 
 def test_a_line_that_was_used_approves_nothing_again(firm: Project) -> None:
-    """The tag comes back, and the line is written again: it counts as any other removal."""
+    """If a removed tag is declared again, the same line under `removed:` no longer exempts it from the limit."""
     firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:20]])
     others(firm, OTHERS[20:])
     assert applied(firm).code == 0
@@ -331,7 +333,7 @@ def test_a_line_that_was_used_approves_nothing_again(firm: Project) -> None:
 
 
 def test_the_first_sweep_is_approved_for_one_service_and_environment(project: Project) -> None:
-    """Before the first apply there is no team and no state to tell them apart."""
+    """Each service and environment has its own approval of the first sweep, even before there is a state."""
     prod = "environments: {prod: {state: prod.db}, other: {service: {baseUrl: 'http://127.0.0.1:9/api'}, state: o.db}}"
     project.settings("policy: {activityTypes: exact}", prod)
     project.wants(activityTypes=[activity_type("A-1")])
@@ -340,7 +342,7 @@ def test_the_first_sweep_is_approved_for_one_service_and_environment(project: Pr
 
 
 def test_a_refusal_names_the_approval_of_a_rule_that_is_missing(project: Project) -> None:
-    """The one of all removals is not for rules, and is not asked for again."""
+    """The approval of all removals does not approve a rule, and a refusal asks only for the missing one."""
     (project.folder / "policies").mkdir()
     rule = 'rules: [{name: own, for: tag, approve: action == "update", message: "Ask."}]'
     (project.folder / "policies" / "own.yaml").write_text(rule)
@@ -357,7 +359,7 @@ def test_a_refusal_names_the_approval_of_a_rule_that_is_missing(project: Project
 
 
 def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Project) -> None:
-    """The reason of its gate is one that a saved plan may have, also where the limit is another by then."""
+    """A saved plan that removes all tags can be applied even after the limit in the project file has changed."""
     firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}")
     assert applied(firm).code == 0  # a loosened limit counts from the next apply on
     others(firm, [])
@@ -372,12 +374,13 @@ def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Projec
 
 
 def unused(project: Project) -> list[str]:
+    """The codes of the plan's warnings about approvals."""
     found = project.run("plan", "--format", "json").document["diagnostics"]
     return [each["code"] for each in found if each["code"].startswith("approval-")]
 
 
 def test_approvals_in_use_after_a_kill_are_not_warned_of(firm: Project, service: Service) -> None:
-    """Of one unit alone, its approval is that of everything."""
+    """`approval-used` is reported only when the killed run's calls can no longer be executed."""
     others(firm, OTHERS[30:])
     asked = gate(firm)
     assert asked["approve"] == units(asked)["manifests/others.yaml"]
@@ -396,8 +399,8 @@ def test_approvals_in_use_after_a_kill_are_not_warned_of(firm: Project, service:
     assert unused(firm) == ["approval-used"]
 
 
-def test_a_refusal_for_a_rule_is_not_said_of_removals(firm: Project) -> None:
-    """Nothing is removed."""
+def test_a_refusal_speaks_of_removals_only_if_there_are_some(firm: Project) -> None:
+    """A plan that a rule blocks, without removals, is refused with "the plan above needs an approval"."""
     (firm.folder / "policies").mkdir()
     rule = "{name: named, for: tag, approve: action == 'create'}"
     (firm.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
@@ -410,7 +413,7 @@ def test_a_refusal_for_a_rule_is_not_said_of_removals(firm: Project) -> None:
 
 
 def test_a_plan_with_all_its_approvals_says_so(firm: Project) -> None:
-    """In several places."""
+    """Also when the approvals come from different places, here from the project file and an option."""
     others(firm, OTHERS[30:])
     firm.wants(tagCategories=[])
     found = units(gate(firm))

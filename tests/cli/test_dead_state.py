@@ -1,4 +1,4 @@
-"""A PostgreSQL state that dies in the middle of an apply: clear words, and nothing lost."""
+"""A PostgreSQL state that becomes unreachable during an apply."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def test_a_state_that_dies_in_an_apply_is_told_and_the_next_apply_converges(
+def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(
     project: Project, service: Service, server: Server
 ) -> None:
-    """What was acknowledged and could not be recorded is in doubt, and the report says so."""
+    """The report says that changes which were acknowledged but could not be recorded are in doubt."""
     project.environ["SYNCENGINE_STATE"] = server.url()
     project.wants(tagCategories=[category("acme")], tags=HERE)
     assert project.run("apply", "-y", "--new-state").code == 0

@@ -1,4 +1,4 @@
-"""`--debug`: each request to the service is told on stderr, and nothing that it carries."""
+"""`--debug` logs each request to the service on stderr, without its content."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def wanted(project: Project) -> None:
     project.wants(tagCategories=[category("private-client")], tags=[tag(name) for name in NAMES])
 
 
-def test_each_request_is_told_with_its_status_time_and_sizes(project: Project, service: Service) -> None:
-    """Also one that is repeated; items are counted, and what they are called is not said."""
+def test_each_request_is_logged_with_its_status_time_and_sizes(project: Project, service: Service) -> None:
+    """Retries are logged too. Items are counted, but their names are not logged."""
     service.fault("upsertTags", status=503, headers=AT_ONCE)
     wanted(project)
     done = project.run("--debug", "apply", "-y", "-q", "--format", "json")
@@ -38,15 +38,15 @@ def test_each_request_is_told_with_its_status_time_and_sizes(project: Project, s
     assert not [word for word in (*NAMES, "private-client", "x-api-key") if word in done.err]
 
 
-def test_without_it_nothing_is_told(project: Project) -> None:
-    """Neither by us nor by a library."""
+def test_without_debug_no_request_is_logged(project: Project) -> None:
+    """Stderr is empty: neither the program nor a library writes to it."""
     wanted(project)
     done = project.run("apply", "-y", "-q", "--format", "json")
     assert (done.code, done.err) == (0, "")
 
 
-def test_an_attempt_without_an_answer_is_told(project: Project, service: Service) -> None:
-    """With the reason in place of a status."""
+def test_an_attempt_without_an_answer_is_logged(project: Project, service: Service) -> None:
+    """ "no answer" takes the place of the status."""
     service.fault("upsertTags", drop="before")
     wanted(project)
     done = project.run("apply", "-y", "-q", "--debug")
@@ -62,15 +62,15 @@ def test_an_attempt_without_an_answer_is_told(project: Project, service: Service
         (("health", "clear"), "POST /healthcheck/failure/rescind (rescindHealthFailure): 20"),
     ],
 )
-def test_other_commands_tell_theirs(project: Project, arguments: tuple[str, ...], told: str) -> None:
-    """Of posted time as well."""
+def test_other_commands_log_their_requests(project: Project, arguments: tuple[str, ...], told: str) -> None:
+    """`time`, `connector` and `health` commands log their requests with `--debug`."""
     done = project.run(*arguments, "--debug")
     assert done.code == 0, done.err
     assert any(line.startswith(told) for line in requests_in(done.err)), done.err
 
 
-def test_requests_are_told_as_json_where_messages_are(project: Project) -> None:
-    """A line each, with the same facts."""
+def test_requests_are_logged_as_json_with_log_format_json(project: Project) -> None:
+    """Each request is one JSON line with the same facts."""
     wanted(project)
     done = project.run("apply", "-y", "--debug", "--log-format", "json")
     told = [line for line in map(json.loads, done.err.splitlines()) if line["level"] == "debug"]

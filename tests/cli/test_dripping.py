@@ -1,4 +1,4 @@
-"""A service whose answers drip for ever: `apply` ends all the same, by itself or as soon as somebody wants it to."""
+"""A service that sends its answer endlessly in small pieces: the program ends at its time-out or when interrupted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dripping() -> Iterator[Dripping]:
 
 
 def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, subprocess.Popen[str]]:
-    """A project, and its apply in the middle of a call that does not end."""
+    """A project, and its `apply` process waiting for an answer that never ends."""
     project = Project(folder / "project", dripping.url)
     file = project.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
@@ -38,7 +38,7 @@ def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, su
 
 
 def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Dripping, tmp_path: Path) -> None:
-    """Ctrl-C waits for the answer under way, and no answer takes longer than the configured time-out."""
+    """Ctrl-C waits for the current answer, at most for the configured time-out."""
     project, process = started(dripping, tmp_path, "2s")
     process.send_signal(signal.SIGINT)
     done = ended(process)
@@ -49,7 +49,7 @@ def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Drippi
 
 
 def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> None:
-    """Whatever the time-out: the state is saved with the doubt, the report is written, the lock is free."""
+    """Whatever the time-out, the row is marked doubtful, the report is written and the lock is released."""
     project, process = started(dripping, tmp_path, "60m")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -63,7 +63,7 @@ def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> 
 
 
 def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: Path) -> None:
-    """Every attempt has its deadline, and so has the call: the outcome is unknown, exit 3."""
+    """The call ends at its time-out; its outcome is unknown and the exit code is 3."""
     project, process = started(dripping, tmp_path, "0.1s")
     done = ended(process)
     assert (done.code, done.outcomes()) == (3, {"tag/T-1": "unknown"}), done.err
@@ -71,7 +71,7 @@ def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: 
 
 
 def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Service) -> None:
-    """A target whose answer drips is not waited for: the group is in the inbox, and nothing was told of it yet."""
+    """`time pull` does not wait for the target's answer, and does not report a status for the group."""
     with running(BODY) as target:
         url = f"http: {{url: '{target.url}', timeout: 60m, json: {{}}}}"
         project.settings(f"postedTime: {{mode: fetch, deliver: [{{name: pms, {url}}}]}}")
@@ -88,7 +88,7 @@ def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Servi
 
 
 def test_an_interrupt_at_the_first_call_is_an_interrupt(tmp_path: Path) -> None:
-    """Not a service that cannot be reached: exit 130, and nothing was sent."""
+    """An interrupt during the first call exits with 130, not as an unreachable service, and nothing was sent."""
     with running(BODY) as silent:
         project, process = started(silent, tmp_path, "2s")
         process.send_signal(signal.SIGINT)

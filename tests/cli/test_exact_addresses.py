@@ -1,4 +1,4 @@
-"""Addresses with letters that mean something in a glob: one that is a resource's own means only that resource."""
+"""Addresses that contain glob characters: the exact address of a resource selects only that resource."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def described(text: str) -> list[dict[str, object]]:
 
 @pytest.fixture
 def changed(project: Project) -> Project:
-    """Each tag was applied, and has another description since."""
+    """Four tags are applied, and the manifest now changes their descriptions."""
     project.settle(tags=described("old"))
     project.wants(tags=described("new"))
     return project
 
 
 def addresses(project: Project, *words: str) -> set[str]:
-    """The addresses that a command's JSON lists."""
+    """The addresses in a command's JSON output."""
     document = project.run(*words, "--format", "json").document
     return {each["address"] for each in document.get("changes", document.get("results", document.get("resources")))}
 
@@ -35,16 +35,16 @@ def test_a_plan_selects_the_resource_of_that_name(changed: Project, address: str
 
 
 def test_an_apply_leaves_out_the_resource_of_that_name(changed: Project) -> None:
-    """Everything else is sent."""
+    """`--exclude` leaves out one tag, and all others are applied."""
     assert addresses(changed, "apply", "-y", "--exclude", ODD) == {"tag/A1", "tag/B?", "tag/Bx"}
 
 
-def test_a_glob_that_names_nothing_selects_by_its_letters(changed: Project) -> None:
+def test_an_address_of_no_resource_selects_as_a_glob(changed: Project) -> None:
     assert addresses(changed, "plan", "--target", "tag/[AB]?") == {"tag/A1", "tag/B?", "tag/Bx"}
 
 
 def test_an_undo_selects_the_resource_of_that_name(changed: Project) -> None:
-    """A run that did not touch it has nothing of it to undo."""
+    """Undoing a run selects nothing for a resource that the run did not change."""
     changed.apply("--target", "tag/A1")
     assert addresses(changed, "plan", "--undo", "last", "--target", ODD) == set()
     assert addresses(changed, "plan", "--undo", "last", "--target", "tag/A1") == {"tag/A1"}

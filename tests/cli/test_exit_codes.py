@@ -1,4 +1,4 @@
-"""Every exit code of docs/commands.md, and what is said with it."""
+"""Every exit code of docs/commands.md, and the message that goes with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DELETING = {"category/gone": "delete", "tag/MEMBER-1": "delete"}
 
 
 def test_0_and_2_tell_whether_there_are_changes(project: Project) -> None:
-    """2 only where it is asked for."""
+    """`plan` exits with 2 for changes only with `--detailed-exitcode`."""
     project.wants(tags=[tag("NEW-1")])
     assert project.run("plan").code == 0
     assert project.run("plan", "--detailed-exitcode").code == 2
@@ -26,7 +26,7 @@ def test_0_and_2_tell_whether_there_are_changes(project: Project) -> None:
 
 
 def test_1_is_an_error_without_a_code_of_its_own(project: Project) -> None:
-    """Something to look at that is not there."""
+    """`state show` of an address that is not recorded exits with 1."""
     project.settle(tags=[tag("HELD-1")])
     done = project.run("state", "show", "tag/ELSE-1")
     assert (done.code, done.out) == (1, "")
@@ -34,7 +34,7 @@ def test_1_is_an_error_without_a_code_of_its_own(project: Project) -> None:
 
 
 def test_3_is_an_apply_of_which_something_was_refused(project: Project, service: Service) -> None:
-    """The rest is applied and recorded; the report names the item, its place and the service's words."""
+    """Other items are applied; the report names the refused item, its line and the service's message."""
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no room for it"}])
     project.wants(tags=[tag("GOES-1"), tag("REFUSED-1")])
     done = project.run("apply", "-y")
@@ -44,7 +44,7 @@ def test_3_is_an_apply_of_which_something_was_refused(project: Project, service:
 
 
 def test_4_is_a_removal_that_nobody_approved(project: Project, service: Service) -> None:
-    """The plan names the approval; it approves this removal and no other."""
+    """The plan prints an approval that is valid for exactly this removal."""
     project.settle(tagCategories=[category("gone"), category("stays")], tags=[tag("MEMBER-1", category="gone")])
     project.wants(tagCategories=[category("stays")])
     asked = project.run("plan", "--detailed-exitcode", "--format", "json")
@@ -61,8 +61,8 @@ def test_4_is_a_removal_that_nobody_approved(project: Project, service: Service)
 
 
 @pytest.mark.parametrize("place", ["option", "variable", "file"])
-def test_an_approval_is_named_where_it_was_found(project: Project, service: Service, place: str) -> None:
-    """The plan above "Applied" is no closed gate; JSON says who approved and where."""
+def test_the_output_names_where_an_approval_was_given(project: Project, service: Service, place: str) -> None:
+    """With a valid approval the plan is not shown as blocked; text and JSON name the place of the approval."""
     project.settle(tags=[tag("HELD-1"), tag("HELD-2"), tag("HELD-3")])
     project.wants(tags=[tag("HELD-1")])
     text = project.run("plan", "--format", "json").document["gate"]["approve"]
@@ -85,7 +85,7 @@ def test_an_approval_is_named_where_it_was_found(project: Project, service: Serv
 
 
 def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Service) -> None:
-    """Completing the first session may delete what this project never knew (docs/planning.md 3.6)."""
+    """Completing the first sync session may delete activity types this project never knew (docs/planning.md 3.6)."""
     project.settle(activityTypes=[activity_type("A100"), activity_type("A200")])
     project.wants(activityTypes=[activity_type("A100")])
     done = project.run("apply", "-y", "--format", "json")
@@ -94,7 +94,7 @@ def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Serv
 
 
 def test_4_is_a_new_state_in_a_job(project: Project) -> None:
-    """A runner without its state would send everything again (docs/planning.md 7)."""
+    """In CI, a runner that lost its state would send everything again (docs/planning.md 7)."""
     project.wants(tags=[tag("NEW-1")])
     refused = project.run("apply", "-y", environ={"CI": "true"})
     assert (refused.code, "--new-state" in refused.err) == (4, True)
@@ -102,8 +102,8 @@ def test_4_is_a_new_state_in_a_job(project: Project) -> None:
 
 
 @pytest.mark.parametrize("value", ["false", "False", "0", "no", "off", ""])
-def test_a_new_state_is_made_where_the_flag_of_a_job_is_off(project: Project, value: str) -> None:
-    """As people set it to try a job's command by hand."""
+def test_a_new_state_is_made_if_the_ci_variable_is_off(project: Project, value: str) -> None:
+    """`CI` set to a false value counts as not running in CI."""
     project.wants(tags=[tag("NEW-1")])
     assert project.run("apply", "-y", environ={"CI": value}).code == 0
 
@@ -121,7 +121,7 @@ def _commit(folder: Path, message: str) -> str:
 
 
 def test_5_is_an_older_commit_than_the_last_applied_one(project: Project, service: Service) -> None:
-    """The older of two pipelines must not win, unless it is meant (docs/planning.md 1.7)."""
+    """The older of two pipelines is refused, unless `--allow-older` is given (docs/planning.md 1.7)."""
     (project.folder / ".gitignore").write_text(".syncengine/\n")
     _git(project.folder, "init")
     project.wants(tags=[tag("FIRST-1")])
@@ -140,7 +140,7 @@ def test_5_is_an_older_commit_than_the_last_applied_one(project: Project, servic
 
 
 def test_6_is_a_lock_that_another_run_holds(project: Project, service: Service) -> None:
-    """The second apply says who holds it and sends nothing; the first one is not disturbed."""
+    """The second apply names the holder and sends nothing; the first one is not disturbed."""
     service.fault("upsertTags", delay=60)
     project.wants(tags=[tag("NEW-1")])
     first = project.start("apply", "-y")
@@ -154,7 +154,7 @@ def test_6_is_a_lock_that_another_run_holds(project: Project, service: Service) 
 
 
 def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service) -> None:
-    """401, and nothing else was sent."""
+    """The service answers 401, and nothing else is sent."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "--format", "json", environ={"SYNCENGINE_API_KEY": "another key"})
     assert (done.code, done.codes) == (7, ["no-state", "auth-failed"])
@@ -163,7 +163,7 @@ def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service)
 
 
 def test_7_is_another_team_than_the_states(project: Project, service: Service) -> None:
-    """A key of another team would take its tags for ours (docs/planning.md 1.6)."""
+    """A key of another team would treat that team's tags as this project's (docs/planning.md 1.6)."""
     project.settle(tags=[tag("HELD-1")])
     service.choose(teamName="Somebody else")
     project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
@@ -174,7 +174,7 @@ def test_7_is_another_team_than_the_states(project: Project, service: Service) -
 
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
 def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
-    """All of them at once, each with its place; nothing is begun."""
+    """All errors are reported at once, each with its line, and no state is created."""
     project.wants(tags=[{"name": "BAD-1", "descripton": "x"}, {"description": "no name"}])
     done = project.run(command, *(["-y"] if command == "apply" else []))
     assert done.code == 8
@@ -186,8 +186,8 @@ def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["baseUrl", "SYNCENGINE_API_KEY"])
-def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Project, missing: str) -> None:
-    """Never a silent sandbox (docs/project-file.md)."""
+def test_8_is_a_project_without_a_base_url_or_key(project: Project, missing: str) -> None:
+    """The program never falls back to the sandbox (docs/project-file.md)."""
     project.wants(tags=[tag("NEW-1")])
     file = project.folder / "syncengine.yaml"
     file.write_text(
@@ -200,7 +200,7 @@ def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Pr
 
 
 def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Service) -> None:
-    """Nothing was sent: repeat unchanged."""
+    """Nothing was sent, and the message says to repeat the command unchanged."""
     service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "--format", "json")
@@ -215,7 +215,7 @@ def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Servic
 
 @pytest.mark.parametrize("away", ["at once", "half way"])
 def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Service, away: str) -> None:
-    """Also where the service goes away between its first answer and the first write."""
+    """Every report format says to repeat. If the service fails at the first write instead, apply exits with 3."""
     operation = "teamInfo" if away == "at once" else "upsertTags"
     service.fault(operation, status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
@@ -238,7 +238,7 @@ def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Serv
     ],
 )
 def test_9_says_what_came_and_what_to_do(project: Project, service: Service, fault: dict[str, Any], words: str) -> None:
-    """Only an answer can fail to name the team; the cure is the same."""
+    """The message describes the answer, or says that the service cannot be reached, and how to go on."""
     service.fault("teamInfo", times=None, **fault)
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y")
@@ -247,8 +247,8 @@ def test_9_says_what_came_and_what_to_do(project: Project, service: Service, fau
     assert done.err.count("repeat unchanged") == 1
 
 
-def test_a_file_that_is_no_plan_is_named_before_the_terminal_is(project: Project) -> None:
-    """Whoever repeats with -y would only meet the next error."""
+def test_a_file_that_is_no_plan_is_reported_before_the_missing_terminal(project: Project) -> None:
+    """Asking for `-y` first would only lead to this error in the next attempt."""
     project.wants(tags=[tag("NEW-1")])
     (project.folder / "notes.txt").write_text("no plan")
     done = project.run("apply", "notes.txt")
@@ -266,7 +266,7 @@ def test_a_file_that_is_no_plan_is_named_before_the_terminal_is(project: Project
     ],
 )
 def test_64_is_usage(project: Project, arguments: tuple[str, ...]) -> None:
-    """The words that were wrong are named."""
+    """The message on stderr names the wrong arguments."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run(*arguments)
     assert (done.code, done.out) == (64, "")

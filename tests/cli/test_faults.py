@@ -1,4 +1,4 @@
-"""Trouble at every operation that writes: the next apply ends where an undisturbed one does."""
+"""Faults of every operation that writes: the next apply ends where an undisturbed one does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSING = ("uploadActivityTypes", "upsertTags", "deleteKeyword", "completeSyncS
 
 
 def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
-    """Otherwise the faults below would meet nothing."""
+    """The estate uses every operation, so each fault below takes effect."""
     assert estate.project.apply().code == 0
     assert set(WRITES) <= set(estate.service.asked())
     estate.assert_ended_undisturbed()
@@ -38,8 +38,8 @@ def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("kind", RETRIED)
-def test_what_may_be_repeated_is_repeated_within_the_run(estate: Estate, kind: str) -> None:
-    """One bad moment of every operation costs nobody a second run (docs/planning.md 4.5)."""
+def test_retryable_faults_are_retried_within_the_run(estate: Estate, kind: str) -> None:
+    """One transient fault of each operation needs no second run (docs/planning.md 4.5)."""
     for operation in WRITES:
         estate.service.fault(operation, **ONCE[kind])
     done = estate.project.apply()
@@ -48,7 +48,7 @@ def test_what_may_be_repeated_is_repeated_within_the_run(estate: Estate, kind: s
     estate.assert_converges()
 
 
-def _assert_made_good(estate: Estate, kind: str, operation: str) -> None:
+def _assert_next_apply_converges(estate: Estate, kind: str, operation: str) -> None:
     estate.service.fault(operation, **ONCE[kind])
     done = estate.project.apply()
     assert done.code in (0, 3), done.err
@@ -57,14 +57,14 @@ def _assert_made_good(estate: Estate, kind: str, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", MISREAD)
 def test_an_answer_of_a_gateway_is_no_success(estate: Estate, operation: str) -> None:
-    """What became of the call is unknown; the next run makes sure (docs/planning.md 4.9)."""
-    _assert_made_good(estate, "html", operation)
+    """After an HTML answer the outcome is unknown, and the next run sends the call again (docs/planning.md 4.9)."""
+    _assert_next_apply_converges(estate, "html", operation)
 
 
 @pytest.mark.parametrize("operation", REFUSING)
 def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation: str) -> None:
-    """A refusal keeps the row as it may be, so that the difference is seen again (docs/planning.md 4.3, 4.4)."""
-    _assert_made_good(estate, "refused", operation)
+    """After a refusal the row keeps its doubt, so the next plan has the change again (docs/planning.md 4.3, 4.4)."""
+    _assert_next_apply_converges(estate, "refused", operation)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation
         ("refused", "upsertTagCategories"),
     ],
 )
-def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate, kind: str, operation: str) -> None:
-    """State saved, exit 3, and the next run brings the rest about (docs/commands.md)."""
+def test_a_lasting_fault_ends_in_3_and_the_next_run_converges(estate: Estate, kind: str, operation: str) -> None:
+    """The state is saved, and the next run without the fault applies the rest (docs/commands.md)."""
     estate.service.fault(operation, **{**ONCE[kind], "times": None})
     done = estate.project.apply()
     assert (done.code, done.document["status"]) == (3, "incomplete")
@@ -87,7 +87,7 @@ def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate,
 
 @pytest.mark.parametrize("kind", ["cut-after", "refused"])
 def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
-    """The item that kept the session from completing is the trouble, not the cancel (docs/planning.md 3.4, 3.6)."""
+    """After a failed cancellation of a sync session the next apply converges (docs/planning.md 3.4, 3.6)."""
     refusal = [{"index": 0, "errorDescription": "not today"}]
     estate.service.fault("uploadActivityTypes", after=1, itemErrors=refusal)
     estate.service.fault("cancelSyncSession", **ONCE[kind])
@@ -112,7 +112,7 @@ ELSEWHERE: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_what_never_reached_the_service_is_no_refusal(project: Project, service: Service, kind: str) -> None:
-    """One error, exit 9, nothing is repeated, and nothing that was meant to be sent can be set aside for it."""
+    """A redirect or proxy answer exits with 9 without retries, and its items cannot be quarantined."""
     fault, words = ELSEWHERE[kind]
     project.wants(tags=[tag("A-1"), tag("B-1")])
     service.fault("upsertTags", **fault, times=None)
@@ -128,8 +128,8 @@ def test_what_never_reached_the_service_is_no_refusal(project: Project, service:
 
 
 @pytest.mark.parametrize("operation", ["teamInfo", "upsertTagCategories", "startSyncSession", "uploadActivityTypes"])
-def test_a_move_is_told_by_any_operation(estate: Estate, operation: str) -> None:
-    """Whatever had been applied before it stays recorded, and the next run does the rest."""
+def test_a_permanent_redirect_is_reported_for_any_operation(estate: Estate, operation: str) -> None:
+    """Changes applied before the redirect stay recorded, and the next run applies the rest."""
     estate.service.fault(operation, status=308, headers={"Location": "https://new.example.com/connect/api"})
     done = estate.project.apply()
     assert done.code in (3, 9)
@@ -142,7 +142,7 @@ def test_a_move_is_told_by_any_operation(estate: Estate, operation: str) -> None
 def test_an_answer_that_decides_nothing_leaves_the_outcome_unknown(
     project: Project, service: Service, status: int
 ) -> None:
-    """It may have been executed, as by a service that answers with the place of its result."""
+    """The service may have executed a call that it answers with 303 or 304."""
     project.wants(tags=[tag("A-1")])
     service.fault("upsertTags", status=status)
     done = project.apply()
@@ -150,8 +150,8 @@ def test_an_answer_that_decides_nothing_leaves_the_outcome_unknown(
     assert project.apply().code == 0
 
 
-def test_a_login_page_is_told_as_one(project: Project, service: Service) -> None:
-    """Its text is nobody's business, and it is no success."""
+def test_a_login_page_is_reported_as_such(project: Project, service: Service) -> None:
+    """An HTML answer with status 200 is no success, and its text is not shown."""
     project.wants(tags=[tag("A-1")])
     page = {"status": 200, "body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}}
     for operation in ("upsertTags", "teamInfo"):
@@ -179,7 +179,7 @@ AROUND: dict[str, tuple[dict[str, str], int, str]] = {
 
 @pytest.mark.parametrize("kind", AROUND)
 def test_proxies_and_authorities_of_the_environment(project: Project, kind: str) -> None:
-    """What no repeat cures says which variable is wrong, and is no bug."""
+    """Errors in proxy and certificate variables name the variable, and are not reported as a bug."""
     variables, code, words = AROUND[kind]
     project.wants(tags=[tag("A-1")])
     done = project.apply(environ=variables)
@@ -188,6 +188,6 @@ def test_proxies_and_authorities_of_the_environment(project: Project, kind: str)
 
 
 def test_the_embedded_sandbox_is_behind_no_proxy(project: Project) -> None:
-    """Wherever the proxy would lead."""
+    """`--sandbox` ignores the proxy of the environment."""
     project.wants(tags=[tag("A-1")])
     assert project.run("apply", "-y", "--sandbox", environ={"HTTP_PROXY": "http://127.0.0.1:9"}).code == 0

@@ -1,4 +1,4 @@
-"""The first plan at a service that may hold things already: everything seems new, and nothing can be read back."""
+"""The first plan at a service that may already hold resources: it notes that there is no state yet."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def first(project: Project) -> Project:
 
 
 def noted(project: Project, *words: str) -> list[str]:
-    """The notes of a plan, or of an apply, by code."""
+    """The codes of the diagnostics of a plan."""
     return project.run("plan", "--format", "json", *words).codes
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
-def test_a_first_plan_names_the_command_that_records_what_is_there(first: Project, form: str) -> None:
-    """Once, in every form of a plan."""
+def test_a_first_plan_names_the_adopt_command(first: Project, form: str) -> None:
+    """Each format of the plan names it once."""
     shown = first.run("plan", "--format", form).out.replace("\\", "")
     assert " ".join(shown.split()).count(ADVICE) == 1, shown
 
 
-def test_who_is_asked_reads_it_before_the_question(first: Project, service: Service) -> None:
-    """The apply has made a state by then, and an empty one knows no more than none; no answer has sent anything."""
+def test_apply_shows_the_note_before_its_question(first: Project, service: Service) -> None:
+    """Declining leaves the note in later plans, although `apply` has created an empty state, and sends nothing."""
     with terminal(first, "apply") as person:
         person.wait_for(QUESTION)
         person.type("n\n")
@@ -43,21 +43,21 @@ def test_who_is_asked_reads_it_before_the_question(first: Project, service: Serv
 
 
 def test_a_first_apply_without_a_question_says_it_too(first: Project) -> None:
-    """In a pipeline, whose log is read afterwards; what was applied is known from then on."""
+    """`apply -y` shows the note once; after the first apply it is gone."""
     assert "no-state" in first.run("apply", "-y").out
     assert noted(first) == []
     assert "no-state" not in first.run("apply", "-y").out
 
 
 def test_what_was_adopted_is_known(first: Project) -> None:
-    """Then the plan shows what differs, and has nothing to add."""
+    """After `adopt`, the plan no longer has the note."""
     (first.folder / "tags.csv").write_text(EXISTING, encoding="utf-8")
     assert first.run("adopt", "tags.csv").code == 0
     assert noted(first) == []
 
 
 def test_the_sandbox_holds_nothing_but_what_was_applied_to_it(first: Project) -> None:
-    """There is nothing to adopt; that everything is new, it says as ever."""
+    """With `--sandbox` there is nothing to adopt: the note does not name `adopt`."""
     first.settings()
     assert ADVICE not in first.run("plan", "--sandbox").out
     assert noted(first, "--sandbox") == ["no-state"]

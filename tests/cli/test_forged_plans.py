@@ -1,4 +1,4 @@
-"""A saved plan comes from outside, and whoever writes one can compute its digest: it does what it shows, or nothing."""
+"""Forged saved plans with a valid digest: such a plan does what it shows, or is refused."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ FAMILIES = (
     ("tags", "keyword deletes", "category deletes"),
     ("upsertTags", "deleteTag"),
 )
-"""Texts of which one may stand where another does."""
+"""Groups of texts that are valid in the same place; a forgery replaces one by another."""
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """What a file executes of a plan, as JSON takes it: what is looked up by key is a list of pairs."""
+    """The executed part of a saved plan as JSON values; its mapping by key is a list of pairs."""
 
     plan: Plan
     prior: tuple[tuple[Key, str], ...]
@@ -59,8 +59,10 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def rewritten(value: Any) -> Iterator[Any]:
-    """Every part of a JSON value in turn as something else: a leaf, a list without a member, turned round or doubled,
-    a mapping without a key."""
+    """Yield the JSON value with one change each.
+
+    A leaf is replaced, a list member or mapping key is dropped, or a list is reversed or doubled.
+    """
     if isinstance(value, dict):
         for key, inner in value.items():
             yield {name: each for name, each in value.items() if name != key}
@@ -91,8 +93,10 @@ def others(value: Any) -> Iterator[Any]:
 
 
 def sent_and_shown(plan: Plan) -> Any:
-    """All that a plan does and all that it says of that; no places, ids, times and words that decide nothing, nor what
-    is protected from now on: lifting that removes nothing, and what does is another plan with a gate of its own."""
+    """Everything a plan does and shows.
+
+    Places, ids, times and texts without effect are left out. So is `protect`: lifting it removes nothing by itself.
+    """
     prior, wholes = plan.prior, plan.wholes
     said = msgspec.to_builtins(
         replace(plan, basis=replace(plan.basis, id=""), prior={}, wholes={}, inputs=PlanInputs())
@@ -108,14 +112,14 @@ def sent_and_shown(plan: Plan) -> Any:
 
 
 def in_order(value: Any) -> Any:
-    """A value whose lists have an order of their own: which comes first in a batch decides nothing."""
+    """The value with sorted lists, as order within a batch has no effect."""
     if isinstance(value, dict):
         return {name: in_order(inner) for name, inner in value.items()}
     return sorted(map(in_order, value), key=str) if isinstance(value, list) else value
 
 
 def differing(true: Any, other: Any, place: str = "") -> Iterator[str]:
-    """Where two JSON values differ, and how."""
+    """The places where two JSON values differ, and how."""
     if isinstance(true, dict) and isinstance(other, dict) and true.keys() == other.keys():
         for name in true:
             yield from differing(true[name], other[name], f"{place}.{name}")
@@ -134,7 +138,7 @@ def without(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
-    """The plan in a file, if an apply would begin to execute it."""
+    """The plan in a file, if `apply` would start to execute it."""
     options = options_of(settings, PlanRequest("apply"), state.facts())
     try:
         plan = load(file, SHOWN)
@@ -148,13 +152,13 @@ def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
 
 
 def asking(plan: Plan) -> set[str]:
-    """The units that ask."""
+    """The units that need an approval."""
     return {f"{unit.kind} {unit.name}" for unit in plan.gate.units if unit.is_open}
 
 
 @pytest.fixture
 def planned(estate: Estate) -> Plan:
-    """A plan of every operation that there is, with a rename, a cascade and a sweep."""
+    """A plan with every operation, including a rename, a cascade and a sweep."""
     plan = estate.project.plan()
     assert {action for c in plan.changes for action in [c.action.word]} == {
         "create",
@@ -167,11 +171,8 @@ def planned(estate: Estate) -> Plan:
     return plan
 
 
-def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
-    estate: Estate, planned: Plan, tmp_path: Path
-) -> None:
-    """The forger computes digest and id anew and shows what fits his plan; what is still taken does and shows the
-    same. Nearly all is refused."""
+def test_a_forged_execution_is_refused_or_harmless(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """The forger recomputes digest, id and document. A forgery that is accepted still does and shows the same."""
     file = tmp_path / "forged.plan"
     tried = taken = 0
     harm: list[str] = []
@@ -186,7 +187,7 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
                 plan = msgspec.convert(forged, Listed).restored()
                 save(plan, SHOWN, file)
             except (msgspec.ValidationError, TypeError, AttributeError):
-                continue  # nothing that an execution can be
+                continue  # not a valid execution
             tried += 1
             if (accepted := is_accepted(settings, file, state)) is not None:
                 taken += 1
@@ -194,11 +195,11 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
                 harm += [f"{unit} no longer asks" for unit in asks - asking(accepted)]
     assert harm == [], "\n".join(harm)
     assert tried > 1000
-    assert tried - taken > 500, "most of the rest is about places, words and the gate of then"
+    assert tried - taken > 500, "accepted forgeries may only change places, texts and the saved gate"
 
 
-def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: Plan, tmp_path: Path) -> None:
-    """The document for readers is rewritten, and the digest is right: none is accepted, none shown."""
+def test_a_forged_document_of_a_plan_is_refused(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """A plan whose readable document differs from its executed part is refused, even with the right digest."""
     file = tmp_path / "forged.plan"
     save(planned, SHOWN, file)
     document = json.loads(file.read_bytes())
@@ -216,15 +217,15 @@ def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: 
 
 
 def test_a_plan_is_read_as_it_was_written(planned: Plan, tmp_path: Path) -> None:
-    """In parts, all of it but the calls, which follow when it is applied."""
+    """Loading a saved plan gives all parts but the calls, which are made when it is applied."""
     written = save(planned, SHOWN, tmp_path / "saved.plan")
     read = load(tmp_path / "saved.plan", SHOWN)
     assert (read.id, read.prior, Listed.of(read)) == (written.id, written.prior, Listed.of(written))
     assert not [*read.calls()] or [call.items for call in read.calls()] == [()]
 
 
-def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Path) -> None:
-    """One that is left out, doubled or moved on, with id and digest right: none is accepted."""
+def test_a_plan_with_a_missing_doubled_or_moved_line_is_refused(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """Even if its id and digest are right."""
     file = tmp_path / "forged.plan"
     save(planned, SHOWN, file)
     shown, _, rest = file.read_bytes().partition(EXECUTION)
@@ -241,7 +242,7 @@ def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Pa
 
 
 def as_file(shown: Any, execution: bytes, name: str) -> bytes:
-    """A file that shows this beside what it executes, with an id and a digest that are right."""
+    """A plan file with this document and this execution, and with the right id and digest."""
     lines = shown.get("changes")
     head = dumped({name: part for name, part in shown.items() if name != "changes" or not isinstance(part, list)})
     changes = CHANGES + b",\n".join(map(dumped, lines)) if isinstance(lines, list) else b""
@@ -260,7 +261,7 @@ def dumped(value: Any) -> bytes:
 
 @pytest.fixture
 def emptied(project: Project) -> Project:
-    """19 of 20 tags are to be retired."""
+    """A project whose manifest retires 19 of 20 tags."""
     project.settings("policy: {tagRemoval: retire}")
     project.settle(tags=[tag(f"T-{number:02}") for number in range(20)])
     project.wants(tags=[tag("T-00")])
@@ -268,13 +269,13 @@ def emptied(project: Project) -> Project:
 
 
 def forged(project: Project, plan: Plan) -> Any:
-    """What `apply` says of such a plan."""
+    """The result of applying this plan from a file."""
     save(plan, SHOWN, project.folder / "forged.plan")
     return project.run("apply", "forged.plan", "--format", "json")
 
 
-def test_a_gate_that_was_opened_in_the_file_is_judged_again(emptied: Project, service: Service) -> None:
-    """Whatever the file says of its gate, the approval is asked for that its removals need, and nothing is sent."""
+def test_a_forged_gate_is_computed_again(emptied: Project, service: Service) -> None:
+    """Whatever gate the file has, `apply` asks for the approval that the removals need, and sends nothing."""
     plan = emptied.plan()
     asked = service.asked()
     fewer = tuple(replace(unit, count=1, lost=(("tags", 1),)) for unit in plan.gate.units)
@@ -293,8 +294,8 @@ def test_a_gate_that_was_opened_in_the_file_is_judged_again(emptied: Project, se
     assert service.asked() == asked
 
 
-def test_a_plan_that_was_refused_is_refused_as_often_as_it_is_tried(emptied: Project, service: Service) -> None:
-    """The refusal stands in the history of runs, and the plan has not begun for that."""
+def test_a_refused_plan_is_refused_each_time(emptied: Project, service: Service) -> None:
+    """A refusal in the history of runs does not count as a begun plan."""
     plan = emptied.plan()
     other = replace(plan, summary=replace(plan.summary, retire=1))
     asked = service.asked()
@@ -303,7 +304,7 @@ def test_a_plan_that_was_refused_is_refused_as_often_as_it_is_tried(emptied: Pro
 
 
 def test_the_inputs_of_one_plan_do_not_go_with_the_changes_of_another(project: Project, service: Service) -> None:
-    """One tag changed as it shows, twenty of which it was made; nor the other way round, nor without the rows."""
+    """A plan whose changes, inputs, summary or rows come from another plan is refused."""
     names = [f"T-{number:02}" for number in range(20)]
     project.settle(tags=list(map(tag, names)))
     project.wants(tags=[tag(name, description="new") for name in names])
@@ -319,10 +320,10 @@ def test_the_inputs_of_one_plan_do_not_go_with_the_changes_of_another(project: P
     assert service.asked() == asked
 
 
-def test_a_plan_that_was_loosened_in_the_project_file_keeps_its_gate(emptied: Project, service: Service) -> None:
-    """The stricter of the limits of then and those of today; the plan says that its looser one does not count yet.
+def test_a_saved_plan_is_held_to_the_stricter_of_two_limits(emptied: Project, service: Service) -> None:
+    """The limits of the plan and those of the project file now both apply.
 
-    Where only today's limit is exceeded, today's approval opens it.
+    If only the new limit is exceeded, the approval that `apply` names is enough.
     """
     assert emptied.run("plan", "--out", "saved.plan").code == 0
     emptied.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
@@ -340,7 +341,7 @@ def test_a_plan_that_was_loosened_in_the_project_file_keeps_its_gate(emptied: Pr
 
 
 def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Project, service: Service) -> None:
-    """Two are opened under one name: a plan that shows one is refused, and the true one is for an approval of both."""
+    """A plan that hides one of the private tags made public by a rename is refused."""
     secrets = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
     project.settle(tags=[*secrets, tag("OTHER")])
     new = tag("NEW", previously=["SECRET-1", "SECRET-2"], visibility="PUBLIC")
@@ -361,7 +362,7 @@ def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Proje
 
 
 def test_a_saved_rename_of_several_tags_names_them_all(project: Project, service: Service) -> None:
-    """Also one that is protected, and so stays; a plan that shows fewer of those that go, or others, is refused."""
+    """It also names a protected tag, which stays. A plan that names fewer tags, or others, is refused."""
     names = ["OLD-1", "OLD-2", "OLD-3"]
     project.settle(tags=[*map(tag, names[:2]), tag("OLD-3", protect=True), tag("OTHER")])
     project.wants(tags=[tag("NEW", previously=names), tag("OTHER")])
@@ -381,7 +382,7 @@ def test_a_saved_rename_of_several_tags_names_them_all(project: Project, service
 
 
 def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:
-    """Nor does one that moves go with it: a plan that does not hold the move, or does not show it, is refused."""
+    """A plan that deletes a category but hides the cascade or the move of a member is refused."""
     project.settle(
         tagCategories=[category("c"), category("d")], tags=[tag("IN-1", category="c"), tag("IN-2", category="c")]
     )
@@ -400,8 +401,8 @@ def test_a_member_that_no_change_shows_keeps_its_category(project: Project, serv
     assert sorted(service.tags()) == ["IN-1", "IN-2"]
 
 
-def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
-    """A database gives rows that are looked up by name in any order, as PostgreSQL does once they were written anew."""
+def test_a_saved_plan_is_checked_whatever_the_order_of_rows(project: Project) -> None:
+    """A database may return rows in any order, as PostgreSQL does after an update."""
     settings = project.loaded()
     stays, effects = [tag("M-1"), tag("M-2")], [tag("IN-1", category="c"), tag("IN-2", category="c")]
     moves = [tag(each["name"], category="c") for each in stays]
@@ -416,8 +417,8 @@ def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
         assert {each.key for each in again.plan.changes} == {each.key for each in plan.changes}
 
 
-def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Project, service: Service) -> None:
-    """The share of the removals is another one by then; thousands, and one in all, are written in other words."""
+def test_an_unrelated_apply_does_not_invalidate_a_saved_plan(project: Project, service: Service) -> None:
+    """The saved approval stays valid, although the share of the removals has changed since."""
     many = [tag(f"T-{number:04}") for number in range(2400)]
     project.settle(tagCategories=[category("only")], tags=many)
     project.wants(tags=many[:1200])
@@ -433,8 +434,8 @@ def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Pr
     assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]
 
 
-def test_lines_that_asked_ask_no_more_where_they_take_a_small_share_today(project: Project, service: Service) -> None:
-    """A saved plan's gate is that of the day on which it is applied."""
+def test_lines_need_no_approval_once_their_share_is_small(project: Project, service: Service) -> None:
+    """A saved plan's gate is judged by the number of tags when it is applied."""
     many = [tag(f"T-{number}") for number in range(10)]
     project.settle(tags=many)
     leaving = [{"tag": f"T-{number}", "as": "retire"} for number in range(3)]

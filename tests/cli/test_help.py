@@ -1,4 +1,4 @@
-"""Help, completion and colour: what a newcomer meets first."""
+"""Help pages, shell completion and colour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .program import Ended, Project, tag
 
 
 def walked(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command and group, each with its words."""
+    """Every command and group, with its words."""
     yield " ".join(words), command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -33,7 +33,7 @@ PAGES = dict(walked(program))
 
 
 def own(command: click.Command) -> list[click.Option]:
-    """The options of a command but the global ones."""
+    """The options of a command without the global ones."""
     options = [each for each in command.params if isinstance(each, click.Option)]
     return [each for each in options if not isinstance(each, GlobalOption)]
 
@@ -53,9 +53,9 @@ Shell completion for bash (for others, use zsh_source or fish_source):
 
 
 def test_the_surface_stays_small() -> None:
-    """Whoever learns the program learns this: how many commands there are, and how many options of their own.
+    """The number of commands and of their own options is limited.
 
-    The format of what it prints is an option of every command that prints.
+    `--format` is not counted, as every command that prints has it.
     """
     others = [each for command in LEAVES.values() for each in own(command) if each.name != "format"]
     assert len(LEAVES) <= 44
@@ -63,7 +63,7 @@ def test_the_surface_stays_small() -> None:
 
 
 def test_global_options_are_on_every_command() -> None:
-    """By the same names before, within and after its words."""
+    """Each command and group accepts the same global options."""
     shared = [each.name for each in shared_by(program)]
     assert len(shared) == 11
     for words, command in PAGES.items():
@@ -74,7 +74,7 @@ def test_global_options_are_on_every_command() -> None:
     "line", ["-C . {} state list", "state -C . {} list", "state list -C . {}", "state {} list -C ."]
 )
 def test_a_global_option_means_the_same_wherever_it_stands(project: Project, line: str) -> None:
-    """A folder and an environment, together or apart."""
+    """`-C` and `--env` work before, between and after the words of a command."""
     project.settings("environments:", "  test: {state: test.db}")
     project.wants(tags=[tag("TEST-1")])
     assert project.run("--env", "test", "apply", "-y").code == 0
@@ -84,7 +84,7 @@ def test_a_global_option_means_the_same_wherever_it_stands(project: Project, lin
 
 @pytest.mark.parametrize("words", PAGES)
 def test_an_example_can_be_typed(words: str) -> None:
-    """Each is a line of that command that the command line takes, so that no option in it is wrong; none is wrapped."""
+    """Each example on a help page is accepted by the command line, belongs to that command and fits in 78 columns."""
     lines = (PAGES[words].epilog or "").splitlines()
     typed, meant = lines[::2], lines[1::2]
     assert typed
@@ -105,7 +105,7 @@ def test_an_example_can_be_typed(words: str) -> None:
 @pytest.mark.parametrize("columns", ["80", "200"])
 @pytest.mark.parametrize("words", PAGES)
 def test_a_page_explains_its_own_options_and_names_the_others(project: Project, words: str, columns: str) -> None:
-    """The global ones in one line, but on the first page, which explains them; and each page has its examples."""
+    """Only the first page explains the global options; other pages refer to it. Each page has its examples."""
     asked = project.run(*words.split(), "--help", environ={"COLUMNS": columns})
     page = asked.out
     assert (asked.code, asked.err) == (0, "")
@@ -118,7 +118,7 @@ def test_a_page_explains_its_own_options_and_names_the_others(project: Project, 
 
 
 def test_the_first_page_groups_the_commands(project: Project) -> None:
-    """What everybody needs comes first; every command stands in one group, in one line of 80 columns."""
+    """The main commands come first; each command is in one group, in one line of 80 columns."""
     page = project.run("--help", environ={"COLUMNS": "80"}).out
     titles = ["Main", "Review", "Posted time and connector", "State", "Tools", "Options"]
     parts = re.split("|".join(f"^{title}:\n" for title in titles), page, flags=re.MULTILINE)
@@ -129,8 +129,8 @@ def test_the_first_page_groups_the_commands(project: Project) -> None:
 
 
 @pytest.mark.parametrize("words", [("help",), ("plan", "--color", "always"), ("time", "redeliver"), ("state", "diff")])
-def test_what_is_gone_is_a_usage_error(project: Project, words: tuple[str, ...]) -> None:
-    """As any other word that is no command or option."""
+def test_removed_commands_and_options_are_usage_errors(project: Project, words: tuple[str, ...]) -> None:
+    """They are refused like any unknown command or option."""
     done = project.run(*words)
     assert (done.code, done.err.count("error[usage]: No such ")) == (64, 1)
     assert words != ("help",) or "`syncengine COMMAND --help`" in done.err
@@ -154,7 +154,7 @@ def completed(project: Project, line: str, **environ: str) -> list[str]:
 
 
 def test_addresses_of_the_state_are_completed(project: Project) -> None:
-    """A blank is escaped as bash needs it, `%` and `_` are letters."""
+    """A blank is escaped for bash, and `%` and `_` are not wildcards."""
     project.settle(tags=[tag("ACME-0001"), tag("ACME_0002"), tag("Other matter"), tag("100%")])
     for words in ("plan --target", "apply --exclude", "state show", "state list tag/x", "state forget"):
         assert completed(project, f"syncengine {words} tag/ACME") == ["tag/ACME-0001", "tag/ACME_0002"]
@@ -166,7 +166,7 @@ def test_addresses_of_the_state_are_completed(project: Project) -> None:
 
 
 def test_environments_are_completed(project: Project) -> None:
-    """Before and after the command, in another folder too."""
+    """Completion works before and after the command, and uses the folder of `-C`."""
     project.settings("environments:", "  prod: {}", "  pre: {}", "  test: {}")
     assert completed(project, "syncengine --env p") == ["prod", "pre"]
     assert completed(project, "syncengine plan --env ") == ["prod", "pre", "test"]
@@ -175,7 +175,7 @@ def test_environments_are_completed(project: Project) -> None:
 
 @pytest.mark.parametrize("harm", ["no project", "bad project", "no state", "bad state"])
 def test_completion_is_never_an_error(project: Project, harm: str) -> None:
-    """Whatever state a folder is in, nothing but addresses is printed."""
+    """With a missing or broken project file or state, completion prints no message."""
     project.settle(tags=[tag("ACME-0001")])
     (project.folder / "manifests" / "all.yaml").unlink()
     state = project.folder / ".syncengine" / "state.db"
@@ -231,7 +231,7 @@ def test_colour_follows_the_environment_then_the_terminal(
         (("--no-color", "plan"), {"FORCE_COLOR": "1"}, False),
     ],
 )
-def test_a_pipe_is_coloured_only_where_that_is_asked_for(
+def test_a_pipe_is_coloured_only_with_force_color(
     project: Project, arguments: tuple[str, ...], environ: dict[str, str], coloured: bool
 ) -> None:
     project.wants(tags=[tag("NEW-1")])

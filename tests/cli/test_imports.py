@@ -1,4 +1,4 @@
-"""What a command does not need is not loaded: each of these costs more than a plan of ten tags."""
+"""Commands do not load libraries that they do not need; loading each takes longer than a plan of ten tags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAVY = (
     "rich",
 )
 PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
-"""Large enough for the quick reader and for the cache."""
+"""Large enough that the fast reader and the cache are used."""
 PROGRAM = """\
 import json, sys
 from syncengine.cli import main
@@ -33,7 +33,7 @@ except SystemExit as ended:
 
 
 def loaded(folder: Path, *arguments: str) -> set[str]:
-    """The modules that a run of the program ends with."""
+    """The modules that are loaded when the program ends."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     code, modules = json.loads(done.stderr.splitlines()[-1])
@@ -61,7 +61,10 @@ def folder(tmp_path: Path) -> Path:
     ids=" ".join,
 )
 def test_nothing_heavy_is_loaded(folder: Path, arguments: tuple[str, ...]) -> None:
-    """Cold, and again with what the cache knows. Files are validated by pydantic, and a state needs SQLAlchemy."""
+    """Neither without nor with a cache.
+
+    `--help` and `--version` do not even load pydantic, and only a state loads SQLAlchemy.
+    """
     heavy = {*HEAVY} - ({"sqlalchemy"} if arguments == ("plan", "--sandbox") else set())
     for _ in range(2):
         found = loaded(folder, *arguments)
@@ -69,8 +72,8 @@ def test_nothing_heavy_is_loaded(folder: Path, arguments: tuple[str, ...]) -> No
         assert ("pydantic" in found) == (arguments[-1] not in ("--help", "--version"))
 
 
-def test_what_a_block_needs_is_loaded_only_where_it_is_rendered(folder: Path) -> None:
-    """Templates for a block of CSV, and no services."""
+def test_a_csv_block_loads_templates_but_no_http_client(folder: Path) -> None:
+    """A manifest that generates tags from CSV loads jinja2, but neither httpx nor ruamel.yaml."""
     (folder / "r.csv").write_text("n\nAlpha\n")
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
     (folder / "manifests" / "g.yaml").write_text(block)

@@ -1,4 +1,4 @@
-"""Options before and after the command, folders, pipes that end early, and streams that are closed or plain."""
+"""Global options, folders, misspelt arguments, and streams that end early, are closed or only take ASCII."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("arguments", [("-C", "project", "plan"), ("plan", "-C", "project")])
 def test_another_folder_is_chosen_before_or_after_the_command(project: Project, arguments: tuple[str, ...]) -> None:
-    """Global options stand where people write them."""
+    """`-C` works before and after the command."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run(*arguments, "--format", "json", cwd=project.folder.parent)
     assert (done.code, done.document["changes"][0]["source"]["file"]) == (0, "manifests/all.yaml")
 
 
 def test_every_relative_path_starts_in_the_chosen_folder(project: Project) -> None:
-    """Of files that are read and of files that are written, as with `git -C`."""
+    """Paths of files that are read or written are relative to the folder of `-C`, as with `git -C`."""
     project.wants(tags=[tag("NEW-1")])
     outside = project.folder.parent
     words = ("--config", "syncengine.yaml", "--out", "plan.json", "--report", "json=report.json")
@@ -46,7 +46,7 @@ def test_every_relative_path_starts_in_the_chosen_folder(project: Project) -> No
 
 
 def test_paths_are_those_of_the_current_folder(project: Project) -> None:
-    """As the shell completes them; they select changes and nothing else."""
+    """Without `-C`, PATHS are relative to the current folder, even if the project file is elsewhere."""
     project.wants("one.yaml", tags=[tag("ONE-1")])
     project.wants("two.yaml", tags=[tag("TWO-1")])
     config = ("--config", str(project.folder / "syncengine.yaml"))
@@ -62,15 +62,15 @@ def test_paths_are_those_of_the_current_folder(project: Project) -> None:
         ("-C project plan", "..", "project/.syncengine/sandbox"),
     ],
 )
-def test_the_sandbox_is_named_where_it_is(project: Project, words: str, start: str, place: str) -> None:
-    """Relative to the current folder, so that somebody sees which project was found."""
+def test_the_folder_of_the_sandbox_is_named(project: Project, words: str, start: str, place: str) -> None:
+    """The path is relative to the current folder and shows which project was found."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run(*words.split(), "--sandbox", cwd=project.folder / start)
     assert f"its data and its state are in {place}." in done.err, (done.out, done.err)
 
 
 def test_a_misspelt_command_is_suggested(project: Project) -> None:
-    """And a name that is near nothing is only refused."""
+    """A word that is close to no command gets no suggestion."""
     assert "Did you mean 'validate'?" in project.run("valdate").err
     assert "Did you mean" not in project.run("xyzzy").err
 
@@ -90,7 +90,7 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
     ],
 )
 def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str) -> None:
-    """The nearest one alone, and not those that only share two dashes with it."""
+    """Only the nearest option is suggested."""
     option = next(word for word in words.split() if word.startswith("--"))
     done = project.run(*words.split())
     assert (done.code, done.err.splitlines()[-1]) == (64, f"error[usage]: No such option '{option}'.{hint}")
@@ -100,7 +100,7 @@ def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str)
     "arguments", ["valdate", "plan --formt json", "plan nowhere", "plan --report x", "show", "-C nowhere plan", "apply"]
 )
 def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
-    """Once, whoever found it; how the command is called may stand before it."""
+    """Each usage error is printed once, as `error[usage]`."""
     done = project.run(*arguments.split())
     assert (done.code, done.err.count("error[usage]: "), "Error:" in done.err) == (64, 1, False)
 
@@ -109,15 +109,14 @@ def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
     "words",
     ["plan --targt x --log-format json", "--log-format=json valdate", "--log-format json schema -o syncengine.yaml"],
 )
-def test_errors_before_and_beside_a_plan_are_log_lines_where_json_is_asked_for(project: Project, words: str) -> None:
-    """All of stderr is one JSON object a line, whatever was misspelt."""
+def test_usage_errors_are_json_lines_with_log_format_json(project: Project, words: str) -> None:
+    """Stderr is one JSON object, wherever the misspelt word is."""
     done = project.run(*words.split())
     (line,) = [json.loads(line) for line in done.err.splitlines()]
     assert (done.code > 0, line["level"], len(line["message"]) > 10) == (True, "error", True)
 
 
-def test_a_missing_choice_is_told_in_one_line(project: Project) -> None:
-    """With all of them."""
+def test_a_missing_option_lists_its_choices_in_one_line(project: Project) -> None:
     done = project.run("publish", "plan.json", "--dry-run")
     assert (done.code, done.err.splitlines()[-1]) == (
         64,
@@ -127,7 +126,7 @@ def test_a_missing_choice_is_told_in_one_line(project: Project) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "state list"])
 def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: str) -> None:
-    """As `| head -1` does, with more to say than a pipe holds."""
+    """With `| head -1`, a command whose output is larger than a pipe's buffer ends silently."""
     project.settle(tags=[tag(f"MANY-{number:05}") for number in range(1500)])
     project.wants(tags=[tag(f"MANY-{number:05}", description="new") for number in range(1500)])
     line = f"{shlex.join(PROGRAM)} {command} -v | head -1"
@@ -139,8 +138,8 @@ def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: st
 
 
 @pytest.mark.parametrize(("format", "reader"), [("text", "head -1"), ("json", "true")])
-def test_what_was_applied_is_applied_whoever_reads_of_it(project: Project, format: str, reader: str) -> None:
-    """A reader that went away before the report is no failure of the apply."""
+def test_an_apply_succeeds_although_its_reader_goes_away(project: Project, format: str, reader: str) -> None:
+    """`apply` exits with 0 if the reader of its report has closed the pipe."""
     project.wants(tags=[tag("NEW-1")])
     line = f"{shlex.join(PROGRAM)} apply -y --format {format} | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
@@ -151,7 +150,7 @@ def test_what_was_applied_is_applied_whoever_reads_of_it(project: Project, forma
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
-    """In any command, without a traceback."""
+    """A file in place of `.syncengine` is reported as an `error[file]`."""
     (project.folder / ".syncengine").write_text("in the way")
     done = project.run("sandbox", "--port", "0")
     assert (done.code, done.out) == (1, "")
@@ -161,7 +160,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-"])
 def test_a_closed_stream_is_no_crash(project: Project, closing: str) -> None:
-    """As under some daemons."""
+    """`apply` completes with stdin, stdout or stderr closed, as under some daemons."""
     project.wants(tags=[tag("NEW-1")])
     done = subprocess.run(
         f"{shlex.join(PROGRAM)} apply -y {closing}",
@@ -179,8 +178,10 @@ def test_a_closed_stream_is_no_crash(project: Project, closing: str) -> None:
 
 @pytest.mark.parametrize("plain", [{"LANG": "C", "LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}])
 @pytest.mark.parametrize("format", ["text", "json", "html"])
-def test_output_that_knows_only_ascii_is_no_crash(project: Project, plain: dict[str, str], format: str) -> None:
-    """Names of any script can be planned on any terminal."""
+def test_non_ascii_names_are_no_crash_on_an_ascii_terminal(
+    project: Project, plain: dict[str, str], format: str
+) -> None:
+    """A plan with names in any script can be printed on any terminal."""
     project.wants(tags=[tag("Übung-1", description="naïve → 日本 …")])
     done = project.run("plan", "--format", format, environ=plain)
     assert done.code == 0, done.err
@@ -188,8 +189,8 @@ def test_output_that_knows_only_ascii_is_no_crash(project: Project, plain: dict[
 
 
 @pytest.mark.parametrize("command", ["plan", "state list", "state list --format json", "state show --format json OLD"])
-def test_a_full_disk_is_told(project: Project, command: str) -> None:
-    """What could not be written whole is no success, and the reason is on stderr, whatever the format."""
+def test_a_full_disk_is_reported(project: Project, command: str) -> None:
+    """If stdout cannot be written, the command exits with 1 and gives the reason on stderr."""
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     project.settle(tags=[tag("OLD")])
@@ -199,7 +200,7 @@ def test_a_full_disk_is_told(project: Project, command: str) -> None:
 
 
 def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> None:
-    """With the nearest address; a name without its kind is told with it."""
+    """The message suggests the nearest address, also for a name without its kind."""
     project.settle(tags=[tag("ACME-1")])
     for option in ("--target", "--exclude"):
         for name, hint in (("ACME-1", "tag/ACME-1"), ("tag/ACME-2", "tag/ACME-1"), ("tag/X*", "matches no resource")):
@@ -210,8 +211,8 @@ def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> No
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "null", "{" + '"a":{' * 9 + "}" * 10, "[" * 50_000, "x"])
-def test_nothing_is_taken_for_a_saved_plan_or_for_a_path(project: Project, content: str) -> None:
-    """An empty file, or one of JSON that is no plan: neither "complete" nor a defect of ours."""
+def test_a_file_that_is_no_plan_is_refused(project: Project, content: str) -> None:
+    """An empty file and JSON that is no plan are refused with the reason, and not as an internal error."""
     project.wants(tags=[tag("ACME-1")])
     (project.folder / "plan.json").write_text(content)
     done = project.run("apply", "plan.json", "-y")
@@ -221,8 +222,8 @@ def test_nothing_is_taken_for_a_saved_plan_or_for_a_path(project: Project, conte
     assert (shown.code, "error[plan-file]" in shown.err) == (1, True), shown.err
 
 
-def test_a_plan_as_deep_as_it_likes_is_no_defect_of_ours(project: Project) -> None:
-    """Told in a sentence by both commands that read plans."""
+def test_a_deeply_nested_plan_is_refused(project: Project) -> None:
+    """`apply` and `show` report it as an `error[plan-file]`."""
     project.wants(tags=[tag("ACME-1")])
     deep = '{"format":"syncengine.plan/v1","execution":' + '{"plan":' * 50_000 + "1" + "}" * 50_000
     digest = hashlib.sha256(deep.encode()).hexdigest()
@@ -233,8 +234,8 @@ def test_a_plan_as_deep_as_it_likes_is_no_defect_of_ours(project: Project) -> No
 
 
 @pytest.mark.parametrize("place", ["plan.json", "syncengine.yaml", "manifests/pipe.yaml"])
-def test_a_pipe_where_a_file_should_be_is_told(project: Project, place: str) -> None:
-    """It would be waited for without an end."""
+def test_a_named_pipe_in_place_of_a_file_is_refused(project: Project, place: str) -> None:
+    """Reading it would block for ever."""
     project.wants(tags=[tag("ACME-1")])
     (project.folder / place).unlink(missing_ok=True)
     os.mkfifo(project.folder / place)
@@ -249,7 +250,7 @@ EVERYWHERE = [("plan",), ("validate",), ("apply", "-y"), ("state", "list"), ("ti
 
 @pytest.mark.parametrize("command", EVERYWHERE, ids=" ".join)
 def test_without_a_project_every_command_says_the_same(project: Project, command: tuple[str, ...]) -> None:
-    """And how to begin one; nothing is made."""
+    """The message names `syncengine init`, and no file is created."""
     empty = project.folder / "empty"
     empty.mkdir()
     (empty / ".git").mkdir()
@@ -259,7 +260,7 @@ def test_without_a_project_every_command_says_the_same(project: Project, command
 
 
 def test_a_project_is_found_from_a_folder_below_it(project: Project) -> None:
-    """As Git finds a repository, and no further than that reaches; PATHS are those of the current folder."""
+    """The search goes up to the root of the Git repository. PATHS stay relative to the current folder."""
     project.wants(tags=[tag("ACME-1")])
     below = project.folder / "manifests"
     assert project.run("plan", "all.yaml", "--format", "json", cwd=below).document["summary"]["create"] == 1
@@ -269,7 +270,7 @@ def test_a_project_is_found_from_a_folder_below_it(project: Project) -> None:
 
 
 def test_a_project_that_only_delivers_time_needs_no_manifests(project: Project) -> None:
-    """It plans nothing; where the state tells of manifests, their folder is missed."""
+    """Once the state records resources, a missing folder of manifests is an error."""
     time = "postedTime: {mode: fetch, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}"
     project.settings(time)
     assert project.run("validate").code == 0
@@ -280,15 +281,14 @@ def test_a_project_that_only_delivers_time_needs_no_manifests(project: Project) 
     assert (refused.code, refused.codes) == (8, ["missing-manifests"])
 
 
-def test_a_saved_plan_of_nothing_is_applied_as_often_as_one_likes(project: Project) -> None:
-    """It uses nothing up."""
+def test_a_saved_plan_without_changes_can_be_applied_repeatedly(project: Project) -> None:
     project.settle(tags=[tag("ACME-1")])
     assert project.run("plan", "--out", "saved.plan").code == 0
     assert [project.run("apply", "saved.plan").code for _ in range(3)] == [0, 0, 0]
 
 
 def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash, in which `syncengine` is the program, in the project's folder."""
+    """Run a line of bash in the project's folder, with `syncengine` as the program."""
     program = f'syncengine() {{ {shlex.join(PROGRAM)} "$@"; }}'
     return subprocess.run(
         ["bash", "-c", f"{program}; {line}"],
@@ -305,7 +305,7 @@ PRINTING = ("plan --format json", "plan --report json=-", "plan --report json=/d
 
 @pytest.mark.parametrize("words", PRINTING)
 def test_data_for_a_closed_stream_is_an_error(project: Project, words: str) -> None:
-    """As for a full disk: nobody has what was asked for."""
+    """A command whose output was requested exits with 1 if stdout is closed."""
     project.settle(tags=[tag("NEW-1")])
     done = in_shell(project, f"syncengine {words} >&-")
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
@@ -313,7 +313,7 @@ def test_data_for_a_closed_stream_is_an_error(project: Project, words: str) -> N
 
 
 def test_an_apply_is_done_although_its_output_is_closed(project: Project) -> None:
-    """It says in the end that its report is lost."""
+    """With stdout closed, `apply` completes, says that its report is lost, and exits with 1."""
     project.wants(tags=[tag("NEW-1")])
     done = in_shell(project, "syncengine apply -y >&-")
     assert (done.returncode, "stdout is closed" in done.stderr) == (1, True), done.stderr
@@ -321,8 +321,8 @@ def test_an_apply_is_done_although_its_output_is_closed(project: Project) -> Non
 
 
 @pytest.mark.parametrize(("to", "code"), [("/dev/full", 1), ("&-", 0)])
-def test_work_is_done_although_nobody_can_be_told_of_it(project: Project, to: str, code: int) -> None:
-    """A full log is said by the exit code; who closes stderr wants none."""
+def test_an_apply_completes_although_stderr_cannot_be_written(project: Project, to: str, code: int) -> None:
+    """The exit code is 1 if the disk of stderr is full, and 0 if stderr is closed."""
     project.wants(tags=[tag("NEW-1")])
     done = in_shell(project, f"syncengine apply -y 2>{to}")
     assert (done.returncode, "NEW-1" in done.stdout) == (code, True)
@@ -330,13 +330,13 @@ def test_work_is_done_although_nobody_can_be_told_of_it(project: Project, to: st
 
 
 def test_an_error_that_cannot_be_printed_keeps_its_exit_code(project: Project) -> None:
-    """Without a traceback."""
+    """A usage error exits with 64 even if stdout is full."""
     done = in_shell(project, "syncengine plan --nope --format json >/dev/full")
     assert (done.returncode, "Traceback" in done.stderr) == (64, False), done.stderr
 
 
 @pytest.mark.parametrize("words", ["plan", "apply -y", "init new", "plan --nope", "sandbox"])
-def test_a_folder_that_was_deleted_is_told_in_a_sentence(project: Project, words: str) -> None:
+def test_a_deleted_current_folder_is_a_usage_error(project: Project, words: str) -> None:
     done = in_shell(project, f"mkdir gone; cd gone; rmdir ../gone; syncengine {words}")
     assert (done.returncode, "internal" in done.stderr) == (64, False), done.stderr
 
@@ -353,11 +353,11 @@ def test_a_folder_that_was_deleted_is_told_in_a_sentence(project: Project, words
     ],
 )
 def test_the_document_of_an_error_is_that_of_the_command(project: Project, words: str, format: str) -> None:
-    """The value of an option, or a word of another command, is no command."""
+    """The value of an option, or a word after another command, is not taken for the command."""
     done = project.run(*words.split())
     assert (done.code, done.document["format"]) == (64, format)
 
 
-def test_the_name_of_a_format_in_an_option_is_no_format(project: Project) -> None:
-    """Not the value of another option: it is text that is printed."""
+def test_json_as_the_value_of_another_option_chooses_no_format(project: Project) -> None:
+    """The error of `--out json --env json` is printed as text."""
     assert project.run("plan", "--nope", "--out", "json", "--env", "json").out == ""

@@ -1,4 +1,4 @@
-"""`--format json`: one document on every path, and it fits the schemas of the repository."""
+"""`--format json` prints one document in every case, and the document fits its published schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISTAKES = (("--xyzzy",), ("--env", "nowhere", "--xyzzy"), ("--config", "nowhere
 
 
 def _commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """All commands that print JSON, as words."""
+    """The words of each command that prints JSON."""
     for name in group.list_commands(click.Context(group)):
         command = group.get_command(click.Context(group), name)
         if isinstance(command, click.Group):
@@ -38,7 +38,7 @@ COMMANDS = sorted(_commands(program))
 
 
 def test_each_command_prints_a_format_that_is_published() -> None:
-    """The page of formats names the format of each command, and there is a schema of it."""
+    """docs/formats.md names the format of each command, and each format has a schema."""
     page = (REPOSITORY / "docs/formats.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `syncengine\.([\w-]+)/v1` \| (.+) \|$", page, re.MULTILINE)
     assert {name for name, _ in rows} == {name.removesuffix(SUFFIX) for name in schemas()} - {
@@ -52,7 +52,7 @@ def test_each_command_prints_a_format_that_is_published() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_each_command_prints_one_document_whatever_is_wrong(project: Project, command: tuple[str, ...]) -> None:
-    """A misspelt option, an environment or a project file that is not there; the document fits its schema."""
+    """A misspelt option, an unknown environment or a missing project file gives a document that fits its schema."""
     for mistake in MISTAKES:
         done = project.run(*command, "--format", "json", *mistake)
         assert done.code in (1, 8, 64), done
@@ -78,7 +78,7 @@ PATHS: list[tuple[tuple[str, ...], int, str]] = [
 
 @pytest.mark.parametrize(("arguments", "code", "format"), PATHS)
 def test_every_path_prints_one_document(project: Project, arguments: tuple[str, ...], code: int, format: str) -> None:
-    """Whatever happens, a machine reads what became of it (docs/commands.md)."""
+    """Success and every kind of error give one document (docs/commands.md)."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
     done = project.run(*arguments, "--format", "json")
     assert (done.code, fitting(done.document)) == (code, format)
@@ -88,7 +88,7 @@ def test_every_path_prints_one_document(project: Project, arguments: tuple[str, 
     ("command", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply", "report")]
 )
 def test_bad_manifests_print_one_document(project: Project, command: str, format: str) -> None:
-    """With every finding and its place."""
+    """The document has every finding with its file and line."""
     project.wants(tags=[{"nme": "BAD-1"}])
     done = project.run(command, "--format", "json")
     if command == "apply":
@@ -98,7 +98,7 @@ def test_bad_manifests_print_one_document(project: Project, command: str, format
 
 
 def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project: Project, service: Service) -> None:
-    """Reports are written on every path (docs/planning.md 4.11)."""
+    """An apply that exits with 3 still writes all its reports (docs/planning.md 4.11)."""
     service.fault("upsertTags", status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
     formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
@@ -124,7 +124,7 @@ PLAN_REPORTS = {"text": "text", "json": "json", "markdown": "md", "html": "html"
 def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
     project: Project, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """Else the comment in a pull request goes on telling what was."""
+    """The reports of the earlier plan are replaced, so that a pull request does not show an outdated plan."""
     words = [word for name, end in PLAN_REPORTS.items() for word in ("--report", f"{name}=report.{end}")]
     project.wants(tags=[tag("NEW-1")])
     assert project.run("plan", *words).code == 0
@@ -143,7 +143,7 @@ def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
 def test_a_plan_that_cannot_be_made_says_so_in_the_format_that_was_asked_for(
     project: Project, format: str, head: str
 ) -> None:
-    """And for people beside it."""
+    """The error is printed in that format on stdout and as text on stderr."""
     project.wants(tags=[tag("NEW-1", nope="x")])
     done = project.run("plan", "--format", format)
     assert (done.code, done.out.startswith(head)) == (8, True)
@@ -151,7 +151,7 @@ def test_a_plan_that_cannot_be_made_says_so_in_the_format_that_was_asked_for(
 
 
 def test_a_refused_apply_lists_what_it_skipped(project: Project, service: Service) -> None:
-    """With the reason, wherever there was a plan: at the gate, for another team, without a service."""
+    """Each result has the reason: a closed gate, another team, or an unreachable service."""
     project.settle(tags=[tag("HELD-1"), tag("HELD-2")])
     project.wants(tags=[tag("NEW-1")])
     gate = project.run("apply", "-y", "--format", "json")
@@ -183,7 +183,7 @@ BY_HAND: list[tuple[str, ...]] = [
     ("health", "report", "unknown"),
     ("health", "clear"),
 ]
-"""What asks the service for something other than a plan."""
+"""Commands that call the service outside plan and apply."""
 
 DELIVERING = """\
 postedTime:
@@ -193,10 +193,10 @@ postedTime:
 
 
 @pytest.mark.parametrize("words", BY_HAND, ids=" ".join)
-def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
+def test_other_calls_to_the_service_print_one_document_on_errors(
     project: Project, service: Service, words: tuple[str, ...]
 ) -> None:
-    """A usage error, a wrong key, a service that refuses with words of its own."""
+    """A usage error, a wrong key and a refusal each give one document without the service's text."""
     project.settings(DELIVERING)
     usage = project.run(*words, "--nope", "--format", "json")
     locked_out = project.run(*words, "--format", "json", environ={"SYNCENGINE_API_KEY": "another-key"})
@@ -210,10 +210,10 @@ def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
 
 
 @pytest.mark.parametrize("words", [*BY_HAND, ("apply", "-y"), ("state", "rebind", "-y")], ids=" ".join)
-def test_a_key_that_travels_in_clear_text_is_said_by_whatever_sends_it(
+def test_each_command_warns_of_a_key_sent_in_clear_text(
     project: Project, service: Service, words: tuple[str, ...]
 ) -> None:
-    """http:// to another address than this machine's own."""
+    """The warning is given for an http:// address other than this machine's own."""
     project.settings(DELIVERING)
     project.wants(tags=[tag("A")])
     service.choose(holdSeconds=0)
@@ -223,8 +223,8 @@ def test_a_key_that_travels_in_clear_text_is_said_by_whatever_sends_it(
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab", "sarif"])
-def test_other_machines_are_told_of_every_error_too(project: Project, name: str) -> None:
-    """What ends a command before there are findings is one of them."""
+def test_other_formats_for_machines_contain_usage_errors(project: Project, name: str) -> None:
+    """The formats `github`, `gitlab` and `sarif` report an error that ends `validate` before it has findings."""
     usage = project.run("validate", "--nope", "--format", name)
     assert usage.code == 64
     assert "No such option" in usage.out
