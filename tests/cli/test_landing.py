@@ -1,4 +1,4 @@
-"""A killed process leaves a call at work; the files are put back and applied before the service executes it."""
+"""Calls that a killed run left at the service: the next apply waits until they can no longer be executed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LEFT_BEHIND: dict[str, Change] = {
 
 
 def killed(service: Service, project: Project, operation: str) -> None:
-    """An apply that dies while the service works on this call, and the manifests as they were before it."""
+    """Kill an apply during this call, and restore the earlier manifests."""
     service.fault(operation, late={})
     project.wants(**LEFT_BEHIND[operation](WANTED))
     process = project.start_apply()
@@ -66,8 +66,8 @@ def killed(service: Service, project: Project, operation: str) -> None:
 
 
 @pytest.mark.parametrize("operation", LEFT_BEHIND)
-def test_what_a_killed_run_left_at_the_service_is_waited_for(operation: str, tmp_path: Path) -> None:
-    """It says so, ends with what the manifests say, and the next plan is empty."""
+def test_the_next_apply_waits_for_the_call_of_a_killed_run(operation: str, tmp_path: Path) -> None:
+    """It names the call, ends with what the manifests declare, and the next plan is empty."""
     with serving() as service:
         project = prepared(Project(tmp_path / "project", service.url))
         project.settings(service=("landing: 3s", *DELETE_TAG))
@@ -85,8 +85,8 @@ def test_what_a_killed_run_left_at_the_service_is_waited_for(operation: str, tmp
         assert project.plan().changes == ()
 
 
-def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
-    """Exit 3 and the code `landing`: nothing is sent, each change says why, and the time is named."""
+def test_an_apply_that_cannot_wait_names_the_time_to_repeat(tmp_path: Path) -> None:
+    """It exits with 3 and the code `landing`, sends nothing, and gives the reason for each change."""
     with serving() as service:
         project = prepared(Project(tmp_path / "project", service.url))
         project.settings(service=("landing: 60s", *DELETE_TAG))
@@ -108,15 +108,15 @@ def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
         assert (exported.code, exported.out, "error[landing]" in exported.err) == (1, "", True)
 
 
-def test_a_gateway_that_gives_up_is_no_answer(tmp_path: Path) -> None:
-    """A 504 whose call is executed after the next run's: the next run does not resend beside it, but after it."""
+def test_the_next_run_waits_for_a_call_that_a_gateway_gave_up(tmp_path: Path) -> None:
+    """After a 504 the call may still be executed, so a later run waits before it sends the opposite change."""
     with serving() as service:
         project = prepared(Project(tmp_path / "project", service.url))
         project.settings(service=("landing: 10s",))
         project.settle(**WANTED)
         service.fault("upsertTags", late={"answer": 504})
         project.wants(**LEFT_BEHIND["upsertTags"](WANTED))
-        assert project.apply().code == 0  # repeated, and acknowledged: nothing waits for a repeat
+        assert project.apply().code == 0  # the retry was acknowledged, so the run need not wait
         project.wants(**WANTED)
         process = project.start_apply()
         assert process.stderr is not None
@@ -129,7 +129,7 @@ def test_a_gateway_that_gives_up_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_a_saved_plan_that_could_not_wait_is_applied_again(tmp_path: Path) -> None:
-    """Nothing of it was sent: it is not used up."""
+    """A saved plan of which nothing was sent is not used up."""
     with serving() as service:
         project = prepared(Project(tmp_path / "project", service.url))
         project.settings(service=("landing: 10s", *DELETE_TAG))

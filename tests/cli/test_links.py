@@ -1,4 +1,4 @@
-"""A link in the folder of manifests leads to no secret and to nothing hidden: what a manifest says is shown."""
+"""Symbolic links among the manifests: a link to a secret or hidden file is refused, and its content is never shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.manifest.loading import write
 
 from .program import Project
 
-SECRET = "s3cr3t-V4lue: 0n3"  # so that it is a mapping, of which every section is told
+SECRET = "s3cr3t-V4lue: 0n3"  # a mapping, because errors name its unknown sections
 PLACES = {
     "keys/key.txt": "secret-file",
     ".env": "hidden-file",
@@ -22,7 +22,7 @@ COMMANDS = (("validate",), ("validate", "manifests"), ("plan",), ("fmt", "--diff
 
 @pytest.fixture
 def guarded(project: Project) -> Project:
-    """A project with a manifest, and files that hold a secret."""
+    """A project with a manifest, hidden files and a file with the API key."""
     text = (project.folder / "syncengine.yaml").read_text()
     write(project.folder, dict.fromkeys(PLACES, f"{SECRET}\ntags:   []\n"))
     write(
@@ -35,8 +35,8 @@ def guarded(project: Project) -> Project:
     return project
 
 
-def told(project: Project, *arguments: str, code: str) -> str:
-    """What a command prints that says `code` and no part of a secret."""
+def refusal(project: Project, *arguments: str, code: str) -> str:
+    """The output of a command that fails with `code` and shows no part of the secret."""
     done = project.run(*arguments)
     said = done.out + done.err
     assert (done.code, f"[{code}]" in said) == (8, True), said
@@ -49,7 +49,7 @@ READ_BY = [
     (command, suffix)
     for command in COMMANDS
     for suffix in (".yaml", ".json", ".yaml.j2", ".yml.j2")
-    if command[0] != "fmt" or suffix == ".yaml"  # which is all that it lays out
+    if command[0] != "fmt" or suffix == ".yaml"  # `fmt` only formats YAML
 ]
 
 
@@ -58,40 +58,40 @@ READ_BY = [
 def test_a_link_to_what_is_hidden_or_secret_is_refused(
     guarded: Project, target: str, command: tuple[str, ...], suffix: str
 ) -> None:
-    """Under any name of a manifest, by every command that reads manifests and in every command that shows them."""
+    """Each command that reads manifests refuses the link, whatever suffix it has."""
     (guarded.folder / f"manifests/link{suffix}").symlink_to(guarded.folder / target)
-    said = told(guarded, *command, code=PLACES[target])
+    said = refusal(guarded, *command, code=PLACES[target])
     assert f"manifests/link{suffix}" in said
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_link_to_a_hidden_folder_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
-    """None of its files is read."""
+    """None of the folder's files is read."""
     (guarded.folder / "manifests/link").symlink_to(guarded.folder / ".vault")
-    told(guarded, *command, code="hidden-file")
+    refusal(guarded, *command, code="hidden-file")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_link_to_a_folder_of_keys_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
-    """The file that holds the key is known by where it is, not by how it is reached."""
+    """The file of the API key is recognised by its real path."""
     (guarded.folder / "keys/key.txt").rename(guarded.folder / "keys/key.yaml")
     file = guarded.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("key.txt", "key.yaml"))
     (guarded.folder / "manifests/link").symlink_to(guarded.folder / "keys")
-    told(guarded, *command, code="secret-file")
+    refusal(guarded, *command, code="secret-file")
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("fmt", "--diff", "manifests/key.yaml")], ids=" ".join)
 def test_a_key_among_the_manifests_is_no_manifest(guarded: Project, command: tuple[str, ...]) -> None:
-    """Even where it lies there itself, and is asked for by its name."""
+    """A key file in the folder of manifests is refused, even if it is named on the command line."""
     (guarded.folder / "keys/key.txt").rename(guarded.folder / "manifests/key.yaml")
     file = guarded.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("keys/key.txt", "manifests/key.yaml"))
-    told(guarded, *command, code="secret-file")
+    refusal(guarded, *command, code="secret-file")
 
 
 def test_a_volume_of_kubernetes_is_read(project: Project) -> None:
-    """Its files are links to `..data`, which is a link to a folder that changes at once; data as well."""
+    """The files of a mounted volume are links through `..data`; manifests and data are read through them."""
     block = "generate:\n  - forEach: {csv: ../data/r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
     _volume(project.folder / "manifests", "m.yaml", block)
     _volume(project.folder / "data", "r.csv", "n\nA-1\n")

@@ -1,4 +1,4 @@
-"""Mistakes that people make: each is refused, or said, with the way on."""
+"""Common mistakes of users: each is reported with a way to correct it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MISSING = (
 
 
 @pytest.mark.parametrize("words", MISSING)
-def test_a_file_that_is_not_there_is_told_alike_by_all_commands(project: Project, words: str) -> None:
-    """In one sentence with the name that was given, as a mistake on the command line."""
+def test_all_commands_report_a_missing_file_alike(project: Project, words: str) -> None:
+    """Each exits with 64 and one sentence with the given name."""
     project.wants(tags=NEW)
     done = project.run(*words.split())
     assert (done.code, "error[usage]: nope.json: no such file or folder\n" in done.out + done.err) == (64, True), (
@@ -29,8 +29,8 @@ def test_a_file_that_is_not_there_is_told_alike_by_all_commands(project: Project
     )
 
 
-def test_an_empty_file_in_place_of_a_plan_is_told_as_empty(project: Project) -> None:
-    """A plan that was not written to its end, rather than no plan."""
+def test_an_empty_plan_file_is_reported_as_empty(project: Project) -> None:
+    """An interrupted write leaves an empty file, so the message does not say that it is no plan."""
     project.wants(tags=NEW)
     (project.folder / "plan.json").touch()
     for command in ("apply -y", "show"):
@@ -38,15 +38,15 @@ def test_an_empty_file_in_place_of_a_plan_is_told_as_empty(project: Project) -> 
         assert (done.code != 0, "plan.json is empty: " in done.err) == (True, True), done.err
 
 
-def test_a_name_without_its_kind_leaves_out_nothing_of_drift(project: Project) -> None:
-    """As `plan` refuses one that selects nothing."""
+def test_drift_refuses_an_excluded_name_without_its_kind(project: Project) -> None:
+    """The message suggests the address with its kind, as that of `plan` does."""
     done = project.run("drift", "--exclude", "HR-*")
     assert (done.code, "did you mean `tag/HR-*`?" in done.err) == (64, True)
 
 
 @pytest.mark.parametrize("words", ["show", "forget -y", "erase -y", "quarantine --reason x"])
-def test_a_misspelt_address_is_told_with_the_one_that_is_recorded(project: Project, words: str) -> None:
-    """The state knows its names."""
+def test_a_misspelt_address_is_refused_with_the_recorded_one(project: Project, words: str) -> None:
+    """`state` commands suggest the nearest recorded address."""
     project.settle(tags=OLD)
     command, *options = words.split()
     done = project.run("state", command, "tag/ACME-0O42", *options)
@@ -54,8 +54,8 @@ def test_a_misspelt_address_is_told_with_the_one_that_is_recorded(project: Proje
 
 
 @pytest.mark.parametrize("words", ["undo", "rollback", "state undo", "apply --undo last"])
-def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: str) -> None:
-    """It is planned, and `--redo` is its opposite."""
+def test_a_guessed_undo_command_is_answered_with_the_right_one(project: Project, words: str) -> None:
+    """The message names `plan --undo RUN`, and not `--redo`."""
     done = project.run(*words.split())
     assert (done.code, "plan --undo RUN" in done.err, "--redo" in done.err) == (64, True, False)
 
@@ -74,8 +74,10 @@ def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: 
         ("plan --out", "--out"),
     ],
 )
-def test_an_empty_value_is_told_by_its_option(project: Project, words: str, name: str, value: str) -> None:
-    """It is a variable that is not set, and means neither everything nor a folder."""
+def test_an_empty_value_is_refused_with_the_name_of_its_option(
+    project: Project, words: str, name: str, value: str
+) -> None:
+    """An empty value usually comes from an unset variable; it selects neither everything nor a folder."""
     project.wants(tags=OLD)
     done = project.run(*words.split(), value)
     assert (done.code, f"{name} is empty, perhaps because a variable is not set: give" in done.err) == (64, True)
@@ -110,7 +112,7 @@ EMPTY = [
 @pytest.mark.parametrize("value", ["", " "])
 @pytest.mark.parametrize(("words", "name"), EMPTY)
 def test_no_command_takes_an_empty_value(project: Project, words: str, name: str, value: str) -> None:
-    """Whatever it would have meant: every address, the top level of the project file, the current folder."""
+    """Each option or argument that is empty is named, and no file is changed."""
     project.wants(tags=OLD)
     before = project.files()
     line = [value if word == "{}" else word for word in words.split()]
@@ -120,25 +122,25 @@ def test_no_command_takes_an_empty_value(project: Project, words: str, name: str
 
 
 def test_an_empty_value_behind_an_equals_sign_is_refused(project: Project) -> None:
-    """It is the same mistake."""
+    """`--env=` is refused like `--env ""`."""
     done = project.run("plan", "--env=")
     assert (done.code, "--env is empty" in done.err) == (64, True)
 
 
 def test_a_text_and_a_variable_may_be_empty(project: Project) -> None:
-    """A variable of templates without characters is one."""
+    """`--var K=` sets an empty variable, and `--reason` may be empty."""
     project.wants(tags=OLD)
     assert project.run("plan", "--var", "K=").code == 0
     assert project.run("state", "lock", "--reason", "").code == 0
 
 
 def test_help_is_shown_whatever_is_empty(project: Project) -> None:
-    """Who asks for help gets it."""
+    """`--help` works although another option has an empty value."""
     assert project.run("plan", "--env", "", "--help").code == 0
 
 
-def test_a_target_that_a_saved_plan_lacks_is_told(project: Project) -> None:
-    """A plan that shows nothing for it is not one without changes."""
+def test_show_warns_of_a_target_that_the_plan_lacks(project: Project) -> None:
+    """Otherwise an empty output would look like a plan without changes."""
     project.wants(tags=OLD)
     assert project.run("plan", "--out", "saved.plan").code == 0
     done = project.run("show", "saved.plan", "--target", "tag/ACME-0O42", "--target", "tag/ACME-0042")
@@ -148,16 +150,16 @@ def test_a_target_that_a_saved_plan_lacks_is_told(project: Project) -> None:
 
 
 @pytest.mark.parametrize("none", ["0", "0s", "0d", "0ms"])
-def test_no_wait_for_the_lock_is_a_duration(project: Project, none: str) -> None:
-    """In any unit; what has no such unit is none."""
+def test_zero_is_a_lock_timeout_in_any_unit(project: Project, none: str) -> None:
+    """An unknown unit is refused."""
     project.wants(tags=OLD)
     assert project.run("apply", "-y", "--lock-timeout", none).code == 0
     refused = project.run("apply", "-y", "--lock-timeout", "0x")
     assert (refused.code, "'0x' is not a duration" in refused.err) == (64, True)
 
 
-def test_who_opens_tags_is_not_told_of_removals(project: Project) -> None:
-    """Of both where there are both."""
+def test_messages_tell_removals_from_tags_made_public(project: Project) -> None:
+    """A refusal names removals, opened tags or both, whichever the plan has."""
     project.settings(RETIRES)
     secret = tag("ACME-0044", visibility="PRIVATE")
     project.settle(tags=[*OLD, secret])
@@ -175,8 +177,8 @@ def test_who_opens_tags_is_not_told_of_removals(project: Project) -> None:
     assert "approves these removals and tags made public." in project.run("apply", "-y", "--approve-deletes", asked).out
 
 
-def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
-    """Its file is good once it is approved."""
+def test_saving_a_blocked_plan_mentions_its_approval(project: Project) -> None:
+    """The message says that the file can be applied once its removals are approved."""
     project.settings(RETIRES)
     project.settle(tags=OLD)
     project.wants(tags=[tag("OTHER")])
@@ -184,8 +186,11 @@ def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
     assert done.err == "Saved to plan.json; once its removals are approved, `syncengine apply plan.json` applies it.\n"
 
 
-def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
-    """Without a file, the manifests would be applied; it is named where it is known."""
+def test_the_command_that_approves_an_undo_names_its_file(project: Project) -> None:
+    """Without the file, `apply` would apply the manifests.
+
+    Before the undo is saved, the command has FILE as placeholder.
+    """
     project.settle(tags=OLD)
     done = project.run("plan", "--undo", "last")
     assert "    syncengine apply FILE --approve-deletes 2@" in done.out
@@ -197,8 +202,7 @@ def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
     assert "FILE is the file" not in done.out
 
 
-def test_a_plan_that_was_used_says_what_to_do(project: Project) -> None:
-    """Another one."""
+def test_applying_a_plan_twice_advises_to_plan_again(project: Project) -> None:
     project.wants(tags=NEW)
     assert project.run("plan", "--out", "plan.json").code == 0
     assert project.run("apply", "plan.json").code == 0
@@ -206,8 +210,8 @@ def test_a_plan_that_was_used_says_what_to_do(project: Project) -> None:
     assert (done.code, "was already applied: plan again" in done.err) == (5, True)
 
 
-def test_a_remote_that_git_does_not_know_says_what_to_do(project: Project) -> None:
-    """And a place without a state asks about its name first."""
+def test_an_unknown_git_remote_is_reported_with_the_cure(project: Project) -> None:
+    """If the remote has no state, the message asks to check its name before a new state is begun."""
     subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
     project.settings("state: git+ref://origin/refs/syncengine/prod")
     done = project.run("plan")
@@ -218,8 +222,8 @@ def test_a_remote_that_git_does_not_know_says_what_to_do(project: Project) -> No
     assert (done.code, "check the name, begin a new state" in done.err) == (4, True)
 
 
-def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: Project) -> None:
-    """`reviewed` has no rehearsal."""
+def test_reviewed_without_job_variables_does_not_suggest_its_own_dry_run(project: Project) -> None:
+    """`reviewed` has no `--dry-run`, so the message refers to that of `publish`."""
     subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
     author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
     commit = ["git", *author, "commit", "--quiet", "--allow-empty", "--message", "Begin"]
@@ -228,8 +232,7 @@ def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: P
     assert (done.code, "`publish --dry-run` works without" in done.err) == (64, True)
 
 
-def test_a_stale_plan_says_what_to_do(project: Project) -> None:
-    """Another one; values are told as manifests write them."""
+def test_a_stale_plan_shows_values_as_manifests_write_them(project: Project) -> None:
     project.wants(tags=[tag("ACME-0042", description="reviewed")])
     assert project.run("plan", "--out", "plan.json").code == 0
     project.settle(tags=[tag("ACME-0042", excludeTagNameKeyword=True, keywords=["another"])])
@@ -241,14 +244,14 @@ def test_a_stale_plan_says_what_to_do(project: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "near"), [("plan -out plan.json", "--out"), ("plan -target=tag/A", "--target"), ("plan -k", "")]
 )
-def test_a_long_option_with_one_dash_is_told_the_option(project: Project, words: str, near: str) -> None:
-    """The habit of Terraform; a word that is no option is told nothing more."""
+def test_a_long_option_with_one_dash_is_corrected(project: Project, words: str, near: str) -> None:
+    """Users of Terraform write one dash. An unknown short option gets no suggestion."""
     done = project.run(*words.split())
     assert (done.code, done.err.strip().endswith(f"Did you mean '{near}'?") == bool(near)) == (64, True)
 
 
-def test_an_export_says_its_file_and_a_history_its_near_address(project: Project) -> None:
-    """On stderr: stdout is data."""
+def test_state_export_and_history_write_messages_to_stderr(project: Project) -> None:
+    """`export -o` names its file, and `history` suggests the nearest recorded address."""
     project.settle(tags=OLD)
     done = project.run("state", "export", "-o", "rows.jsonl")
     assert (done.out, done.err) == ("", "Wrote rows.jsonl\n")
@@ -257,8 +260,8 @@ def test_an_export_says_its_file_and_a_history_its_near_address(project: Project
     assert done.err == f"No history of tag/{OLD[0]['name']}X is recorded; did you mean `tag/{OLD[0]['name']}`?\n"
 
 
-def test_names_that_are_no_keywords_any_more_are_shown_as_removed(project: Project) -> None:
-    """Many rows in one, whose keyword is the name of each tag."""
+def test_tag_names_that_stop_being_keywords_are_shown_as_removed(project: Project) -> None:
+    """Equal changes of many tags are one row that says "removed its name"."""
     names = [f"MAT-{number:04}" for number in range(12)]
     project.settle(tags=[tag(name, keywords=[f"{name} alpha"]) for name in names])
     project.wants(tags=[tag(name, keywords=[f"{name} alpha"], excludeTagNameKeyword=True) for name in names])

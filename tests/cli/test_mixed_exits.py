@@ -1,4 +1,4 @@
-"""The exit code of an apply that meets two reasons at once, and the plan after it: the table of docs/commands.md."""
+"""The exit code of an apply that has two reasons to fail, and of the plan after it (table in docs/commands.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DENIES = 'rules: [{name: no-new-tags, for: tag, deny: action == "create", messag
 
 
 class Scene:
-    """An applied project with one new tag, reasons to refuse its apply, and the cure of each."""
+    """An applied project with one new tag, and methods that each add a reason to refuse its apply."""
 
     def __init__(self, project: Project, service: Service) -> None:
         self.project, self.service = project, service
@@ -55,12 +55,12 @@ class Scene:
         (folder / "no.yaml").write_text(DENIES, encoding="utf-8")
 
     def undone(self) -> None:
-        """A run had made the new tag, and was undone."""
+        """Record that a run created the new tag and was undone."""
         key = Key(Kind.TAG, "NEW-1")
         change = UndoneChange(key, made_of(None, Recorded(key)), "a-run", "another")
         with (
             open_state(self.project.loaded().state, write=True) as state,
-            state.database.transaction() as connection,  # whoever holds the lock
+            state.database.transaction() as connection,  # needs no lock of the state
         ):
             write_undone(connection, (), [change])
 
@@ -74,7 +74,7 @@ class Scene:
         self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}], times=None)
 
     def quarantined(self) -> None:
-        """Another tag was refused before, and is set aside."""
+        """Another tag was refused before and is in quarantine."""
         self.tags.insert(0, tag("ASIDE-1"))
         self.project.wants(tags=[*HELD, tag("ASIDE-1")])
         self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}])
@@ -98,7 +98,7 @@ REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
     "refused": (Scene.rejected, 3),
     "quarantined": (Scene.quarantined, 0),
 }
-"""In the order in which they count: the first that is met decides."""
+"""Reasons in order of precedence: the first one that applies decides the exit code."""
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ def scene(project: Project, service: Service) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize(("first", "second"), list(combinations(REASONS, 2)))
-def test_of_two_reasons_the_graver_one_is_the_exit_code(scene: Scene, first: str, second: str) -> None:
-    """Nothing that the graver one forbids is done for the other one."""
-    for name in sorted((first, second), key="quarantined".__ne__):  # which must be applied before
+def test_the_reason_of_higher_precedence_decides_the_exit_code(scene: Scene, first: str, second: str) -> None:
+    """With two reasons at once, nothing is applied."""
+    for name in sorted((first, second), key="quarantined".__ne__):  # quarantine needs an apply, so it comes first
         REASONS[name][0](scene)
     done = scene.apply()
     assert done.code == REASONS[first][1], done.out
@@ -119,7 +119,7 @@ def test_of_two_reasons_the_graver_one_is_the_exit_code(scene: Scene, first: str
 
 @pytest.mark.parametrize("name", REASONS)
 def test_the_table_says_the_exit_code_and_the_next_plan(scene: Scene, name: str) -> None:
-    """As docs/commands.md has it."""
+    """The exit codes of `apply` and of the plan after it are those of the table in docs/commands.md."""
     rows = {row["name"]: row for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
     assert list(rows) == list(REASONS)
     prepare, code = REASONS[name]
@@ -132,7 +132,7 @@ def test_the_table_says_the_exit_code_and_the_next_plan(scene: Scene, name: str)
 
 
 def test_a_stale_plan_without_its_approval_asks_for_that_first(scene: Scene) -> None:
-    """Both are said, and 4 comes before 5; with the approval it is stale."""
+    """Both problems are reported and 4 takes precedence; with the approval, `apply` exits with 5."""
     scene.project.wants(tags=scene.tags[-1:])
     assert scene.project.run("plan", "--out", "saved.plan").code == 0
     approvals = scene.project.approvals()

@@ -1,4 +1,4 @@
-"""The older of two pipelines does not win, whatever its clone knows (docs/planning.md 1.7)."""
+"""An apply of an older commit than the last applied one is refused, whatever the clone has (docs/planning.md 1.7)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .test_unmerged import AUTHOR, commit, git
 pytestmark = pytest.mark.slow
 
 NOBODY = 65_533
-"""The id of a user that no test is run by."""
+"""The id of a user who does not run tests."""
 
 
 @pytest.fixture
 def merged(project: Project) -> Project:
-    """Three commits, the last of which takes back what the second one did."""
+    """Three commits, the last of which reverts the second."""
     git(project.folder, "init", "-q", "-b", "main")
     (project.folder / ".gitignore").write_text("*.plan\n.syncengine/\n")
     for tags in ([tag("FIRST-1")], [tag("FIRST-1"), tag("SECOND-1")], [tag("FIRST-1")]):
@@ -33,7 +33,7 @@ def merged(project: Project) -> Project:
 
 
 def in_another_clone(project: Project, revision: str, *arguments: str) -> Ended:
-    """Run the program where the history ends at a revision, with the state of the project."""
+    """Run the program with the project's state in a clone whose history ends at a revision."""
     folder = project.folder.parent / "clone"
     shutil.rmtree(folder, ignore_errors=True)
     id = git(project.folder, "rev-parse", revision)
@@ -46,10 +46,10 @@ def in_another_clone(project: Project, revision: str, *arguments: str) -> Ended:
 
 
 @pytest.mark.parametrize("applied_before", ["HEAD", "HEAD~2"])
-def test_an_older_commit_is_known_where_the_newer_one_is_not(
+def test_an_older_commit_is_refused_in_a_clone_without_the_newer_one(
     merged: Project, service: Service, applied_before: str
 ) -> None:
-    """A pipeline that waited was cloned before the newer commit was merged; an apply without changes counts, too."""
+    """A waiting pipeline may have been cloned before the newer commit. An apply without changes counts as well."""
     git(merged.folder, "checkout", "-q", applied_before)
     assert merged.run("apply", "-y").code == 0
     git(merged.folder, "checkout", "-q", "main")
@@ -73,10 +73,10 @@ MERGES = {
 
 
 @pytest.mark.parametrize("commands", MERGES.values(), ids=MERGES)
-def test_a_saved_plan_is_applied_with_the_commit_that_it_was_merged_as(
+def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(
     merged: Project, service: Service, commands: list[tuple[str, ...]]
 ) -> None:
-    """The commit that it was made from is of a branch that may not have what was merged meanwhile."""
+    """The run records the checked-out commit, not the branch commit from which the plan was made."""
     save_on_a_branch(merged)
     git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Meanwhile")
     for words in commands:
@@ -96,7 +96,7 @@ def test_a_saved_plan_is_applied_with_the_commit_that_it_was_merged_as(
 
 
 def test_a_saved_plan_of_a_branch_does_not_make_its_base_older(merged: Project) -> None:
-    """The branch changes nothing in the project, so its plan may be applied before it is merged."""
+    """After applying a branch's plan before its merge, an apply of the base branch is not refused."""
     assert merged.run("apply", "-y").code == 0
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
     commit(merged)
@@ -110,7 +110,7 @@ def test_a_saved_plan_of_a_branch_does_not_make_its_base_older(merged: Project) 
 
 
 def save_on_a_branch(project: Project) -> None:
-    """Save the plan of a branch that adds a tag; the branch that it comes from is checked out then."""
+    """Save the plan of a branch that adds a tag, and check out the main branch again."""
     git(project.folder, "checkout", "-qb", "topic")
     project.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
     commit(project)
@@ -119,7 +119,7 @@ def save_on_a_branch(project: Project) -> None:
 
 
 def test_a_long_branch_that_is_merged_hides_no_older_commit(merged: Project, service: Service) -> None:
-    """Its commits are many, and of later dates than the last one before the merge."""
+    """An older commit is refused even after a merge of 251 commits with later dates."""
     before = git(merged.folder, "rev-parse", "main")
     entry = "commit refs/heads/topic\ncommitter a <a@example.com> {date} +0000\ndata 0\n{parent}\n"
     parents = [f"from {before}\n", *([""] * 250)]
@@ -133,7 +133,7 @@ def test_a_long_branch_that_is_merged_hides_no_older_commit(merged: Project, ser
 
 
 def test_a_shallow_clone_forgets_no_older_commit(merged: Project, service: Service) -> None:
-    """It applies the last commit, and lists none before; then one on top, of which it lists that alone."""
+    """Applies from shallow clones keep the earlier commits in the state."""
     assert merged.run("apply", "-y").code == 0
     shallow = in_a_shallow_clone(merged, 1)
     assert shallow.run("apply", "-y", "--reassert").code == 0
@@ -152,8 +152,8 @@ def in_a_shallow_clone(project: Project, depth: int) -> Project:
     return Project(folder, project.url, {**project.environ, "SYNCENGINE_STATE": state})
 
 
-def test_a_state_that_was_carried_elsewhere_knows_older_commits(merged: Project, tmp_path: Path) -> None:
-    """An export of before changes nothing, one of later does, as one of a state that knows no commit."""
+def test_an_imported_state_refuses_older_commits(merged: Project, tmp_path: Path) -> None:
+    """Importing an earlier export afterwards does not change this."""
     export = str(tmp_path / "export.jsonl")
     git(merged.folder, "checkout", "-q", "main~1")
     assert merged.run("apply", "-y").code == 0
@@ -170,7 +170,7 @@ def test_a_state_that_was_carried_elsewhere_knows_older_commits(merged: Project,
 
 
 @pytest.mark.parametrize("damage", ["[" * 100_000, "[1]", "{", '"text"'], ids=["deep", "number", "broken", "text"])
-def test_damaged_facts_are_said(merged: Project, damage: str) -> None:
+def test_damaged_ancestors_in_the_state_are_an_error(merged: Project, damage: str) -> None:
     assert merged.run("apply", "-y").code == 0
     with closing(sqlite3.connect(merged.loaded().state)) as state, state:
         state.execute("UPDATE state_facts SET ancestors = ?", (damage,))
@@ -179,8 +179,8 @@ def test_damaged_facts_are_said(merged: Project, damage: str) -> None:
         assert (refused.code, refused.codes) == (1, ["state-damaged"])
 
 
-def test_a_commit_of_another_history_is_said_not_to_be_known(merged: Project, service: Service) -> None:
-    """As after a forced push: neither state nor clone tell which is older, and the run goes on."""
+def test_an_unrelated_commit_is_applied_with_a_warning(merged: Project, service: Service) -> None:
+    """After a forced push neither state nor clone show which commit is older."""
     assert merged.run("apply", "-y").code == 0
     git(merged.folder, "checkout", "-q", "--orphan", "other")
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
@@ -190,13 +190,13 @@ def test_a_commit_of_another_history_is_said_not_to_be_known(merged: Project, se
 
 
 def made_unreadable(folder: Path) -> None:
-    """Have Git refuse the repository, as one that a newer version wrote."""
+    """Make Git refuse the repository, like one that a newer version wrote."""
     for setting in (("core.repositoryFormatVersion", "1"), ("extensions.ofTheFuture", "true")):
         git(folder, "config", *setting)
 
 
-def test_a_checkout_that_git_does_not_read_is_said(merged: Project, service: Service, tmp_path: Path) -> None:
-    """Plan and apply go on, and a saved plan whose tree cannot be compared is not merged."""
+def test_a_checkout_that_git_cannot_read_gives_a_warning(merged: Project, service: Service, tmp_path: Path) -> None:
+    """Plan and apply go on with a warning, but a saved plan counts as not merged."""
     merged.environ["SYNCENGINE_STATE"] = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     assert merged.run("apply", "-y").code == 0
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
@@ -216,8 +216,8 @@ def test_a_checkout_that_git_does_not_read_is_said(merged: Project, service: Ser
     assert (done.code, done.codes) == (0, ["unknown-ancestry"])
 
 
-def test_a_state_in_a_checkout_that_git_does_not_read_is_not_used(merged: Project) -> None:
-    """It may be under Git, where the author of a change could edit it."""
+def test_a_state_in_a_checkout_that_git_cannot_read_is_refused(merged: Project) -> None:
+    """The state may be committed, where the author of a change could edit it."""
     assert merged.run("apply", "-y").code == 0
     made_unreadable(merged.folder)
     refused = merged.run("plan", "--format", "json")
@@ -226,14 +226,14 @@ def test_a_state_in_a_checkout_that_git_does_not_read_is_not_used(merged: Projec
 
 
 def as_owner(folder: Path, *words: str) -> str:
-    """Run Git as if it trusted the clone."""
+    """Run Git as if the clone belonged to the current user."""
     command = ["git", "-c", "safe.directory=*", "-C", str(folder), *AUTHOR, *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture
 def foreign(merged: Project) -> Project:
-    """A clone that another user owns, except for the folder that the program writes, as of a service's user."""
+    """A clone that another user owns, except for the `.syncengine` folder."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a clone to another user")
     assert merged.run("apply", "-y").code == 0
@@ -247,7 +247,7 @@ def foreign(merged: Project) -> Project:
 
 
 def test_a_clone_of_another_user_is_read_like_any_other(foreign: Project) -> None:
-    """Its commit and its tree are those of the run, a saved plan is compared, and an older commit is refused."""
+    """Plan, apply of a saved plan and refusal of an older commit work as usual."""
     head = as_owner(foreign.folder, "rev-parse", "HEAD")
     foreign.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
     as_owner(foreign.folder, "commit", "-qam", "third")
@@ -261,7 +261,10 @@ def test_a_clone_of_another_user_is_read_like_any_other(foreign: Project) -> Non
 
 
 def test_programs_that_a_clone_of_another_user_names_are_not_run(foreign: Project, tmp_path: Path) -> None:
-    """Whoever owns it could name any: filters, monitors and hooks. What needs them is refused, with the cure."""
+    """The owner's filters, monitors and hooks are not run.
+
+    A command that needs them is refused and names `safe.directory`.
+    """
     trap = f"touch {tmp_path / 'run'}; cat"
     for name in ("filter.trap.clean", "filter.trap.smudge", "core.fsmonitor", "diff.external", "core.sshCommand"):
         as_owner(foreign.folder, "config", name, trap)

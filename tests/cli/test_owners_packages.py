@@ -1,4 +1,4 @@
-"""Pydantic and deepdiff are loaded by the commands that they serve: both take long to load."""
+"""Pydantic and deepdiff, which load slowly, are loaded only by the commands that use them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def situation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with posted time, its state, its inbox and a saved plan."""
+    """A project with posted time, a state, an inbox and a saved plan."""
     return restore(tmp_path_factory.mktemp("planned"), "planned")
 
 
 def loaded(folder: Path, *words: str) -> dict[str, bool]:
-    """Which of the two a run of the program ends with, whatever it finds."""
+    """Which of the two packages are loaded when the program ends."""
     command = [sys.executable, "-c", PROGRAM, *words]
     done = subprocess.run(command, cwd=folder, env=surroundings(folder), capture_output=True, text=True, check=True)
     code, modules = json.loads(done.stderr.splitlines()[-1])
@@ -32,8 +32,7 @@ def loaded(folder: Path, *words: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("words", [("time", "--help"), ("plan", "--help"), ("--version",)], ids=" ".join)
-def test_what_reads_no_file_loads_neither(situation: Path, words: tuple[str, ...]) -> None:
-    """In a project with posted time."""
+def test_help_and_version_load_neither(situation: Path, words: tuple[str, ...]) -> None:
     assert loaded(situation, *words) == {"pydantic": False, "deepdiff": False}
 
 
@@ -58,6 +57,6 @@ def test_what_reads_no_file_loads_neither(situation: Path, words: tuple[str, ...
     ],
     ids=str,
 )
-def test_who_needs_them_loads_them(situation: Path, words: tuple[str, ...], has_deepdiff: bool) -> None:
-    """Pydantic for each file that people write, for posted groups and for what the sandbox is sent."""
+def test_each_command_loads_only_what_it_uses(situation: Path, words: tuple[str, ...], has_deepdiff: bool) -> None:
+    """All load pydantic to validate files, posted groups or requests. Only showing a changed group loads deepdiff."""
     assert loaded(situation, *words) == {"pydantic": True, "deepdiff": has_deepdiff}

@@ -1,4 +1,4 @@
-"""The password of a source, a sink, a proxy or a service is on no screen and in no file, however it is given."""
+"""The password of a source, sink, proxy or service is never printed or written, in whatever form it is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .service import Service
 pytestmark = pytest.mark.slow
 
 PART = "Zq7pw"
-"""What no output may contain, however a parser cuts or decodes the password."""
+"""The part of the password that stays the same when it is split or decoded; no output may contain it."""
 CODED, PLAIN = f"{PART}%21never%40seen", f"{PART}!never@seen"
 
 BLOCK = "generate: [{forEach: {FORM}, as: row, tags: [{name: '{{ row.name }}'}]}]\n"
@@ -30,7 +30,10 @@ HTTP_SINK = "{name: far, http: {url: URL, json: {id: '{{ group.groupId }}'}}}"
 
 @dataclass(frozen=True)
 class Way:
-    """A setting with a password: lines of the project file, a manifest, and variables. HOST answers, DEAD does not."""
+    """A setting with a password: lines of the project file, a manifest, variables and files.
+
+    HOST stands for a server that answers, DEAD for one that does not.
+    """
 
     settings: str = ""
     manifest: str = ""
@@ -85,7 +88,7 @@ WAYS = {
 
 @pytest.fixture
 def far() -> Iterator[Receiver]:
-    """A service that repeats what it should not know."""
+    """A server that repeats the password in its answers."""
     with receiving() as receiver:
         receiver.headers["Location"] = f"http://app:{CODED}@elsewhere.example/?password={CODED}"
         page = {"items": [{"name": "A"}], "next": f"http://app:{CODED}@elsewhere.example/"}
@@ -96,7 +99,7 @@ def far() -> Iterator[Receiver]:
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_a_password_is_never_shown(project: Project, service: Service, far: Receiver, way: Way) -> None:
-    """Nor kept: not by a plan, a report, the state or the inbox, and not with --debug, which shows each request."""
+    """It is in no output, report, state or inbox, even with `--debug`."""
     places = {"HOST": far.url.removeprefix("http://"), "DEAD": f"127.0.0.1:{unused_port()}"}
 
     def placed(text: str) -> str:
@@ -122,6 +125,8 @@ def test_a_password_is_never_shown(project: Project, service: Service, far: Rece
     for command in commands:
         done = project.run("--debug", *command, environ=environ)
         assert PART not in done.out + done.err
-    assert bool(far.got) == ("@HOST" in way.environ.get("FAR", "")), "it was tried in another way than meant"
+    assert bool(far.got) == ("@HOST" in way.environ.get("FAR", "")), (
+        "the far service was contacted if and only if the URL names HOST"
+    )
     kept = {path for path in project.folder.rglob("*") if path.is_file() and PART.encode() in path.read_bytes()}
     assert kept <= given

@@ -1,4 +1,4 @@
-"""Folders and files that a person names: of commands to copy, of outputs, and of `-C`."""
+"""Paths that users give: in commands to copy, as outputs, and with `-C`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OLD = [tag("OLD-1"), tag("OLD-2")]
 
 
 def command_in(text: str, start: str) -> list[str]:
-    """The words of the printed command that starts so."""
+    """The words of the printed command that starts with `start`."""
     (line,) = (line.strip() for line in text.splitlines() if line.strip().startswith(start))
     return shlex.split(line)[1:]
 
 
 def test_the_command_that_approves_names_folder_environment_and_plan(project: Project) -> None:
-    """Pasted, it applies what was shown, and nothing else."""
+    """The printed command, when pasted, applies exactly the plan that was shown."""
     project.settle(tags=OLD)
     project.wants(tags=[])
     outside = project.folder.parent
@@ -40,7 +40,7 @@ def test_the_command_that_approves_names_folder_environment_and_plan(project: Pr
 
 
 def test_the_command_that_approves_a_plan_of_the_sandbox_says_so(project: Project) -> None:
-    """Without the option, it would be for the service."""
+    """Without `--sandbox`, it would apply to the service."""
     project.wants(tags=OLD)
     assert project.run("apply", "--sandbox", "-y").code == 0
     project.wants(tags=[])
@@ -48,8 +48,8 @@ def test_the_command_that_approves_a_plan_of_the_sandbox_says_so(project: Projec
     assert command_in(shown.out, "syncengine apply")[-1] == "--sandbox"
 
 
-def test_a_plan_of_the_sandbox_is_applied_there(project: Project) -> None:
-    """The service has nothing to do with it."""
+def test_a_plan_of_the_sandbox_is_refused_without_the_option(project: Project) -> None:
+    """`apply` says to repeat with `--sandbox`."""
     project.wants(tags=OLD)
     assert project.run("plan", "--sandbox", "--out", "saved.plan").code == 0
     done = project.run("apply", "saved.plan")
@@ -57,7 +57,7 @@ def test_a_plan_of_the_sandbox_is_applied_there(project: Project) -> None:
 
 
 def test_a_plan_of_the_sandbox_says_so_where_no_service_is_known(project: Project) -> None:
-    """A hint at the URL of a service would lead to the wrong one."""
+    """Without a configured service, `apply` still suggests `--sandbox`, and not a URL."""
     project.wants(tags=OLD)
     (project.folder / "syncengine.yaml").unlink()
     assert project.run("plan", "--sandbox", "--out", "saved.plan").code == 0
@@ -66,7 +66,7 @@ def test_a_plan_of_the_sandbox_says_so_where_no_service_is_known(project: Projec
 
 
 def test_the_project_around_its_manifests_is_named(project: Project) -> None:
-    """It needs no project file."""
+    """With `-C manifests`, `plan` names the project's folder, even if that has no project file."""
     project.wants(tags=OLD)
     (project.folder / "syncengine.yaml").unlink()
     done = project.run("-C", "manifests", "plan", "--sandbox")
@@ -74,7 +74,7 @@ def test_the_project_around_its_manifests_is_named(project: Project) -> None:
 
 
 def test_the_command_that_approves_selects_what_was_shown(project: Project) -> None:
-    """Else it would apply more than that."""
+    """It repeats `--target`, as it would apply more otherwise."""
     project.settle(tags=OLD)
     project.wants(tags=[tag("NEW-1")])
     shown = project.run("plan", "--target", "tag/OLD*")
@@ -85,7 +85,7 @@ def test_the_command_that_approves_selects_what_was_shown(project: Project) -> N
 
 
 def test_the_command_that_approves_keeps_the_review(project: Project) -> None:
-    """Without it, what nobody reviewed would be applied, too."""
+    """It repeats `--reviewed`, so changes that nobody reviewed stay refused."""
     project.settle(tags=OLD)
     project.wants(tags=[])
     assert project.run("plan", "--out", "reviewed plan").code == 0
@@ -97,8 +97,8 @@ def test_the_command_that_approves_keeps_the_review(project: Project) -> None:
     assert project.run(*words, "-y").code == 5
 
 
-def test_a_command_without_the_value_of_a_variable_is_refused(project: Project) -> None:
-    """A value may be secret, and another value would apply something else."""
+def test_the_command_that_approves_omits_the_value_of_a_variable(project: Project) -> None:
+    """The value may be secret. Pasted without a value, the command is refused."""
     project.settle(tags=OLD)
     project.wants(tags=[])
     words = command_in(project.run("plan", "--var", "office=secret value").out, "syncengine apply")
@@ -108,7 +108,7 @@ def test_a_command_without_the_value_of_a_variable_is_refused(project: Project) 
 
 
 def test_the_command_in_a_message_names_the_place(project: Project) -> None:
-    """Else it would unlock another state."""
+    """The printed `unlock` command has the same `-C` and `--sandbox`, as it would unlock another state otherwise."""
     project.wants(tags=OLD)
     outside = project.folder.parent
     locked = project.run("-C", "project", "state", "lock", "--sandbox", cwd=outside)
@@ -120,8 +120,8 @@ def test_the_command_in_a_message_names_the_place(project: Project) -> None:
     assert project.run(*words[1:], cwd=outside).code == 0
 
 
-def test_a_shown_plan_of_the_sandbox_or_an_environment_is_applied_there(project: Project) -> None:
-    """As the file says, without the options of `plan`."""
+def test_show_prints_the_option_of_a_plans_sandbox_or_environment(project: Project) -> None:
+    """The command that `show` prints has the `--sandbox` or `--env` with which the plan was made."""
     project.settings("environments: {test: {state: .syncengine/test.db}}")
     project.wants(tags=OLD)
     for options in (["--sandbox"], ["--env", "test"]):
@@ -134,8 +134,8 @@ def test_a_shown_plan_of_the_sandbox_or_an_environment_is_applied_there(project:
         assert project.run(*words).code == 0
 
 
-def test_the_plan_that_is_shown_is_named(project: Project) -> None:
-    """Also where its name looks like an option."""
+def test_a_plan_named_like_an_option_is_printed_with_its_folder(project: Project) -> None:
+    """The printed command says `./-x.plan`."""
     project.settle(tags=OLD)
     project.wants(tags=[])
     assert "syncengine apply ./-x.plan" in project.run("plan", "--out", "-x.plan").err
@@ -147,7 +147,7 @@ def test_the_plan_that_is_shown_is_named(project: Project) -> None:
     ["-C outer -C project plan", "-C outer plan -C project", "plan -C outer -C project", "-C outer plan -C {absolute}"],
 )
 def test_a_folder_is_relative_to_the_one_before(project: Project, words: str) -> None:
-    """As in Git; an absolute one is not."""
+    """Several `-C` add up, as in Git, unless one is absolute."""
     project.wants(tags=OLD)
     outer = project.folder.parent / "outer"
     outer.mkdir()
@@ -156,8 +156,8 @@ def test_a_folder_is_relative_to_the_one_before(project: Project, words: str) ->
     assert (done.code, "OLD-1" in done.out) == (0, True), done.err
 
 
-def test_a_plan_in_a_pipe_is_told_as_such(project: Project) -> None:
-    """It is there, but cannot be read twice."""
+def test_a_plan_in_a_pipe_is_refused(project: Project) -> None:
+    """A pipe exists, but cannot be read twice."""
     project.wants(tags=OLD)
     assert project.run("plan", "--out", "saved.plan").code == 0
     command = f"{shlex.join(PROGRAM)} apply <(cat saved.plan)"
@@ -169,7 +169,7 @@ def test_a_plan_in_a_pipe_is_told_as_such(project: Project) -> None:
 
 @pytest.mark.parametrize("words", ["schema -o made", "plan", "show x", "sandbox --port 0", "fmt"])
 def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, words: str) -> None:
-    """Whatever the command would do there."""
+    """`-C` with a missing folder is a usage error for every command."""
     done = project.run("-C", "typo", *words.split())
     assert (done.code, "typo: no such folder" in done.err) == (64, True)
     assert not (project.folder / "typo").exists()
@@ -187,8 +187,8 @@ def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, 
         "publish saved.plan --to github --dotenv syncengine.yaml",
     ],
 )
-def test_no_output_overwrites_what_people_write(project: Project, words: str) -> None:
-    """A project file, a manifest, a table: they are refused before anything is planned or sent."""
+def test_no_output_overwrites_project_files_and_manifests(project: Project, words: str) -> None:
+    """The command is refused before anything is planned or sent."""
     project.wants(tags=OLD)
     before = {path: path.read_text() for path in project.folder.rglob("*.yaml")}
     done = project.run(*words.split())
@@ -222,8 +222,8 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
         "narrative.txt",
     ],
 )
-def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str) -> None:
-    """A manifest in JSON, the state, data, a key, posted time: nothing is planned or sent."""
+def test_no_output_overwrites_inputs_and_internal_files(project: Project, words: str, place: str) -> None:
+    """Manifests in JSON, state, data, keys, posted time and Git's files are kept, and nothing is planned or sent."""
     project.settle(tags=OLD)
     project.settings(
         "postedTime: {narrative: {template: narrative.txt}, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}",
@@ -251,8 +251,8 @@ def test_no_output_overwrites_what_is_read(project: Project, words: str, place: 
 
 
 @pytest.mark.parametrize("name", ["plan.schema.json", "manifest.schema.json"])
-def test_a_schema_replaces_a_schema_alone(project: Project, name: str) -> None:
-    """Any other file of this name is kept, and the others are not written either."""
+def test_a_schema_replaces_only_a_schema(project: Project, name: str) -> None:
+    """If another file has the name of a schema, `schema -o` is refused and writes no file."""
     assert project.run("schema", "-o", "made").code == 0
     assert project.run("schema", "-o", "made").code == 0
     for path in (project.folder / "made").iterdir():
@@ -264,7 +264,7 @@ def test_a_schema_replaces_a_schema_alone(project: Project, name: str) -> None:
 
 @pytest.mark.parametrize("content", ["", " \n", "[]"])
 def test_an_output_replaces_an_empty_file(project: Project, content: str) -> None:
-    """And then itself."""
+    """An output also replaces its own earlier version."""
     project.wants(tags=OLD)
     (project.folder / "saved.json").write_text(content)
     for _ in range(2):
@@ -273,7 +273,7 @@ def test_an_output_replaces_an_empty_file(project: Project, content: str) -> Non
 
 @pytest.mark.parametrize("content", ["not ours", "{}", "\ud800", "{" * 100_000, '{"format": "other/v1"}'])
 def test_an_output_replaces_no_other_file(project: Project, content: str) -> None:
-    """Whatever it holds, somebody may miss it."""
+    """A file that the program did not write is kept, whatever it contains."""
     project.wants(tags=OLD)
     (project.folder / "notes").write_text(content, errors="surrogatepass")
     done = project.run("plan", "--out", "notes")
@@ -284,7 +284,7 @@ def test_an_output_replaces_no_other_file(project: Project, content: str) -> Non
 @pytest.mark.parametrize("format", PLAN_REPORTS)
 @pytest.mark.parametrize("names", [["OLD-1"], ["OLD-1", "NEW-1"], []], ids=["nothing", "a change", "a removal"])
 def test_an_output_replaces_any_report(project: Project, format: str, names: list[str]) -> None:
-    """A job may give its output another format."""
+    """A report may be replaced by one of another format, or by a saved plan."""
     project.settle(tags=OLD)
     project.wants(tags=[tag(name) for name in names])
     for words in ("", "--report sarif=report", "--report json=report", "--out report"):
@@ -294,7 +294,7 @@ def test_an_output_replaces_any_report(project: Project, format: str, names: lis
 
 @pytest.mark.parametrize("format", REPORT_FORMATS)
 def test_a_report_of_an_apply_replaces_another(project: Project, format: str) -> None:
-    """Also that of a command line which was misspelt."""
+    """A later report also replaces that of a usage error."""
     project.wants(tags=OLD)
     for words, code in ((["--bogus"], 64), ([], 0), (["--bogus"], 64), (["--target", "tag/none"], 64), ([], 0)):
         assert project.run("apply", "-y", "--report", f"{format}=report", *words).code == code
@@ -302,7 +302,7 @@ def test_a_report_of_an_apply_replaces_another(project: Project, format: str) ->
 
 
 def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:
-    """By the plan that is compared with it."""
+    """A command does not write to the plan that it reads with `--since` or `--reviewed`."""
     project.wants(tags=OLD)
     assert project.run("plan", "--out", "saved.json").code == 0
     before = (project.folder / "saved.json").read_bytes()
@@ -319,7 +319,7 @@ def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:
     "words", ["--out saved.json --report json=saved.json", "--report json=saved.json --report markdown=./saved.json"]
 )
 def test_a_refused_output_leaves_the_file_as_it_was(project: Project, words: str) -> None:
-    """Though reports are written after every other error, too."""
+    """Reports of errors are not written there either."""
     project.wants(tags=OLD)
     assert project.run("plan", "--out", "saved.json").code == 0
     before = (project.folder / "saved.json").read_bytes()
@@ -328,7 +328,7 @@ def test_a_refused_output_leaves_the_file_as_it_was(project: Project, words: str
 
 
 def test_a_linked_report_is_refused_before_anything_is_sent(project: Project) -> None:
-    """It could not be written afterwards."""
+    """A report is not written through a link, so `apply` does not start."""
     project.wants(tags=OLD)
     (project.folder / "link.json").symlink_to("elsewhere.json")
     done = project.run("apply", "-y", "--report", "json=link.json")
@@ -338,7 +338,7 @@ def test_a_linked_report_is_refused_before_anything_is_sent(project: Project) ->
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_what_is_behind_stdout_is_not_truncated(project: Project, name: str) -> None:
-    """A log that grows, such as the summary of a job."""
+    """A report to `/dev/stdout` is appended to the redirected file, as to the summary of a job."""
     project.wants(tags=OLD)
     log = project.folder / "log"
     log.write_text("kept\n")
@@ -350,8 +350,8 @@ def test_what_is_behind_stdout_is_not_truncated(project: Project, name: str) -> 
 
 
 @pytest.mark.parametrize("words", ["apply", "state import -", "state import -y -", "state prune --before 180d"])
-def test_closed_stdin_is_told_as_such(project: Project, words: str) -> None:
-    """Nobody can answer, and nothing can be read."""
+def test_closed_stdin_is_a_usage_error(project: Project, words: str) -> None:
+    """A command that asks a question or reads stdin exits with 64."""
     project.settle(tags=OLD)
     command = shlex.join([*PROGRAM, *words.split()])
     done = subprocess.run(
@@ -361,7 +361,7 @@ def test_closed_stdin_is_told_as_such(project: Project, words: str) -> None:
 
 
 def test_an_export_goes_to_stdout_by_a_dash(project: Project) -> None:
-    """As `state import -` reads stdin."""
+    """`--out -` does not create a file named `-`."""
     project.settle(tags=OLD)
     done = project.run("state", "export", "--out", "-")
     assert (done.code, done.out) == (0, project.run("state", "export").out)
@@ -369,7 +369,7 @@ def test_an_export_goes_to_stdout_by_a_dash(project: Project) -> None:
 
 
 def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
-    """Neither on stdout nor where a report goes."""
+    """A plan is saved neither to stdout nor to the file of a report, and two reports need two files."""
     project.wants(tags=OLD)
     assert "prints it to stdout" in project.run("plan", "--out", "-").err
     done = project.run("plan", "--out", "z.plan", "--report", "markdown=./z.plan")
@@ -383,7 +383,7 @@ def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
 
 
 def test_messages_as_json_have_code_and_place(project: Project) -> None:
-    """As the text has them."""
+    """JSON messages have the code, file and line of an error."""
     project.wants(tags=[tag("A", category="nosuch")])
     done = project.run("plan", "--log-format", "json")
     (line,) = (each for each in map(json.loads, done.err.splitlines()) if each["level"] == "error")

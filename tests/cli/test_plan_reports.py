@@ -1,4 +1,4 @@
-"""Reports of a plan on every exit: none of an earlier plan stays where today's could not be made."""
+"""Reports of a plan for every exit code: a report of an earlier plan is always replaced."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ STARTS = {
     "gitlab": '[{"engine_name": "syncengine", "description": "',
     "sarif": '{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "name": "syncengine"',
 }
-"""How the reports of an earlier plan begin, by which they may be replaced."""
+"""How each report begins; a file that begins so may be replaced."""
 WORDS = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
 
 
 @pytest.fixture
 def reported(project: Project) -> Iterator[Project]:
-    """A project with reports of an earlier plan, none of which is there at the end."""
+    """A project with reports of an earlier plan. All of them must be replaced when the test ends."""
     project.settle(tagCategories=[category("gone")], activityTypes=[activity_type("A100")], tags=[tag("HELD-1")])
     for name in PLAN_REPORTS:
         (project.folder / f"report.{name}").write_text(STARTS[name] + STALE)
@@ -48,13 +48,12 @@ def reports(project: Project) -> str:
 
 
 def test_0_has_the_plan(reported: Project) -> None:
-    """The usual end."""
     assert reported.run("plan", *WORDS).code == 0
     assert '"changes": []' in reports(reported)
 
 
 def test_2_has_the_changes(reported: Project) -> None:
-    """Reports are the same with a detailed exit code."""
+    """`--detailed-exitcode` does not change the reports."""
     reported.wants(
         tags=[tag("HELD-1"), tag("NEW-1")], activityTypes=[activity_type("A100")], tagCategories=[category("gone")]
     )
@@ -63,27 +62,27 @@ def test_2_has_the_changes(reported: Project) -> None:
 
 
 def test_4_has_the_gate(reported: Project) -> None:
-    """With its approval."""
+    """The report of a blocked plan says so."""
     reported.wants(tags=[tag("HELD-1")], activityTypes=[activity_type("A100")])
     assert reported.run("plan", "--detailed-exitcode", *WORDS).code == 4
     assert '"tripped": true' in reports(reported)
 
 
 def test_no_state_yet_is_in_the_plan(reported: Project) -> None:
-    """A new project has a plan, too."""
+    """Without a state the report is a plan with the note `no-state`."""
     assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": "new.db"}).code == 0
     assert "no-state" in reports(reported)
 
 
 def test_another_teams_state_is_in_the_plan(reported: Project) -> None:
-    """And so is another service's."""
+    """If the state belongs to another team, the report is a plan with `wrong-team`."""
     reported.settings(service=("team: Another",))
     assert reported.run("plan", *WORDS).code == 0
     assert "wrong-team" in reports(reported)
 
 
 def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
-    """A database that does not answer; a file that is none."""
+    """An unreachable database and a file that is no state are reported as errors."""
     gone = "postgresql+psycopg://127.0.0.1:9/none?connect_timeout=1"
     assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": gone}).code == 1
     assert '"diagnostics": [' in reports(reported)
@@ -92,7 +91,7 @@ def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
 
 
 def test_8_has_every_finding(reported: Project) -> None:
-    """Of the manifests, and of the project file."""
+    """The report has all errors of the manifests or of the project file."""
     reported.wants(tags=[tag("HELD-1", nope="x"), {"nme": "x"}])
     assert reported.run("plan", *WORDS).code == 8
     assert reports(reported).count('"error"') >= 2
@@ -112,15 +111,15 @@ def test_8_has_every_finding(reported: Project) -> None:
         ("--report", "nonsense=x"),
     ],
 )
-def test_64_says_what_was_misspelt(reported: Project, words: tuple[str, ...]) -> None:
-    """The command line of a job that somebody changes."""
+def test_64_has_the_usage_error(reported: Project, words: tuple[str, ...]) -> None:
+    """A wrong command line replaces the reports as well."""
     done = reported.run("plan", *WORDS, *words)
     assert done.code == 64
     assert '"usage"' in reports(reported)
 
 
-def test_a_report_in_a_folder_that_is_chosen_by_c_says_what_was_misspelt(reported: Project) -> None:
-    """Whether `-C` stands before the command or behind it."""
+def test_a_report_in_a_folder_chosen_by_c_has_the_usage_error(reported: Project) -> None:
+    """`-C` may come before or after the command."""
     for words in (("-C", "project", "plan", *WORDS, "--nope"), ("plan", "--nope", *WORDS, "-Cproject")):
         (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
         assert reported.run(*words, cwd=reported.folder.parent).code == 64
@@ -128,7 +127,7 @@ def test_a_report_in_a_folder_that_is_chosen_by_c_says_what_was_misspelt(reporte
 
 
 def test_130_says_that_it_was_interrupted(reported: Project) -> None:
-    """A job that is cancelled while a source keeps it waiting."""
+    """A plan that is interrupted while it waits for a source reports `interrupted`."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         source = f"sources: {{crm: {{http: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}"
         reported.settings(source)
@@ -146,8 +145,8 @@ def test_130_says_that_it_was_interrupted(reported: Project) -> None:
     assert '"interrupted"' in reports(reported)
 
 
-def test_an_error_of_ours_is_reported_without_its_data(tmp_path: Path) -> None:
-    """A bug must not leave an older plan either; nor what its message holds."""
+def test_an_internal_error_is_reported_without_its_message(tmp_path: Path) -> None:
+    """Whatever exception ends a plan, its report has the error's code and no data."""
     file = tmp_path / "report.json"
     for error, code in {
         ZeroDivisionError("secret"): "internal",
@@ -164,7 +163,7 @@ def test_an_error_of_ours_is_reported_without_its_data(tmp_path: Path) -> None:
 
 
 def test_a_report_is_written_though_nobody_reads_the_output(reported: Project) -> None:
-    """`plan | head` ends early."""
+    """With a closed pipe, as in `plan | head`, the reports are complete."""
     reported.wants(tags=[tag(f"NEW-{n}") for n in range(3000)])
     process = reported.start("plan", "-v", *WORDS, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -174,21 +173,21 @@ def test_a_report_is_written_though_nobody_reads_the_output(reported: Project) -
     assert "tag/NEW-2999" in reports(reported)
 
 
-def test_one_report_that_cannot_be_written_keeps_no_other_from_it(reported: Project) -> None:
-    """The rest is written, and the trouble is said."""
+def test_a_report_that_cannot_be_written_does_not_stop_the_others(reported: Project) -> None:
+    """`plan` exits with 1 and names the failed report."""
     (reported.folder / "folder").mkdir()
     done = reported.run("plan", "--report", "json=folder", *WORDS)
     assert (done.code, "the report folder cannot be written" in done.err) == (1, True)
 
 
-def test_every_report_of_a_plan_has_one_of_trouble() -> None:
-    """Else it would stay as it was."""
+def test_every_plan_report_format_can_report_errors() -> None:
+    """Otherwise an error would leave an earlier report in place."""
     assert list(DIAGNOSTIC_FORMATS) == list(PLAN_REPORTS)
     assert DIAGNOSTIC_FORMATS.keys() >= set(VALIDATE_FORMATS)
 
 
 def title(project: Project, *options: str, **environ: str) -> str:
-    """The first words of the heading of a plan's page: the team, or else the service, comes before them."""
+    """The heading of a plan's page without its first part, which is the team or the service."""
     done = project.run(*options, "plan", "--format", "html", environ=environ)
     assert done.code == 0, done.err
     heading = done.out.partition("<h1>")[2].partition("</h1>")[0]
@@ -197,7 +196,7 @@ def title(project: Project, *options: str, **environ: str) -> str:
 
 
 def test_a_page_names_its_project(project: Project) -> None:
-    """Its folder, or in a job its repository and its folder there; another project file; and the environment."""
+    """The heading has the folder, or in a job the repository; another project file; and the environment."""
     project.settings("environments: {production: {}}")
     project.wants(tags=[tag("T-1")])
     assert title(project) == "project"

@@ -1,4 +1,4 @@
-"""Progress where nothing can be drawn: a line at the end of each stage, and now and then within a long one."""
+"""Progress on stderr without a terminal: one line at the end of each stage, and every ten seconds in a long one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = Key(Kind.TAG, "A")
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -28,8 +28,8 @@ class Clock:
         return self.seconds
 
 
-def test_a_long_stage_is_told_of_now_and_then(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Not for each of ten thousand items: every ten seconds, and at its end."""
+def test_a_long_stage_prints_progress_every_ten_seconds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It also prints a line at its end, and counts the items that were not applied."""
     clock = Clock()
     with Progress(Output(Globals(), tmp_path), clock) as progress:
         progress.tell(StageStarted("tags", 10_000))
@@ -46,8 +46,10 @@ def test_a_long_stage_is_told_of_now_and_then(capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_short_stages_are_not_told_of_where_nobody_waits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """As in the embedded sandbox; a longer one is, and one in which something was not applied."""
+def test_short_stages_print_nothing_if_a_shortest_time_is_set(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A longer stage, or one with an item that was not applied, is printed. The sandbox uses this."""
     clock = Clock()
     with Progress(Output(Globals(), tmp_path), clock, shortest=1.0) as progress:
         for name, seconds, outcome in (
@@ -61,8 +63,8 @@ def test_short_stages_are_not_told_of_where_nobody_waits(capsys: pytest.CaptureF
     assert capsys.readouterr().err.splitlines() == ["tags: 1 of 1", "tag retirements: 1 of 1, 1 not applied"]
 
 
-def test_a_piped_apply_tells_how_far_it_is(project: Project, service: Service) -> None:
-    """On stderr, one line a stage, unless it is to be quiet; a job that is cut off shows how far it came."""
+def test_a_piped_apply_prints_each_stage(project: Project, service: Service) -> None:
+    """Each stage is one line on stderr; with `-q` there is none."""
     project.wants(tagCategories=[category("acme")], tags=[tag(f"A-{n}", category="acme") for n in range(12)])
     done = project.run("apply", "-y", "--format", "json")
     assert done.err.splitlines() == ["categories: 1 of 1", "tags: 12 of 12"]
@@ -71,7 +73,7 @@ def test_a_piped_apply_tells_how_far_it_is(project: Project, service: Service) -
 
 
 def test_every_resource_that_a_call_reaches_is_counted(project: Project, service: Service) -> None:
-    """A rename of a category ends two names, and a category that is deleted takes its tags along."""
+    """A category rename counts as two resources, and a category delete counts its tags."""
     project.settle(
         tagCategories=[category("old"), category("gone")],
         tags=[tag("KEEP", category="old"), *(tag(f"GONE-{n}", category="gone") for n in range(3))],

@@ -1,4 +1,4 @@
-"""A state that is removed, replaced or set back while a run has it open: the run ends, and never says it is done."""
+"""A state that is removed, replaced or restored during a run: the run ends with an error and never claims success."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _put_a_backup_in_its_place(state: Path, backup: Path) -> None:
 
 
 def _copy_a_backup_over_it(state: Path, backup: Path) -> None:
-    """As SQLite's own tools restore: the file stays the same one."""
+    """Restore into the same file, as SQLite's own tools do."""
     with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(state)) as target:
         source.backup(target)
 
@@ -63,7 +63,7 @@ STRIKES = (
 def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
     project: Project, service: Service, strike: Callable[[Path, Path], None], operation: str
 ) -> None:
-    """Before the first call is sent, or while the last is under way: what was to be recorded would be lost."""
+    """The state file changes before the first write or during the last one, so nothing more could be recorded."""
     project.settle(tags=ONE)
     state, backup = project.folder / ".syncengine" / "state.db", project.folder / "backup.db"
     shutil.copy(state, backup)
@@ -78,8 +78,8 @@ def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
     assert "Applied 4 changes" not in done.out
 
 
-def test_the_log_of_a_state_that_was_put_in_its_place_stays(project: Project, service: Service) -> None:
-    """What another process wrote to the new file is not thrown away by the end of the run that had the old one."""
+def test_the_journal_of_a_replacement_state_is_kept(project: Project, service: Service) -> None:
+    """A run that had the old state open does not delete what another process wrote to the new one."""
     project.settle(tags=ONE)
     state = project.folder / ".syncengine" / "state.db"
     shutil.copy(state, backup := project.folder / "backup.db")
@@ -114,7 +114,7 @@ def _drop(server: Server) -> None:
 
 
 def _restore(server: Server) -> None:
-    """As from a dump: another database takes the name, with all that was there before the run."""
+    """Replace the database by a copy made before the run, as restoring a dump does."""
     _sql(server, "DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE before")
 
 
@@ -126,7 +126,7 @@ def _drop_its_tables(server: Server) -> None:
 def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
     project: Project, service: Service, server: Server, strike: Callable[[Server], None]
 ) -> None:
-    """The connection is opened anew, and the database behind it is another one."""
+    """After reconnecting, the run notices that the PostgreSQL database is another one."""
     _sql(server, "DROP DATABASE IF EXISTS st", "DROP DATABASE IF EXISTS before", "CREATE DATABASE st")
     project.environ["SYNCENGINE_STATE"] = _url(server, "st")
     project.wants(tags=ONE)

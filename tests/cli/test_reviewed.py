@@ -1,4 +1,4 @@
-"""What a person reviewed is what is applied: `plan --since`, `apply --reviewed` (docs/reviews.md)."""
+"""Only what was reviewed is applied: `plan --since` and `apply --reviewed` (docs/reviews.md)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WANTED: dict[str, list[Json]] = {
 
 
 def changed(name: str, **fields: object) -> dict[str, list[Json]]:
-    """WANTED with one tag otherwise."""
+    """WANTED with other fields for one tag."""
     return {"tags": [{**each, **fields} if each["name"] == name else each for each in WANTED["tags"]]}
 
 
 @pytest.fixture
 def reviewed(project: Project) -> Project:
-    """BEFORE holds, WANTED is wanted and was reviewed in `plan.json`."""
+    """BEFORE is applied, WANTED is declared, and `plan.json` is its reviewed plan."""
     project.settle(**BEFORE)
     project.wants(**WANTED)
     review(project)
@@ -42,7 +42,7 @@ def apply(project: Project, *more: str, file: str = "plan.json") -> Ended:
 
 
 def killed(project: Project, service: Service, operation: str, *command: str) -> None:
-    """Run a command that dies while the service is asked for something."""
+    """Kill a command while the service executes an operation."""
     asked = service.asked().count(operation)
     service.fault(operation, delay=60)
     process = project.start(*command)
@@ -66,7 +66,7 @@ def assert_refused(done: Ended, service: Service, asked: object) -> None:
 
 
 def test_what_was_reviewed_is_applied(reviewed: Project, service: Service) -> None:
-    """Planned afresh, under another id."""
+    """`apply --reviewed` makes a new plan with another id and compares it."""
     done = apply(reviewed)
     assert (done.code, done.document["status"]) == (0, "complete"), done.out
     assert reviewed.plan().changes == ()
@@ -75,7 +75,7 @@ def test_what_was_reviewed_is_applied(reviewed: Project, service: Service) -> No
 
 
 def test_a_saved_plan_is_a_reviewed_one_too(project: Project) -> None:
-    """Its file shows the same document."""
+    """The file of `--out` also serves as a reviewed plan."""
     project.settle(**BEFORE)
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
@@ -99,7 +99,7 @@ def test_a_saved_plan_is_a_reviewed_one_too(project: Project) -> None:
 def test_more_than_was_reviewed_is_refused(
     reviewed: Project, service: Service, wanted: dict[str, list[Json]], address: str
 ) -> None:
-    """By name, and nothing is sent."""
+    """The refusal names the address, and nothing is sent."""
     reviewed.wants(**wanted)
     asked = service.asked()
     done = apply(reviewed)
@@ -111,8 +111,8 @@ def test_more_than_was_reviewed_is_refused(
 
 
 @pytest.mark.parametrize("name", ["A-1", "B-1", "D-1"])
-def test_what_nobody_asks_for_any_more_may_be_missing(reviewed: Project, name: str) -> None:
-    """The rest is applied."""
+def test_a_reviewed_change_that_was_dropped_may_be_missing(reviewed: Project, name: str) -> None:
+    """`--since` lists it as gone, and the rest is applied."""
     kept = [each for each in WANTED["tags"] if each["name"] != name]
     reviewed.wants(tags=kept + [each for each in BEFORE["tags"] if each["name"] == name])
     compared = reviewed.run("plan", "--since", "plan.json", "--format", "json", "--detailed-exitcode")
@@ -120,8 +120,8 @@ def test_what_nobody_asks_for_any_more_may_be_missing(reviewed: Project, name: s
     assert apply(reviewed).code == 0
 
 
-def test_what_was_done_meanwhile_may_be_missing(reviewed: Project) -> None:
-    """A part of a change as well: it is recorded."""
+def test_a_reviewed_change_applied_meanwhile_may_be_missing(reviewed: Project) -> None:
+    """This also holds if only a part of a change was applied."""
     reviewed.settle(tags=[tag("A-1", description="two"), *BEFORE["tags"][1:]])
     reviewed.wants(**WANTED)
     assert apply(reviewed).code == 0
@@ -133,8 +133,8 @@ def test_other_lines_and_another_order_mean_the_same(reviewed: Project) -> None:
     assert apply(reviewed).code == 0
 
 
-def test_what_changed_meanwhile_is_told_with_the_run_that_changed_it(reviewed: Project, service: Service) -> None:
-    """From the history."""
+def test_a_refusal_names_the_run_that_changed_the_resource(reviewed: Project, service: Service) -> None:
+    """It also shows the reviewed value and today's."""
     reviewed.settle(tags=[tag("A-1", description="between"), *BEFORE["tags"][1:]])
     reviewed.wants(**WANTED)
     asked = service.asked()
@@ -146,7 +146,7 @@ def test_what_changed_meanwhile_is_told_with_the_run_that_changed_it(reviewed: P
 
 
 def test_a_reviewed_plan_approves_nothing(project: Project) -> None:
-    """The gate stands before it."""
+    """A reviewed plan does not open the gate."""
     project.settle(tags=[tag(f"T-{number}") for number in range(4)])
     project.wants(tags=[tag("T-0")])
     review(project)
@@ -155,7 +155,7 @@ def test_a_reviewed_plan_approves_nothing(project: Project) -> None:
 
 
 def test_the_union_of_reviewed_plans_counts(project: Project) -> None:
-    """Merged in a heap: two pull requests, also where they change one tag."""
+    """Two reviewed plans together cover a plan that merges both, even if they change the same tag."""
     project.settle(**BEFORE)
     project.wants(tags=[tag("A-1", description="two"), *BEFORE["tags"][1:]])
     review(project, "one.json")
@@ -166,8 +166,8 @@ def test_the_union_of_reviewed_plans_counts(project: Project) -> None:
     assert apply(project, "--reviewed", "two.json", file="one.json").code == 0
 
 
-def test_a_plan_from_before_the_first_apply_goes_through_again(project: Project, service: Service) -> None:
-    """It knows no state and no team; what it would create is compared."""
+def test_a_plan_reviewed_before_the_first_apply_can_be_repeated(project: Project, service: Service) -> None:
+    """A plan without a state is accepted again after its first apply was killed."""
     project.wants(**WANTED)
     review(project)
     assert json.loads((project.folder / "plan.json").read_text())["basis"]["lineage"] is None
@@ -188,7 +188,7 @@ OTHERS = {
 def test_a_plan_for_something_else_is_refused(
     reviewed: Project, service: Service, part: str, name: str, value: str, said: str
 ) -> None:
-    """Service, team, state and environment are the same."""
+    """The service, team, state and environment of the reviewed plan must match."""
     file = reviewed.folder / "plan.json"
     document = json.loads(file.read_text())
     document[part]["baseUrl" if name == "base_url" and "baseUrl" in document[part] else name] = value
@@ -200,7 +200,7 @@ def test_a_plan_for_something_else_is_refused(
 
 
 def test_an_environment_is_remembered(project: Project) -> None:
-    """Two environments may share a service."""
+    """A plan reviewed for one environment is refused for another one of the same service."""
     project.settings("environments:", "  test: {variables: {office: a}}", "  live: {variables: {office: b}}")
     project.wants(**WANTED)
     assert project.run("--env", "test", "plan", "--report", "json=plan.json").code == 0
@@ -209,10 +209,8 @@ def test_an_environment_is_remembered(project: Project) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--reviewed", "plan.json")], ids=["alone", "beside one that is there"])
-def test_a_reviewed_plan_that_is_not_there_allows_nothing(
-    reviewed: Project, service: Service, more: tuple[str, ...]
-) -> None:
-    """Whoever names a plan means that somebody reviewed it: exit 5, and the file is named once."""
+def test_a_missing_reviewed_plan_is_refused(reviewed: Project, service: Service, more: tuple[str, ...]) -> None:
+    """`apply` exits with 5, sends nothing and names the file once, even if another reviewed plan exists."""
     asked = service.asked()
     done = apply(reviewed, *more, file="nowhere.json")
     assert (done.code, done.codes[-1:]) == (5, ["reviewed-missing"])
@@ -222,10 +220,10 @@ def test_a_reviewed_plan_that_is_not_there_allows_nothing(
     assert "error[reviewed-missing]: the reviewed plan nowhere.json does not exist" in told.out + told.err
 
 
-def test_a_reviewed_plan_that_is_not_there_is_told_before_the_gate_and_the_manifests(
+def test_a_missing_reviewed_plan_is_reported_before_the_gate_and_bad_manifests(
     reviewed: Project, service: Service
 ) -> None:
-    """An approval, or a mended manifest, would only lead to the next refusal."""
+    """Approving the plan or correcting the manifests first would only lead to this refusal."""
     asked = service.asked()
     reviewed.wants(tags=[])
     assert apply(reviewed).code == 4
@@ -253,7 +251,7 @@ BAD = {
 
 @pytest.mark.parametrize(("spoil", "said"), BAD.values(), ids=BAD)
 def test_a_damaged_file_is_refused_in_a_sentence(reviewed: Project, service: Service, spoil: object, said: str) -> None:
-    """It comes from elsewhere."""
+    """Both `apply --reviewed` and `plan --since` report it as `plan-file`, and nothing is sent."""
     file = reviewed.folder / "plan.json"
     file.write_text(spoil(file.read_text()))  # type: ignore[operator]
     asked = service.asked()
@@ -263,7 +261,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(reviewed: Project, service: Ser
 
 
 def test_a_saved_plan_that_was_changed_is_refused(project: Project) -> None:
-    """By its digest."""
+    """The digest of the file does not match."""
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
     file = project.folder / "saved.plan"
@@ -279,14 +277,14 @@ def test_a_folder_and_a_link_to_nothing_are_no_plans(reviewed: Project) -> None:
         assert {"manifests": "is not a file", "link.json": "is not a file"}[file] in messages(done)
 
 
-def test_a_saved_plan_is_exact_by_itself(project: Project) -> None:
-    """Both together are a mistake."""
+def test_a_saved_plan_and_reviewed_exclude_each_other(project: Project) -> None:
+    """Applying a saved plan with `--reviewed` is a usage error."""
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
     assert project.run("apply", "saved.plan", "--reviewed", "saved.plan").code == 64
 
 
-# --- what stays whole
+# --- changes that belong together
 
 
 RENAMED = {"tags": [tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("STAYS-1"), tag("STAYS-2"), tag("STAYS-3")]}
@@ -294,7 +292,7 @@ RENAMED = {"tags": [tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("STA
 
 @pytest.fixture
 def renaming(project: Project) -> Project:
-    """A rename and a category that goes with its tag and after a move are reviewed, and approved."""
+    """A reviewed rename, and a category whose delete takes one tag with it after another tag has moved out."""
     project.settings("policy: {maxDeletes: {tags: 100%, keywords: 100%}}")
     project.settle(
         tagCategories=[category("gone"), category("stays")],
@@ -347,21 +345,21 @@ HALVES = {
 def test_no_half_of_a_rename_or_of_a_move_is_applied(
     renaming: Project, service: Service, wanted: dict[str, list[Json]]
 ) -> None:
-    """Together they were reviewed."""
+    """A part of a reviewed rename or category delete counts as more than reviewed."""
     renaming.wants(**wanted)
     asked = service.asked()
     assert_refused(apply(renaming, *renaming.approvals()), service, asked)
 
 
-def test_a_selection_does_not_separate_them(renaming: Project, service: Service) -> None:
-    """The selected half alone is no subset; what stays whole by itself is one."""
+def test_a_selection_does_not_separate_changes_that_belong_together(renaming: Project, service: Service) -> None:
+    """Selecting the move alone is refused; selecting the complete rename is allowed."""
     asked = service.asked()
     assert_refused(apply(renaming, "--target", "tag/MOVES-1"), service, asked)
     assert apply(renaming, "--target", "tag/NEW-1", *renaming.approvals()).code == 0
 
 
 def test_whole_units_may_be_missing(renaming: Project) -> None:
-    """Nobody asks for the rename any more, and the category goes."""
+    """The rename as a whole may be dropped, while the category is deleted."""
     renaming.wants(
         tagCategories=[category("stays")],
         tags=[tag("OLD-1", keywords=["k"]), tag("MOVES-1", category="stays"), tag("OTHER-1")],
@@ -373,15 +371,15 @@ def test_whole_units_may_be_missing(renaming: Project) -> None:
 def test_a_reviewed_plan_that_was_killed_goes_through_again(
     renaming: Project, service: Service, operation: str
 ) -> None:
-    """What is begun and what is done are parts of it."""
+    """What the killed run has done or begun counts as reviewed."""
     killed(renaming, service, operation, "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
     done = apply(renaming, "--lock-timeout", "0s", *renaming.approvals())
     assert done.code == 0, done.out
     assert renaming.plan().changes == ()
 
 
-def test_what_another_run_began_is_not_taken_for_it(reviewed: Project, service: Service) -> None:
-    """A run without this review wrote the row: only the whole meaning counts."""
+def test_what_another_run_began_does_not_count_as_reviewed(reviewed: Project, service: Service) -> None:
+    """If a run without this review left the row in doubt, the reviewed plan is refused."""
     reviewed.wants(**changed("A-1", description="three"))
     killed(reviewed, service, "upsertTags", "apply", "-y")
     reviewed.wants(**WANTED)
@@ -402,7 +400,7 @@ def live(project: Project, rows: list[tuple[str, str]]) -> None:
 
 
 def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Project, service: Service) -> None:
-    """What a database says now was in no pull request."""
+    """Rows of a database are in no pull request, so their changes are allowed, but a removal is refused."""
     project.settings(
         "sources:",
         "  crm: {sql: 'sqlite:///crm.db'}",
@@ -432,7 +430,7 @@ def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Proj
 
 
 def test_the_comparison_is_shown_in_every_format(reviewed: Project) -> None:
-    """New, gone, different, and the same."""
+    """It counts new, different, gone and equal changes, and shows differing values."""
     reviewed.wants(tags=[tag("A-1", description="three", keywords=["a"]), *BEFORE["tags"][1:], tag("D-1"), tag("E-1")])
     since = reviewed.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     assert since["plan"] == json.loads((reviewed.folder / "plan.json").read_text())["id"]
@@ -447,22 +445,22 @@ def test_the_comparison_is_shown_in_every_format(reviewed: Project) -> None:
 
 
 def test_the_gate_comes_first(project: Project) -> None:
-    """Exit 4 before 5."""
+    """With `--detailed-exitcode` a closed gate exits with 4, and not 5."""
     project.settle(**BEFORE)
     review(project)
     project.wants(tags=[tag("X-1")])
     assert project.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 4
 
 
-def test_an_equal_plan_exits_as_ever(reviewed: Project) -> None:
-    """2 with changes, 0 without."""
+def test_an_equal_plan_exits_as_without_since(reviewed: Project) -> None:
+    """`--detailed-exitcode` exits with 2 for changes and with 0 for none."""
     assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 2
     assert apply(reviewed).code == 0
     assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 0
 
 
 def test_a_plan_that_rules_denied_is_no_reviewed_plan(project: Project, service: Service) -> None:
-    """Also once the rule is gone, which the same change may have taken away."""
+    """This holds even if the rule has been deleted since, perhaps by the same change."""
     project.settle(tags=[tag("HELD-1")])
     project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
     rules = project.folder / "policies"
@@ -483,7 +481,7 @@ def merging(*names: str) -> dict[str, list[Json]]:
 
 @pytest.fixture
 def merge(project: Project) -> Project:
-    """A rename of OLD-1 and OLD-2 into NEW-1 was reviewed."""
+    """A reviewed rename of OLD-1 and OLD-2 into NEW-1."""
     project.settings("policy: {maxDeletes: {tags: 100%}}")
     project.settle(tags=[tag("OLD-1"), tag("OLD-2"), tag("OLD-3"), *merging()["tags"][1:]])
     project.wants(tags=[*merging("OLD-1", "OLD-2")["tags"], tag("OLD-3")])
@@ -492,7 +490,7 @@ def merge(project: Project) -> Project:
 
 
 def test_former_names_of_a_tag_mean_the_same_in_any_order(merge: Project) -> None:
-    """Which stands first decides nothing: the new tag takes its content from none."""
+    """A renamed tag takes its content from none of its former names."""
     merge.wants(tags=[*merging("OLD-2", "OLD-1")["tags"], tag("OLD-3")])
     since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     assert (since["different"], since["new"], since["more"]) == ([], [], [])
@@ -504,14 +502,14 @@ def test_former_names_of_a_tag_mean_the_same_in_any_order(merge: Project) -> Non
 def test_other_former_names_are_more_than_was_reviewed(
     merge: Project, service: Service, wanted: tuple[str, ...]
 ) -> None:
-    """One more, one in the place of another, and one that stays a tag of its own."""
+    """A former name that is added, replaced or dropped needs a new review."""
     others = {"OLD-1", "OLD-2", "OLD-3"} - {*wanted}
     merge.wants(tags=[*merging(*wanted)["tags"], *map(tag, sorted(others))])
     asked = service.asked()
     assert_refused(apply(merge), service, asked)
 
 
-def test_the_former_names_that_differ_are_told_one_by_one(merge: Project) -> None:
+def test_differing_former_names_are_listed_one_by_one(merge: Project) -> None:
     merge.wants(tags=[*merging("OLD-3", "OLD-1")["tags"], tag("OLD-2")])
     since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     (different,) = (each["changes"] for each in since["different"] if each["address"] == "tag/NEW-1")
@@ -521,8 +519,8 @@ def test_the_former_names_that_differ_are_told_one_by_one(merge: Project) -> Non
     ]
 
 
-def test_a_former_name_that_left_meanwhile_may_be_missing(merge: Project) -> None:
-    """Whichever: it was retired with the keywords that it had."""
+def test_a_former_name_removed_meanwhile_may_be_missing(merge: Project) -> None:
+    """The tag was retired together with its keywords."""
     for name in ("OLD-1", "OLD-2"):
         merge.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
         others = [each for each in ("OLD-1", "OLD-2", "OLD-3") if each != name]
@@ -533,8 +531,8 @@ def test_a_former_name_that_left_meanwhile_may_be_missing(merge: Project) -> Non
         merge.settle(tags=[*map(tag, ("OLD-1", "OLD-2", "OLD-3")), *merging()["tags"][1:]])
 
 
-def test_former_names_of_a_category_are_another_rename_in_another_order(project: Project, service: Service) -> None:
-    """The first that is recorded gets the new name, with its tags; the other one is deleted."""
+def test_the_order_of_a_categorys_former_names_matters(project: Project, service: Service) -> None:
+    """The first recorded one is renamed and keeps its tags; the other one is deleted."""
     project.settle(tagCategories=[category("old"), category("older"), category("other")])
     project.wants(tagCategories=[{**category("new"), "previously": ["old", "older"]}, category("other")])
     review(project)
@@ -547,8 +545,8 @@ SECRETS = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
 OPENED = [tag("NEW", visibility="PUBLIC", previously=["SECRET-1", "SECRET-2"]), tag("C-1")]
 
 
-def test_a_rename_that_opens_more_than_was_reviewed_is_refused(project: Project, service: Service) -> None:
-    """One of its former names was PUBLIC when somebody looked at it, and is PRIVATE by now."""
+def test_a_rename_that_makes_more_public_than_reviewed_is_refused(project: Project, service: Service) -> None:
+    """One of the former names was PUBLIC during the review, and is PRIVATE now."""
     project.settle(tags=[SECRETS[0], tag("SECRET-2", visibility="PUBLIC"), tag("C-1")])
     project.wants(tags=OPENED)
     review(project)
@@ -563,7 +561,7 @@ def test_a_rename_that_opens_more_than_was_reviewed_is_refused(project: Project,
 
 
 def test_a_reviewed_rename_that_opens_tags_goes_on_after_a_kill(project: Project, service: Service) -> None:
-    """What it opened is done by then, or is sent again."""
+    """The next apply completes it, whether or not the service had executed it."""
     project.settle(tags=[*SECRETS, tag("C-1")])
     project.wants(tags=OPENED)
     review(project)
