@@ -15,7 +15,7 @@ from syncengine.project.signals import is_interrupt, keep_interrupts
 
 def main() -> None:
     """Run the program. Exit with 130 also when an interrupt arrives during imports."""
-    gc.disable()  # until a command begins: collection would take a third of the import time
+    gc.disable()  # it takes a third of an import and 40 % of a plan, which form no cycles (`collect_rarely`)
     codes: list[int] = []
     atexit.register(_leave, codes)  # before all others, so that it is called last
     keep_interrupts()

@@ -36,7 +36,6 @@ from syncengine.connector.connection import (
     unproven_paths,
 )
 from syncengine.document.clock import machine_seconds
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import (
     AuthFailed,
     ExitCode,
@@ -169,8 +168,7 @@ class Application:
                     self._early = None  # with rows from before another run, which that run's may have replaced
                 if not is_as_loaded(self._project):  # its files have changed while the run waited
                     self._use(self._project.again())
-                with no_collection():
-                    plan, stale = self._proven(saved, state) if saved else (self._planned(state), None)
+                plan, stale = self._proven(saved, state) if saved else (self._planned(state), None)
                 self._chronicle.plan = plan
                 self._guard(plan, state, stale)
                 if saved:

@@ -28,7 +28,6 @@ from syncengine.cli.streams import (
     trouble_of,
     unwritten,
 )
-from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, Interrupted, SyncengineError, Usage
 from syncengine.project.signals import not_ignored
 from syncengine.render.escape import harmless, visible
@@ -96,7 +95,6 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:  # another one, while the first is reported
         _set_signals(signal.SIG_IGN)
     atexit.register(_set_signals, signal.SIG_IGN)
-    keep_all()  # or garbage collection would scan all imported modules at exit
     sys.exit(code)
 
 

@@ -15,7 +15,7 @@ from syncengine.apply.guards import DENIED, refuse_missing
 from syncengine.apply.report import RunStatus
 from syncengine.cli import completion
 from syncengine.cli.option_types import Seconds
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals, collect_rarely, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import (
     OutputFiles,
@@ -28,7 +28,6 @@ from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.cli.progress import AT_ONCE, Progress
 from syncengine.cli.service_call import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
-from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
 from syncengine.plan.approvals import CODES
@@ -82,7 +81,7 @@ class ApplyCommand(ReportingCommand):
 @with_globals
 def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
-    rare_collection()
+    collect_rarely()
     wanted = PlanOptions(**chosen)
     files = OutputFiles(options.folder, (*wanted.paths, *wanted.reviewed))
     applying = _Applying(options, auto_approve, format)
@@ -166,7 +165,6 @@ class _Applying:
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
         self._show_plan(plan)
-        keep_all()
         if self._auto_approve:
             return True
         try:
@@ -252,8 +250,6 @@ def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
         raise Usage("a saved plan is applied whole: select resources when you plan")
     if wanted.reviewed:
         raise Usage("a saved plan cannot be combined with --reviewed, which checks a fresh plan")
-    with no_collection():
-        plan = saved_plan.load(options.folder / plans[0], SHOWN)
-        keep_all()  # or the collector would begin with all of it
+    plan = saved_plan.load(options.folder / plans[0], SHOWN)
     # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))

@@ -14,7 +14,6 @@ from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, output_format, printing_command
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import refuse_missing
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, shell_complete=files)
 @output_format(*VALIDATE_FORMATS)
 @with_globals
-@no_collection()
 def validate(options: Globals, paths: Sequence[str], format: str) -> int:
     """Load and check everything, offline.
 
@@ -138,7 +136,6 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
 @click.argument("paths", nargs=-1, shell_complete=files)
 @output_format("yaml", "json")
 @with_globals
-@no_collection()
 def render(options: Globals, paths: Sequence[str], format: str) -> int:
     """Print the manifests with templates and defaults applied, as one manifest. PATHS limit the output."""
     from syncengine.manifest.desired import load

@@ -14,7 +14,6 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
 from syncengine.cli.plan_options import PlanOptions, announce, selection
-from syncengine.document.gc_pause import leave_to_exit, no_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
 
@@ -55,7 +54,6 @@ class PlanCommand(ReportingCommand):
 @click.option("--new-state", is_flag=True, help="Plan for a missing state, also one in Git.")
 @selection
 @with_globals
-@no_collection()
 def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcode: bool, **chosen: Any) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     wanted = PlanOptions(**chosen)
@@ -68,7 +66,6 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
             if wanted.out is not None:
                 _refuse_output(wanted.out, [file for _, file in targets], files)
             result = _planned(options, reporting, wanted)
-            leave_to_exit(result)
             reporting.write(result)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)

@@ -14,11 +14,10 @@ from pathlib import Path
 import click
 
 from syncengine.cli.help import Command
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals, collect_rarely, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.service_call import address_file
 from syncengine.cli.streams import Lines
-from syncengine.document.gc_pause import rare_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.project import folder
 from syncengine.project.atomic_write import write_whole
@@ -60,7 +59,7 @@ def serve(options: Globals, listen: str | None) -> int:
         process = Process(options.project, serving, os.environ, log, listen=address)
         try:
             quiet_libraries()
-            rare_collection()
+            collect_rarely()
             asyncio.run(process.run(leave))
         except SyncengineError as error:
             log.refusal("ended", error)
@@ -87,6 +86,7 @@ def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: s
     """
     from syncengine.sandbox.app import RunningSandbox, serve
 
+    collect_rarely()
     output = Output(options, options.folder)
     file = options.folder / (data or Path(".syncengine", "sandbox", "service.db"))
     folder.make(file.parent)

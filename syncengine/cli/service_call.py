@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from syncengine.cli.options import Globals
+from syncengine.cli.options import Globals, collect_rarely
 from syncengine.cli.output import Output
 from syncengine.errors import AuthFailed, LockHeld, SyncengineError, WrongTeam
 from syncengine.project import folder
@@ -26,6 +26,7 @@ def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -
     from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of
 
+    collect_rarely()
     project = options.project()
     output = Output(options, project.root)
     announce(project, output)

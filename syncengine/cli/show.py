@@ -14,7 +14,6 @@ from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, output_format
 from syncengine.cli.plan_options import of_addresses
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 @click.option("--action", "actions", multiple=True, help="Show only these actions (create, update, delete, …).")
 @of_addresses("--target", "targets", help="Show only these addresses (globs).")
 @with_globals
-@no_collection()
 def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
     """Show a saved plan again, in any format, even when it is stale."""
     from syncengine.plan import saved as saved_plan

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field, structs
 
 from syncengine.document.diagnostics import MANY, SUGGESTIONS, Collector, in_order, nearest
-from syncengine.document.gc_pause import no_collection
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
@@ -118,11 +117,10 @@ def load(project: Project) -> Desired:
 
 def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
     """Return the declarations of all files together. Raise `Problems` with all errors at once."""
-    with no_collection():
-        gathering = _Gathering(manifests)
-        for read in reads:
-            gathering.take(read)
-        gathering.finish()
+    gathering = _Gathering(manifests)
+    for read in reads:
+        gathering.take(read)
+    gathering.finish()
     warnings = levelled(in_order([*manifests.found, *gathering.diagnostics]), manifests.levels)
     if any(d.severity is Severity.ERROR for d in warnings):
         raise Problems(warnings)

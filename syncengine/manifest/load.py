@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of, sha256_of_values
-from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Input, LoadContext
 from syncengine.manifest.declarations import DefaultValues
@@ -85,8 +84,7 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> ReadFile:
     if context is not None:
         context.note(file.path, sha256)
         context = replace(context, inputs={})
-    with no_collection():
-        read = ReadFile(_read(file, data, defaults, context))
+    read = ReadFile(_read(file, data, defaults, context))
     if context is None or not (file.is_template or GENERATES in data):
         return read._replace(sha256=sha256)
     if context.allowance.is_used_up:

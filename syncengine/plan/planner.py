@@ -15,7 +15,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, Usage
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
@@ -180,8 +179,7 @@ def plan_from(state: StateReader, desired: Desired, project: Project, request: P
     """Plan from the resources of a revision, which take the place of a state. Nothing is settled by the plan."""
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
-    with no_collection():
-        return _whole(desired, state, (options, basis_of(project, facts, runtime)))
+    return _whole(desired, state, (options, basis_of(project, facts, runtime)))
 
 
 def declared_by(project: Project, manifests: ManifestSet) -> Desired:
@@ -232,31 +230,30 @@ def _drafted(
     is_other: bool = False,
 ) -> Plan:
     """Return the plan of manifests, through a cache if that is worthwhile. `is_other`: it is not to be applied."""
-    with no_collection():
-        if not _is_worth_keeping(manifests):
-            return _whole(manifests.read(), state, how)
-        with _cache_of(project, manifests) as cache:
-            digests = None if manifests.wanted else digests_of(manifests.files, cache)
-            options, basis = how
-            name = digest_of(cache.context, basis.base_url, options.rules, options.levels)
-            is_usual = options.quarantine is None and is_plain(request, manifests)
-            generation = state.facts().generation
-            if is_usual and generation and digests is not None and not state.undone():
-                answer = cache.settled(name)
-                entries = [*cache.entries(manifests.files, digests).items()]  # the order of files decides findings
-                if answer is not None and (answer.generation, [*answer.files.items()]) == (generation, entries):
-                    return _marked(_nothing(answer, *how), name, answer)
-            desired = manifests.read(cache, digests)
-            draft = _whole(desired, state, how)
-            if is_other:
-                cache.remember(OTHER_SIDE, _answer_of(desired, cache, options.levels))
-            if not is_usual or not _is_told_by_answer(draft) or state.facts().generation != generation:
-                return draft
-            answer = _answer_of(desired, cache, options.levels)
-            is_empty = not (draft.changes_something or draft.records)
-            if is_empty or not is_other:
-                cache.remember(name, replace(answer, generation=generation if is_empty else None))
-            return _marked(draft, name, answer)
+    if not _is_worth_keeping(manifests):
+        return _whole(manifests.read(), state, how)
+    with _cache_of(project, manifests) as cache:
+        digests = None if manifests.wanted else digests_of(manifests.files, cache)
+        options, basis = how
+        name = digest_of(cache.context, basis.base_url, options.rules, options.levels)
+        is_usual = options.quarantine is None and is_plain(request, manifests)
+        generation = state.facts().generation
+        if is_usual and generation and digests is not None and not state.undone():
+            answer = cache.settled(name)
+            entries = [*cache.entries(manifests.files, digests).items()]  # the order of files decides findings
+            if answer is not None and (answer.generation, [*answer.files.items()]) == (generation, entries):
+                return _marked(_nothing(answer, *how), name, answer)
+        desired = manifests.read(cache, digests)
+        draft = _whole(desired, state, how)
+        if is_other:
+            cache.remember(OTHER_SIDE, _answer_of(desired, cache, options.levels))
+        if not is_usual or not _is_told_by_answer(draft) or state.facts().generation != generation:
+            return draft
+        answer = _answer_of(desired, cache, options.levels)
+        is_empty = not (draft.changes_something or draft.records)
+        if is_empty or not is_other:
+            cache.remember(name, replace(answer, generation=generation if is_empty else None))
+        return _marked(draft, name, answer)
 
 
 def _marked(draft: Plan, name: str, answer: Settled) -> Plan:

@@ -22,7 +22,6 @@ import msgspec
 from msgspec.structs import replace
 
 from syncengine.document.digest import GrowingSha256, sha256_of
-from syncengine.document.gc_pause import no_collection
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan, SyncengineError
 from syncengine.plan.aim import Note
@@ -327,7 +326,7 @@ def load(path: Path, display: Shown) -> Plan:
 
     Raise `StalePlan` (`plan-inconsistent`) when the file shows other changes than it would apply.
     """
-    with no_collection(), _opened(path) as file:
+    with _opened(path) as file:
         start = _start_of_execution(file)
         if start is None:
             raise _none(path)

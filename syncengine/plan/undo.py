@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, LockHeld, Severity, Usage
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, RemovalKind, is_private, may_be_held, shown
@@ -353,8 +352,7 @@ def undo_plan(
     """
     facts = state.facts()
     basis: Basis = replace(basis_of(project, facts, runtime), commit=None, tree=None)
-    with no_collection():
-        return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside)
+    return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside)
 
 
 def plan_back(

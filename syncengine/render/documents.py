@@ -17,7 +17,6 @@ from msgspec import UNSET, convert, structs
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.document.comparison import ValueChange
-from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
@@ -248,34 +247,33 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
     `plan --format json` prints and `plan --out` saves the same document.
     """
     damaged = f"{file} is not a plan or is damaged: use a file that `plan --format json` or `plan --out` wrote"
-    with no_collection():
-        try:
-            document = document_in(data, formats.PlanFormat | formats.Diagnostics)
-        except ValueError as error:
-            raise _unfit(damaged) from error
-        if isinstance(document, formats.Diagnostics):
-            raise _unfit(f"{file} contains no plan, because planning failed: fix the errors and plan again")
-        if document.basis is None:
-            raise _unfit(f"{file} is from an earlier version of syncengine and does not name its state: plan again")
-        try:
-            changes: dict[Key, Change] = {}
-            for item in document.changes:
-                change = structs.replace(change_of(item), source=None)  # a place is no part of what was reviewed
-                if changes.setdefault(change.key, change) is not change:
-                    raise ValueError(f"{change.key} appears twice")
-            return ReviewedPlan(
-                file=file,
-                plan=document.id,
-                base_url=document.service.base_url,
-                team=document.service.team,
-                lineage=document.basis.lineage,
-                environment=document.basis.environment,
-                changes=changes,
-                sweep=frozenset(document.sweep.known) if document.sweep else None,
-                is_denied=any(item.code == POLICY_DENIED for item in document.diagnostics),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise _unfit(damaged) from error
+    try:
+        document = document_in(data, formats.PlanFormat | formats.Diagnostics)
+    except ValueError as error:
+        raise _unfit(damaged) from error
+    if isinstance(document, formats.Diagnostics):
+        raise _unfit(f"{file} contains no plan, because planning failed: fix the errors and plan again")
+    if document.basis is None:
+        raise _unfit(f"{file} is from an earlier version of syncengine and does not name its state: plan again")
+    try:
+        changes: dict[Key, Change] = {}
+        for item in document.changes:
+            change = structs.replace(change_of(item), source=None)  # a place is no part of what was reviewed
+            if changes.setdefault(change.key, change) is not change:
+                raise ValueError(f"{change.key} appears twice")
+        return ReviewedPlan(
+            file=file,
+            plan=document.id,
+            base_url=document.service.base_url,
+            team=document.service.team,
+            lineage=document.basis.lineage,
+            environment=document.basis.environment,
+            changes=changes,
+            sweep=frozenset(document.sweep.known) if document.sweep else None,
+            is_denied=any(item.code == POLICY_DENIED for item in document.diagnostics),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unfit(damaged) from error
 
 
 def _unfit(message: str) -> SyncengineError:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from syncengine.document.gc_pause import no_collection
 from syncengine.render.style import Look
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ class Renderer(Generic[T]):
 
     def load(self) -> Callable[[T, Look], str]:
         """Return the function."""
-        with no_collection():
-            function: Callable[[T, Look], str] = getattr(import_module(f"{__package__}.{self._module}"), self._name)
+        function: Callable[[T, Look], str] = getattr(import_module(f"{__package__}.{self._module}"), self._name)
         return function
 
     def __call__(self, value: T, look: Look) -> str:

@@ -7,7 +7,6 @@ does not keep anything else waiting.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -104,15 +103,12 @@ class Reconciling:
         self._stopper.watch()
         runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
-        try:
-            done = Application(self._project, request, runtime, self._serving).execute()
-            for each in done.report.diagnostics:
-                if each.code == StateReplaced.code:
-                    raise StateReplaced(each.message)
-            self._count_refused(done)
-            return done
-        finally:
-            gc.unfreeze()  # objects that the engine froze for a short process would live as long as this one
+        done = Application(self._project, request, runtime, self._serving).execute()
+        for each in done.report.diagnostics:
+            if each.code == StateReplaced.code:
+                raise StateReplaced(each.message)
+        self._count_refused(done)
+        return done
 
     @contextmanager
     def _stopping(self, stop: asyncio.Event) -> Iterator[None]:
