@@ -1,4 +1,4 @@
-"""What a CI runner reads in the log of a job: no name, value or file name of ours is ever a command for it."""
+"""The log of a CI job: no name, value or file name in it can act as a command for the runner."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RUNNER = {"GITHUB_ACTIONS": "true"}
 
 
 def commands(text: str) -> list[str]:
-    """The lines that a runner takes for commands: GitHub's two forms, and those of Azure and TeamCity."""
+    """The lines that a runner would run as commands, in the forms of GitHub, Azure and TeamCity."""
     lines = re.split(r"[\r\n]", text)
     return [line for line in lines if line.lstrip().startswith("::") or re.search(r"##[A-Za-z]*\[", line)]
 
 
 @pytest.fixture
 def hostile(project: Project) -> Project:
-    """Names, values, metadata and a file name that would like to be commands; twelve tags to fold."""
+    """Twelve tags whose names, values, metadata and file name look like runner commands."""
     many = [tag(f"{NAMES[n % 6]}-{n:02}", description=LONG, metadata={NAMES[1]: LONG}) for n in range(12)]
     project.wants("##[error]file.yaml", tags=many)
     return project
@@ -61,7 +61,7 @@ WAYS: list[tuple[str, ...]] = [
 
 @pytest.mark.parametrize("words", WAYS, ids=" ".join)
 def test_no_name_is_a_command_in_the_log_of_a_job(hostile: Project, words: tuple[str, ...]) -> None:
-    """Whatever is printed, on either stream."""
+    """This holds for every command, on stdout and stderr."""
     if words[0] == "state":
         assert hostile.run("apply", "-y").code == 0
     done = hostile.run(*words, environ=RUNNER)
@@ -70,12 +70,12 @@ def test_no_name_is_a_command_in_the_log_of_a_job(hostile: Project, words: tuple
 
 
 @pytest.mark.parametrize("runner", [{"TF_BUILD": "True"}, {"TEAMCITY_VERSION": "2025.1"}])
-def test_other_runners_are_told_nothing_either(hostile: Project, runner: dict[str, str]) -> None:
+def test_no_name_is_a_command_on_other_runners(hostile: Project, runner: dict[str, str]) -> None:
     assert commands(printed(hostile.run("plan", "-v", environ=runner))) == []
 
 
-def test_what_the_service_says_is_no_command(hostile: Project, service: Service) -> None:
-    """Its words stand in the log, in the report and in the history."""
+def test_an_error_text_of_the_service_is_no_command(hostile: Project, service: Service) -> None:
+    """The text is printed in the log, the reports and the history."""
     words = "::error::no ##[error]room ##vso[task.complete]"
     service.fault("upsertTags", times=1, itemErrors=[{"index": 1, "errorDescription": words}])
     reports = [word for name in ("text", "json", "markdown") for word in ("--report", f"{name}=report.{name}")]
@@ -87,16 +87,16 @@ def test_what_the_service_says_is_no_command(hostile: Project, service: Service)
     assert commands(told + printed(story)) == []
 
 
-def test_json_and_yaml_keep_what_they_say(hostile: Project) -> None:
-    """The escapes are those of the format: a document that is printed for a runner is the same document."""
+def test_escapes_do_not_change_the_data_of_json_and_yaml(hostile: Project) -> None:
+    """Names are escaped as the format allows, so that the parsed document is the same."""
     for words in (("render", "--format", "json"), ("state", "list", "--format", "json"), ("render",)):
         plain, escaped = hostile.run(*words).out, hostile.run(*words, environ=RUNNER).out
         assert yaml.safe_load(escaped) == yaml.safe_load(plain)
         assert escaped != plain or "state" in words
 
 
-def test_annotations_are_commands_and_nothing_in_them_is(project: Project) -> None:
-    """`--format github`: one command a finding."""
+def test_an_annotation_contains_no_further_command(project: Project) -> None:
+    """`--format github` prints one command for each finding."""
     project.wants("all.yaml", tags=[{"name": "A", "##[error]x": 1}, {"name": "B", "::error::y": 1}])
     done = project.run("validate", "--format", "github", environ=RUNNER)
     lines = done.out.splitlines()
@@ -105,8 +105,8 @@ def test_annotations_are_commands_and_nothing_in_them_is(project: Project) -> No
     assert [line for line in lines if "##[" in line] == []
 
 
-def test_a_person_reads_names_as_they_are(hostile: Project) -> None:
-    """Away from a runner only names of files are written out."""
+def test_outside_a_runner_names_are_not_escaped(hostile: Project) -> None:
+    """Only names of files are escaped there."""
     shown = hostile.run("plan", "-v").out
     assert f"{NAMES[1]}-01" in shown
     assert "##[error]file" not in shown
@@ -121,22 +121,22 @@ def test_a_file_name_is_never_a_command(name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a ## b", "C++::method", "a\n  b::c", "# [x]", "100% ##", "[##]", "http://[::1]/"]
 )
-def test_what_is_no_command_stays_as_it_is(text: str) -> None:
+def test_text_without_a_command_is_not_escaped(text: str) -> None:
     assert harmless(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["::a", "\t ::a", "\N{NO-BREAK SPACE}::a", ":::a", "###[a]", "x##[a]##[b]", "\x1b[1m::a"]
 )
-def test_what_is_a_command_is_written_out_and_stays_readable(text: str) -> None:
-    """In the letters of JSON, so that nothing is lost and a document stays what it is."""
+def test_a_command_in_a_text_is_escaped(text: str) -> None:
+    """JSON escapes are used, so that the text can be restored and a JSON document stays valid."""
     assert commands(harmless(text).replace("\x1b[1m", "")) == []
     assert harmless(text).replace("\\u0023", "#").replace("\\u003a", ":") == text
 
 
-def test_all_that_is_printed_passes_one_function() -> None:
-    """No command writes to a stream by itself: the next one would forget whose log it is."""
+def test_only_one_module_of_the_cli_writes_to_streams() -> None:
+    """A direct write elsewhere would bypass the escaping."""
     sources = (REPOSITORY / "syncengine" / "cli").glob("*.py")
     direct = re.compile(r"\bprint\(|click\.s?echo\(|sys\.std(?:out|err)\.write|console\.print")
     found = [path.name for path in sources if path.name != "streams.py" and direct.search(path.read_text())]
-    assert found == ["progress.py"], "where bars are drawn there is a terminal, which is no log"
+    assert found == ["progress.py"], "only progress bars are drawn directly, and only on a terminal"

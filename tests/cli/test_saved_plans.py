@@ -1,4 +1,4 @@
-"""Saved plans: written for their owner, shown in every format, applied once, to the state that they were made for."""
+"""Saved plans: private to their owner, shown in every format, applied once, and valid only for their state."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def saved(project: Project) -> Project:
-    """TOUCHED-1 is to change; the plan for it is in `saved.plan`."""
+    """A project whose manifest changes TOUCHED-1; `saved.plan` is its saved plan."""
     project.settle(tags=[tag("TOUCHED-1"), tag("OTHER-1")])
     project.wants(tags=[tag("TOUCHED-1", description="planned"), tag("OTHER-1")])
     assert project.run("plan", "--out", "saved.plan").code == 0
     return project
 
 
-def test_a_saved_plan_is_its_owners_and_shown_in_every_format(saved: Project) -> None:
-    """0600, and what `show` says is what `plan` said."""
+def test_a_saved_plan_is_private_and_shown_in_every_format(saved: Project) -> None:
+    """The file has mode 0600, and `show` prints the plan."""
     assert stat.S_IMODE((saved.folder / "saved.plan").stat().st_mode) == 0o600
     assert saved.run("show", "saved.plan", "--format", "json").document["summary"]["update"] == 1
     for format in ("text", "markdown", "html"):
@@ -36,8 +36,8 @@ def test_a_saved_plan_is_its_owners_and_shown_in_every_format(saved: Project) ->
         assert (shown.code, "TOUCHED-1" in shown.out, shown.err) == (0, True, ""), format
 
 
-def test_a_plan_goes_into_a_pipe(project: Project) -> None:
-    """A file is replaced whole; whatever is no file stays what it is."""
+def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
+    """A named pipe or stdout is written to, and not replaced by a file."""
     project.wants(tags=[tag("NEW-1")])
     os.mkfifo(project.folder / "pipe")
     running = project.start("plan", "--out", "pipe")
@@ -51,8 +51,8 @@ def test_a_plan_goes_into_a_pipe(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["apply", "show"])
-def test_a_plan_that_was_cut_short_is_told_as_such(saved: Project, command: str) -> None:
-    """As by an upload that ended early."""
+def test_a_truncated_plan_is_refused(saved: Project, command: str) -> None:
+    """An upload that ended early leaves such a file."""
     whole = (saved.folder / "saved.plan").read_bytes()
     for size in (40, whole.index(b'"execution"'), whole.index(b'"execution"') + 500, len(whole) - 3):
         (saved.folder / "saved.plan").write_bytes(whole[:size])
@@ -61,8 +61,8 @@ def test_a_plan_that_was_cut_short_is_told_as_such(saved: Project, command: str)
 
 
 @pytest.mark.skipif(MEMORY is None, reason="no folder for files in memory here")
-def test_a_plan_in_memory_is_its_owners(project: Project) -> None:
-    """It is no stream, though its path begins as those of streams do."""
+def test_a_plan_in_shared_memory_is_private(project: Project) -> None:
+    """A file under `/dev/shm` is no stream, although its path begins with `/dev`."""
     project.wants(tags=[tag("NEW-1")])
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         assert project.run("plan", "--out", f"{folder}/kept.plan").code == 0
@@ -80,8 +80,8 @@ WRITES = {
 
 @pytest.mark.parametrize("command", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("is_folder", [False, True], ids=["a link", "a folder that is a link"])
-def test_what_a_link_leads_to_is_not_overwritten(project: Project, command: tuple[str, ...], is_folder: bool) -> None:
-    """A link may have come with the repository: it says nothing of what the user wants to be written."""
+def test_no_output_is_written_through_a_link(project: Project, command: tuple[str, ...], is_folder: bool) -> None:
+    """A link may come from the repository, so it does not show where the user wants to write."""
     project.wants(tags=[tag("NEW-1")])
     place = "manifests/linked/kept.yaml" if is_folder else "manifests/linked.yaml"
     kept = project.folder / "elsewhere" / "kept.yaml"
@@ -98,7 +98,7 @@ def test_what_a_link_leads_to_is_not_overwritten(project: Project, command: tupl
 
 @pytest.mark.parametrize("linked", ["schemas", ".gitignore"])
 def test_neither_init_nor_schema_follows_a_link(project: Project, linked: str) -> None:
-    """What they lead to is as it was."""
+    """The target of the link is unchanged."""
     (project.folder / "syncengine.yaml").unlink()
     kept = project.folder / "kept"
     kept.write_text("mine\n") if linked == ".gitignore" else kept.mkdir()
@@ -112,7 +112,7 @@ def test_neither_init_nor_schema_follows_a_link(project: Project, linked: str) -
 
 
 def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, service: Service) -> None:
-    """No question is asked, and the second time it is used up (docs/planning.md 6)."""
+    """`apply` asks no question, and the second apply is refused (docs/planning.md 6)."""
     saved.wants(tags=[{"broken": True}])
     assert saved.run("apply", "saved.plan").code == 0
     assert [held.get("description") for held in service.holds()["tags"]] == [None, "planned"]
@@ -122,7 +122,7 @@ def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, serv
 
 
 def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, service: Service) -> None:
-    """By name, and nothing is sent."""
+    """The message names the resource, the change and its run, and nothing is sent."""
     saved.settle(tags=[tag("TOUCHED-1", description="overtaken"), tag("OTHER-1")])
     asked = service.asked()
     stale = saved.run("apply", "saved.plan", "--format", "json")
@@ -134,15 +134,15 @@ def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, 
     assert service.asked() == asked
 
 
-def test_an_unrelated_apply_does_not_matter_to_a_saved_plan(saved: Project, service: Service) -> None:
-    """Only the rows that it touches count."""
+def test_an_unrelated_apply_does_not_make_a_saved_plan_stale(saved: Project, service: Service) -> None:
+    """Only the rows that the plan changes count."""
     saved.settle(tags=[tag("TOUCHED-1"), tag("OTHER-1", description="changed"), tag("MORE-1")])
     assert saved.run("apply", "saved.plan").code == 0
     assert len(service.tags()) == 3
 
 
 def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
-    """It is used up only when it ran to its end."""
+    """A saved plan is used up only once its run has ended."""
     service.fault("upsertTags", delay=60)
     process = saved.start("apply", "saved.plan")
     service.wait_for("upsertTags")
@@ -155,12 +155,12 @@ def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: 
 
 @pytest.mark.parametrize("flag", [("--target", "tag/*"), ("--exclude", "tag/*"), ("--no-delete",), ("--reassert",)])
 def test_no_selection_goes_with_a_saved_plan(saved: Project, flag: tuple[str, ...]) -> None:
-    """It is applied as it was reviewed."""
+    """A selection would apply something other than the reviewed plan."""
     assert saved.run("apply", "saved.plan", *flag).code == 64
 
 
 def test_a_plan_that_was_edited_or_only_printed_is_refused(saved: Project, service: Service) -> None:
-    """What is applied is what was saved."""
+    """Neither an edited file nor the JSON output of `plan` can be applied."""
     file = saved.folder / "saved.plan"
     document = json.loads(file.read_text())
     file.write_text(file.read_text().replace("planned", "PLANNED"))
@@ -173,8 +173,11 @@ def test_a_plan_that_was_edited_or_only_printed_is_refused(saved: Project, servi
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"\n", b"\r\n"), (b'"}\n', b'"}')], ids=["CRLF", "no line end at all"])
-def test_a_plan_with_other_ends_of_lines_was_changed(saved: Project, old: bytes, new: bytes) -> None:
-    """As a transfer as text leaves it. It was saved, and nobody is told to save it."""
+def test_a_plan_with_converted_line_ends_is_refused(saved: Project, old: bytes, new: bytes) -> None:
+    """A transfer in text mode changes line ends.
+
+    The message says that the plan was changed, not that it was never saved.
+    """
     file = saved.folder / "saved.plan"
     file.write_bytes(file.read_bytes().replace(old, new))
     refused = saved.run("apply", "saved.plan")
@@ -182,7 +185,7 @@ def test_a_plan_with_other_ends_of_lines_was_changed(saved: Project, old: bytes,
 
 
 def test_a_link_that_leads_to_itself_is_no_plan(saved: Project) -> None:
-    """One sentence, as of a file that is not there."""
+    """It is a usage error, like a missing file."""
     link = saved.folder / "link.plan"
     link.symlink_to(link.name)
     refused = saved.run("apply", "-y", "link.plan")

@@ -1,4 +1,4 @@
-"""The key is in no output and in no file. That no output shows it is asserted wherever a process ends."""
+"""The API key is in no output and no file. Each process that a test runs is also checked for it when it ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .service import AT_ONCE, KEY, Service
 
 
 @pytest.mark.parametrize("status", [400, 401, 503])
-def test_a_service_that_repeats_the_key_does_not_make_it_known(project: Project, service: Service, status: int) -> None:
-    """Not in messages, reports, history or state, and not with -v either (docs/planning.md 4.11)."""
+def test_a_key_repeated_by_the_service_is_masked(project: Project, service: Service, status: int) -> None:
+    """It is masked in messages, reports, history and state, even with `-v` (docs/planning.md 4.11)."""
     service.fault("upsertTags", status=status, headers=AT_ONCE, times=None, body={"message": f"bad key {KEY}"})
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "-v", "--report", "json=report.json", "--report", "markdown=REPORT.md")
@@ -20,7 +20,7 @@ def test_a_service_that_repeats_the_key_does_not_make_it_known(project: Project,
 
 
 def test_neither_plan_nor_log_nor_state_holds_the_key(project: Project) -> None:
-    """An undisturbed run with everything written that can be."""
+    """No file of an undisturbed run with all its reports contains the key."""
     project.wants(tags=[tag("NEW-1")])
     assert project.run("plan", "-v", "--out", "saved.plan", "--report", "html=plan.html").code == 0
     assert project.run("-v", "--log-format", "json", "apply", "saved.plan", "--report", "json=report.json").code == 0
@@ -29,7 +29,7 @@ def test_neither_plan_nor_log_nor_state_holds_the_key(project: Project) -> None:
 
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
 def test_a_key_in_the_project_file_is_refused_without_being_shown(project: Project, command: str) -> None:
-    """It would be in the history of Git for ever (docs/project-file.md)."""
+    """It would stay in the Git history (docs/project-file.md)."""
     file = project.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("{env: SYNCENGINE_API_KEY}", KEY))
     project.wants(tags=[tag("NEW-1")])
@@ -61,7 +61,7 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("password", PASSWORDS)
 def test_no_part_of_a_databases_password_is_shown(project: Project, password: str, command: tuple[str, ...]) -> None:
-    """However it is written into the URL, and whatever a parser takes for the host."""
+    """This holds wherever the password is in the URL, even if a parser takes a part of it for the host."""
     project.wants(tags=[tag("NEW-1")])
     for url in (
         f"postgresql://app:{password}@127.0.0.1:1/x",
@@ -74,7 +74,7 @@ def test_no_part_of_a_databases_password_is_shown(project: Project, password: st
         assert "Win" not in done.out + done.err
 
 
-def test_a_password_with_an_at_sign_is_told_how_to_be_written(project: Project) -> None:
-    """The host that a parser would look for is a piece of the password."""
+def test_an_unescaped_at_sign_in_a_password_is_reported_with_the_cure(project: Project) -> None:
+    """The message shows neither the password nor the host, which may be a part of it."""
     done = project.run("plan", environ={"SYNCENGINE_STATE": "postgresql://app:Winter@2026!@db.example.com/x"})
     assert (done.code, "postgresql://app:***@…" in done.err, "%40" in done.err) == (1, True, True), done.err

@@ -37,7 +37,7 @@ Backup = tuple[Callable[[], None], Callable[[], None]]
 
 @pytest.fixture(params=["file", "server"])
 def backup(request: pytest.FixtureRequest, project: Project) -> Backup:
-    """How to back up the project's state, and how to bring the backup back."""
+    """Functions that back up the project's state and restore the backup."""
     if request.param == "file":
         state, kept = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
         return (lambda: _copy(state, kept)), (lambda: _copy(kept, state))
@@ -58,7 +58,7 @@ def _copy(source: Path, target: Path) -> None:
 
 @pytest.fixture
 def set_back(project: Project, backup: Backup) -> Project:
-    """Two was applied after the backup, which is the state again; its revert is merged."""
+    """The state is a backup from before TWO was applied, and the manifest declares ONE again."""
     keep, bring_back = backup
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
@@ -85,7 +85,7 @@ def set_back(project: Project, backup: Backup) -> Project:
     ],
 )
 def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Service, command: tuple[str, ...]) -> None:
-    """Else the plan of a revert would be empty, and the service would keep what was applied. It stays refused."""
+    """Otherwise the plan that reverts TWO would be empty. The second attempt is refused as well."""
     set_back.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
     asked = service.asked()
     for _ in range(2):
@@ -95,15 +95,15 @@ def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Servic
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "tag/A"), ("history", "tag/A"), ("history",), ("export",)])
-def test_a_state_that_was_set_back_can_be_looked_at(set_back: Project, command: tuple[str, ...]) -> None:
-    """With a warning each time: it does not show what was applied last."""
+def test_a_state_that_was_set_back_can_be_read(set_back: Project, command: tuple[str, ...]) -> None:
+    """Commands that only read warn each time that it lacks the last applied changes."""
     for _ in range(2):
         done = set_back.run("state", *command)
         assert (done.code, "set back" in done.err) == (0, True), done.err
 
 
 def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project, backup: Backup) -> None:
-    """Else no one could accept that state, which takes the lock."""
+    """`state restore` needs the lock, so `state unlock` must work before it."""
     keep, bring_back = backup
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
@@ -117,8 +117,8 @@ def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project, back
     assert project.run("state", "restore", "-y").code == 0
 
 
-def test_a_restore_accepts_it_and_sends_all_again(set_back: Project, service: Service) -> None:
-    """The service then holds what the manifests declare."""
+def test_state_restore_accepts_a_state_that_was_set_back(set_back: Project, service: Service) -> None:
+    """The next apply sends everything again, and the service then holds what the manifests declare."""
     assert set_back.run("state", "restore", "-y", "--format", "json").document["rows"] == 1
     assert set_back.run("plan", "--detailed-exitcode").code == 2
     assert set_back.run("apply", "-y").code == 0
@@ -126,23 +126,23 @@ def test_a_restore_accepts_it_and_sends_all_again(set_back: Project, service: Se
     assert set_back.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_an_import_accepts_it_too(set_back: Project) -> None:
-    """Of the state's own export, for instance, which can be made at any time."""
+def test_state_import_accepts_a_state_that_was_set_back(set_back: Project) -> None:
+    """An export of that same state can be imported."""
     assert set_back.run("state", "export", "-o", "state.jsonl").code == 0
     assert set_back.run("state", "import", "state.jsonl", "-y").code == 0
     assert set_back.run("plan", "--detailed-exitcode").code == 2
 
 
 def _clone(project: Project) -> Project:
-    """A second folder of the project, which shares the state and has its own memory of it."""
+    """A second folder of the project that shares the state and remembers it separately."""
     other = Project(project.folder.with_name("clone"), project.url, project.environ)
     shutil.copytree(project.folder / "manifests", other.folder / "manifests")
     return other
 
 
 @pytest.mark.parametrize("backup", ["server"], indirect=True)
-def test_what_one_folder_accepted_all_accept_and_only_that(project: Project, backup: Backup) -> None:
-    """Each of the clones notices the next set-back, also one that goes back to before what was accepted."""
+def test_a_restored_state_is_accepted_in_all_clones(project: Project, backup: Backup) -> None:
+    """A further set-back is noticed by each clone, even one to a time before the accepted state."""
     keep, bring_back = backup
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
@@ -164,7 +164,7 @@ def test_what_one_folder_accepted_all_accept_and_only_that(project: Project, bac
 
 
 def test_a_copy_without_its_log_is_refused(project: Project, service: Service) -> None:
-    """After a kill, the last changes are in the write-ahead log alone."""
+    """After a kill, the last changes are only in SQLite's write-ahead log; without it the state is set back."""
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
     project.wants(tags=TWO)
@@ -180,14 +180,14 @@ def test_a_copy_without_its_log_is_refused(project: Project, service: Service) -
     assert (done.code, "state-rewound" in done.err) == (4, True), done.err
 
 
-def test_a_folder_that_knows_nothing_compares_nothing(set_back: Project) -> None:
-    """A fresh clone, or a runner without a cache."""
+def test_a_folder_without_memory_accepts_any_state(set_back: Project) -> None:
+    """A fresh clone, or a runner without a cache, cannot notice a set-back."""
     shutil.rmtree(set_back.folder / ".syncengine" / "seen")
     assert set_back.run("plan", "--detailed-exitcode").code == 0
 
 
 def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
-    """What this folder saw last may have been pruned since by others."""
+    """Another folder may have pruned the last run that this folder knows."""
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
     memory = {file: file.read_bytes() for file in (project.folder / ".syncengine" / "seen").iterdir()}
@@ -202,12 +202,12 @@ def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
-# --- a state that vanished
+# --- a lost state
 
 
 @pytest.fixture(params=["file", "server"])
 def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
-    """A project that was applied, and an export of its state, which is there no more."""
+    """A project that was applied and exported its state; the state has been deleted since."""
     state = project.folder / ".syncengine" / "state.db"
     if request.param == "server":
         server: Server = request.getfixturevalue("server")
@@ -244,8 +244,10 @@ def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
         ("time", "pull"),
     ],
 )
-def test_a_state_that_vanished_is_not_begun_anew(vanished: Project, service: Service, command: tuple[str, ...]) -> None:
-    """Else all would be created again, and B would be forgotten without a word. No file is written over a good one."""
+def test_a_lost_state_is_not_replaced_by_a_new_one(
+    vanished: Project, service: Service, command: tuple[str, ...]
+) -> None:
+    """Otherwise all resources would be created again and B would be forgotten. An earlier export is not overwritten."""
     vanished.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
     (vanished.folder / "tags.csv").write_text("name\nA\n")
     asked, export = service.asked(), (vanished.folder / "state.jsonl").read_bytes()
@@ -258,23 +260,23 @@ def test_a_state_that_vanished_is_not_begun_anew(vanished: Project, service: Ser
     assert (vanished.folder / "state.jsonl").read_bytes() == export
 
 
-def test_a_new_state_is_begun_where_that_is_asked_for(vanished: Project) -> None:
-    """Once: every later command goes on with it."""
+def test_new_state_starts_a_new_state(vanished: Project) -> None:
+    """`--new-state` is needed only once."""
     assert "1 to create" in vanished.run("plan", "--new-state").out
     assert vanished.run("apply", "-y", "--new-state").code == 0
     assert vanished.run("plan", "--detailed-exitcode").code == 0
     assert vanished.run("apply", "-y").code == 0
 
 
-def test_an_import_is_a_cure_too(vanished: Project) -> None:
-    """Of the last export: what is declared no longer is known again."""
+def test_importing_the_last_export_replaces_a_lost_state(vanished: Project) -> None:
+    """Resources that are no longer declared are recorded again."""
     assert vanished.run("state", "import", "state.jsonl", "-y").code == 0
     assert "tag/B" in vanished.run("state", "list").out
     assert "forget" in vanished.run("plan").out
 
 
-def test_the_state_of_a_sandbox_may_vanish(project: Project) -> None:
-    """Its data goes with it, which is how one begins anew there."""
+def test_the_state_of_the_sandbox_may_be_deleted(project: Project) -> None:
+    """Its data is deleted with it, so the next apply starts from nothing."""
     project.wants(tags=ONE)
     assert project.run("apply", "-y", "--sandbox").code == 0
     shutil.rmtree(project.folder / ".syncengine" / "sandbox")

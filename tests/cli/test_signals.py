@@ -1,4 +1,4 @@
-"""The process is killed or interrupted at chosen instants; the next apply ends where an undisturbed one does."""
+"""A process is killed or interrupted at chosen moments; the next apply ends where an undisturbed one does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 DONE: dict[str, Any] = {"delay": 60}
 NOT_DONE: dict[str, Any] = {"status": 503, "delay": 60}
-"""The request was, or was not, processed; its answer does not come while the test lasts."""
+"""The service executes the request (DONE) or does not (NOT_DONE), and does not answer while the test runs."""
 
 INSTANTS = (
     ("upsertTagCategories", DONE),
@@ -36,8 +36,8 @@ INSTANTS = (
 
 
 @pytest.mark.parametrize(("operation", "fault"), INSTANTS)
-def test_a_killed_apply_is_made_good_by_the_next(estate: Estate, operation: str, fault: dict[str, Any]) -> None:
-    """SIGKILL at any instant: the lock of the dead process is taken over at once, and nothing is lost (4.10, 1.5)."""
+def test_the_apply_after_a_killed_one_converges(estate: Estate, operation: str, fault: dict[str, Any]) -> None:
+    """It takes over the lock of the killed process at once, and nothing is lost (docs/planning.md 4.10, 1.5)."""
     estate.service.fault(operation, **fault)
     process = estate.project.start_apply()
     estate.service.wait_for(operation)
@@ -52,7 +52,7 @@ def test_a_killed_apply_is_made_good_by_the_next(estate: Estate, operation: str,
     ("number", "operation"), [(signal.SIGINT, "upsertTags"), (signal.SIGTERM, "upsertTagCategories")]
 )
 def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signals, operation: str) -> None:
-    """The answer in flight is awaited, nothing new is sent, the lock is released, exit 130 (docs/planning.md 4.10)."""
+    """It waits for the pending answer, sends nothing new and releases the lock (docs/planning.md 4.10)."""
     estate.service.fault(operation, delay=0.5)
     process = estate.project.start_apply()
     estate.service.wait_for(operation)
@@ -65,7 +65,7 @@ def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signa
 
 
 def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
-    """A cancel is the one thing that is still sent (docs/planning.md 4.10)."""
+    """The cancel of the sync session is the only request after the interrupt (docs/planning.md 4.10)."""
     estate.service.fault("uploadActivityTypes", after=1, delay=0.5)
     process = estate.project.start_apply()
     estate.service.wait_for("uploadActivityTypes", 2)
@@ -76,8 +76,8 @@ def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
     estate.assert_converges()
 
 
-def test_waiting_for_a_repeat_is_interrupted_too(estate: Estate) -> None:
-    """Nobody waits an hour because the service asked for it."""
+def test_an_interrupt_ends_the_wait_before_a_retry(estate: Estate) -> None:
+    """`apply` does not wait out a long `Retry-After`."""
     estate.service.fault("upsertTags", status=503, headers={"Retry-After": "120"}, times=None)
     process = estate.project.start_apply()
     estate.service.wait_for("upsertTags")
@@ -86,8 +86,8 @@ def test_waiting_for_a_repeat_is_interrupted_too(estate: Estate) -> None:
     estate.assert_converges()
 
 
-def test_a_second_trouble_in_the_next_run_is_made_good_as_well(estate: Estate) -> None:
-    """Killed, then refused, then undisturbed."""
+def test_an_apply_after_two_failed_ones_converges(estate: Estate) -> None:
+    """The first run is killed, the second meets an unavailable service, and the third converges."""
     estate.service.fault("upsertTags", **DONE)
     process = estate.project.start_apply()
     estate.service.wait_for("upsertTags")
@@ -103,7 +103,7 @@ def test_a_second_trouble_in_the_next_run_is_made_good_as_well(estate: Estate) -
 def test_an_interrupt_while_many_tags_are_read_ends_with_one_word(
     tmp_path: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
-    """Exit 130, one word, and no traceback."""
+    """The command exits with 130, prints only "interrupted", and its child processes end."""
     process = _start_reading(tmp_path, *command)
     os.killpg(process.pid, number)
     out, err = process.communicate(timeout=20)
@@ -115,7 +115,7 @@ def test_an_interrupt_while_many_tags_are_read_ends_with_one_word(
 
 
 def test_an_ignored_interrupt_does_not_stop_an_apply(estate: Estate) -> None:
-    """As in a job that a script started with `&`: SIGINT is for others."""
+    """A script's background job (`&`) ignores SIGINT, and so does `apply` there."""
     estate.service.fault("upsertTags", delay=0.5)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -143,12 +143,12 @@ class Naming:
 
 sys.meta_path.insert(0, Naming())
 """
-"""What an interpreter runs as it starts: the signal comes where Python 3.11 makes a RuntimeError of the interrupt."""
+"""Start-up code: the signal arrives in `__set_name__`, where Python 3.11 turns the interrupt into a RuntimeError."""
 
 
 @pytest.mark.parametrize("module", ["click", "syncengine.apply.run"])
-def test_an_interrupt_in_a_class_that_is_made_is_no_bug(estate: Estate, tmp_path: Path, module: str) -> None:
-    """Exit 130 and one word."""
+def test_an_interrupt_during_the_creation_of_a_class_is_no_bug(estate: Estate, tmp_path: Path, module: str) -> None:
+    """The command exits with 130 and prints only "interrupted"."""
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text(NAMED.format(module=module))
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
@@ -172,7 +172,7 @@ class Dropping:
 
 sys.meta_path.insert(0, Dropping())
 """
-"""What an interpreter runs as it starts: the signal comes while a value is freed, where Python cannot raise."""
+"""Start-up code: the signal arrives in `__del__`, where Python cannot raise an exception."""
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ sys.meta_path.insert(0, Dropping())
 def test_an_interrupt_while_a_value_is_freed_is_not_lost(
     estate: Estate, tmp_path: Path, module: str, number: str
 ) -> None:
-    """Python would print it and go on, and an apply would send everything."""
+    """Python itself would print the exception and go on, and `apply` would send everything."""
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text(LOST.format(module=module, number=number))
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
@@ -191,7 +191,7 @@ def test_an_interrupt_while_a_value_is_freed_is_not_lost(
 
 @pytest.mark.parametrize("pause", [0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.04])
 def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
-    """Whoever presses Ctrl-C twice sees no traceback, and nothing crashes."""
+    """Pressing Ctrl-C twice shows no traceback."""
     process = _start_reading(tmp_path, "plan", "--sandbox")
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(pause)
@@ -203,7 +203,7 @@ def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> Non
 
 
 def _start_reading(folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, and return it once it reads many tags."""
+    """Start a command in its own session, and return it while it reads many tags."""
     (folder / "manifests").mkdir()
     items = "".join(f'  - name: a matter of number {n}\n    keywords: [Kw {n}, "Word {n}"]\n' for n in range(6000))
     for part in "abcdefgh":
@@ -217,7 +217,7 @@ def _start_reading(folder: Path, *command: str) -> subprocess.Popen[bytes]:
 
 
 def _wait_for_work(pid: int) -> None:
-    """Wait until a process has used 0.8 s of its processor, which is past its imports and within its manifests."""
+    """Wait until the process has used 0.8 s of CPU time: it has finished its imports and reads manifests."""
     deadline, ticks = time.monotonic() + 20, os.sysconf("SC_CLK_TCK")
     while sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 0.8 * ticks:
         assert time.monotonic() < deadline
@@ -234,7 +234,7 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
-"""What an interpreter runs as it starts: the signal comes while a module is looked for."""
+"""Start-up code: the signal arrives while a module is imported."""
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ sys.meta_path.insert(0, Interrupting())
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
     estate: Estate, tmp_path: Path, module: str
 ) -> None:
-    """Exit 130 and one word, before a command has begun as well as after."""
+    """The command exits with 130 and prints only "interrupted", before and after it has started its work."""
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS.format(module=module))
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
@@ -269,7 +269,7 @@ class Interrupting(io.TextIOWrapper):
 
 sys.stdout = Interrupting(sys.stdout.detach(), encoding="utf-8")
 """
-"""What an interpreter runs as it starts: the signal comes as soon as the first text has gone out."""
+"""Start-up code: the signal arrives as soon as the first text has been printed."""
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ sys.stdout = Interrupting(sys.stdout.detach(), encoding="utf-8")
 def test_an_interrupt_after_a_document_adds_no_second_one(
     project: Project, tmp_path: Path, words: str, number: str
 ) -> None:
-    """Standard output is one document, and standard error says how it ended."""
+    """Stdout is one document, and stderr says "interrupted"."""
     project.wants(tags=[tag("NEW-1")])
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS_AFTER_PRINTING.format(number=number))
@@ -289,7 +289,7 @@ def test_an_interrupt_after_a_document_adds_no_second_one(
     assert "syncengine.diagnostics" not in json.dumps(done.document)
 
 
-def test_a_misspelt_option_is_told_once_on_standard_output(project: Project) -> None:
-    """In the report that is to be there, and not in another document behind it."""
+def test_a_usage_error_prints_one_document_on_stdout(project: Project) -> None:
+    """With `--report sarif=-`, the error is in that report and not in a second document."""
     done = project.run("plan", "--format", "json", "--report", "sarif=-", "--misspelt")
     assert (done.code, done.document["version"]) == (64, "2.1.0")

@@ -1,4 +1,4 @@
-"""A large loss in small steps is a large loss: what nobody approved in the last 24 hours is part of every share."""
+"""Removals in small steps: those of the last 24 hours that nobody approved count towards the limit of the gate."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ pytestmark = pytest.mark.slow
 DAY = 86_400
 RETIRES = "policy: {tagRemoval: retire}"
 DELAYED: dict[str, Any] = {"delay": 60}
-"""The request is processed, and its answer does not come while the test lasts."""
+"""The service executes the request, but does not answer while the test runs."""
 
 NAMES = [f"T-{number:02}" for number in range(24)]
 
 
 def step(project: Project, numbers: range, *more: str) -> Ended:
-    """Apply what is wanted of these tags alone; nothing is approved but by `more`."""
+    """Apply the changes of these tags only, without an approval unless `more` has one."""
     targets = [word for number in numbers for word in ("--target", f"tag/{NAMES[number]}")]
     return project.run("apply", "-y", "--format", "json", *targets, *more)
 
 
 def refused(done: Ended) -> tuple[str, str]:
-    """The reason of the gate, and the approval that it asks for."""
+    """The reason that the gate gives, and the approval that it asks for."""
     (message,) = [found["message"] for found in done.document["diagnostics"] if found["code"] == "gate"]
     told = re.fullmatch(r"removals need an approval: (.*) \(--approve-deletes (.*)\)", message)
     assert told, message
@@ -40,7 +40,7 @@ def refused(done: Ended) -> tuple[str, str]:
 
 @pytest.fixture
 def losing(project: Project) -> Project:
-    """24 tags are held, and a file lost them all but one, so that each selection of them is retired."""
+    """24 tags are applied and the manifest now has only one; each selection of the others is retired."""
     project.settings(RETIRES)
     project.settle(tags=[tag(name) for name in NAMES])
     project.wants(tags=[tag(NAMES[-1])])
@@ -48,7 +48,7 @@ def losing(project: Project) -> Project:
 
 
 def pass_a_day(project: Project) -> None:
-    """All that is in the state was done a day earlier, and a second, since a plan knows its time by the second."""
+    """Move everything in the state back by a day and a second, as plans have times in whole seconds."""
     ago = DAY + 1
     with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection, connection:
         connection.execute("UPDATE state_calls SET at = at - ?", (ago,))
@@ -56,7 +56,7 @@ def pass_a_day(project: Project) -> None:
 
 
 def test_a_loss_taken_bit_by_bit_trips_the_gate(losing: Project, service: Service) -> None:
-    """Each step removes less than 25 % of what is left; the third is told of all three, and nothing of it is sent."""
+    """Each step removes less than 25 % of the remaining tags; the third is refused with the sum of all three."""
     assert step(losing, range(3)).code == 0
     assert step(losing, range(3, 6)).code == 0
     planned = losing.run("plan", "--detailed-exitcode", "--target", "tag/T-06", "--format", "json")
@@ -71,12 +71,12 @@ def test_a_loss_taken_bit_by_bit_trips_the_gate(losing: Project, service: Servic
 
 
 def _held(service: Service) -> int:
-    """Tags that have keywords still: a retired one has none."""
+    """The number of tags that have keywords; a retired one has none."""
     return sum(bool(each["keywords"]) for each in service.holds()["tags"])
 
 
-def test_a_file_that_loses_a_little_more_each_time_trips_it_too(losing: Project) -> None:
-    """No selection: the manifests say it step by step."""
+def test_a_manifest_that_shrinks_step_by_step_trips_the_gate(losing: Project) -> None:
+    """This is the same without a selection."""
     codes = []
     for last in (21, 18, 15):
         losing.wants(tags=[tag(name) for name in NAMES[:last]])
@@ -84,23 +84,22 @@ def test_a_file_that_loses_a_little_more_each_time_trips_it_too(losing: Project)
     assert codes == [0, 0, 4]
 
 
-def test_a_day_later_it_counts_no_more(losing: Project) -> None:
-    """24 hours."""
+def test_removals_count_for_24_hours(losing: Project) -> None:
     assert step(losing, range(6)).code == 0
     pass_a_day(losing)
     assert step(losing, range(6, 10)).code == 0
 
 
-def test_what_was_approved_does_not_count(losing: Project) -> None:
-    """Twelve of 24 with an approval; then three of the twelve that are left."""
+def test_approved_removals_do_not_count(losing: Project) -> None:
+    """After 12 approved removals of 24 tags, 3 of the remaining 12 need no approval."""
     asked = step(losing, range(12))
     assert asked.code == 4
     assert step(losing, range(12), "--approve-deletes", refused(asked)[1]).code == 0
     assert step(losing, range(12, 15)).code == 0
 
 
-def test_what_came_back_counts_all_the_same(losing: Project) -> None:
-    """The same things may go again and count once; others are too many together with them."""
+def test_removals_that_were_reverted_still_count(losing: Project) -> None:
+    """Removing the same tags again counts once, but other tags exceed the limit together with them."""
     assert step(losing, range(6)).code == 0
     losing.wants(tags=[tag(name) for name in NAMES])
     assert losing.run("apply", "-y").code == 0
@@ -109,16 +108,16 @@ def test_what_came_back_counts_all_the_same(losing: Project) -> None:
     assert step(losing, range(6)).code == 0
 
 
-def test_a_removal_that_was_refused_and_is_tried_again_counts_once(losing: Project, service: Service) -> None:
-    """Six of 24 are the limit, however often they are tried."""
+def test_a_refused_removal_that_is_tried_again_counts_once(losing: Project, service: Service) -> None:
+    """The limit is 6 of 24 tags, however often their removal is tried."""
     service.fault("deleteKeyword", status=400, times=6)
     assert step(losing, range(6)).code == 3
     assert step(losing, range(6)).code == 0
     assert step(losing, range(6, 7)).code == 4
 
 
-def test_an_approved_repeat_of_what_failed_makes_it_approved(losing: Project, service: Service) -> None:
-    """The last run that took it decides."""
+def test_an_approved_repeat_of_failed_removals_makes_them_approved(losing: Project, service: Service) -> None:
+    """The last run that removed a tag decides whether its removal was approved."""
     service.fault("deleteKeyword", status=400, times=6)
     assert step(losing, range(6)).code == 3
     asked = step(losing, range(8))
@@ -126,8 +125,8 @@ def test_an_approved_repeat_of_what_failed_makes_it_approved(losing: Project, se
     assert step(losing, range(8, 12)).code == 0
 
 
-def test_what_a_killed_run_took_counts(losing: Project, service: Service) -> None:
-    """Five of six are sent and answered, or without an answer; the run never came to its end."""
+def test_removals_of_a_killed_run_count(losing: Project, service: Service) -> None:
+    """This holds for calls with and without an answer."""
     service.fault("deleteKeyword", after=4, times=None, **DELAYED)
     targets = [word for number in range(6) for word in ("--target", f"tag/{NAMES[number]}")]
     process = losing.start("apply", "-y", *targets)
@@ -140,8 +139,8 @@ def test_what_a_killed_run_took_counts(losing: Project, service: Service) -> Non
     assert int(refused(done)[0].split()[0]) in (8, 9, 10)
 
 
-def test_forgetting_by_hand_hides_nothing_and_is_no_removal(losing: Project) -> None:
-    """`state forget` of a row: what a run took counts with it and without, and its own does not."""
+def test_state_forget_is_no_removal_and_hides_none(losing: Project) -> None:
+    """Removals by runs still count after `state forget`, and rows forgotten by it do not count."""
     assert step(losing, range(6)).code == 0
     assert losing.run("state", "forget", *(f"tag/{name}" for name in NAMES[:6]), "-y").code == 0
     assert step(losing, range(6, 7)).code == 4
@@ -151,7 +150,7 @@ def test_forgetting_by_hand_hides_nothing_and_is_no_removal(losing: Project) -> 
 
 
 def test_an_import_is_no_removal(losing: Project) -> None:
-    """It writes what a file says, and takes nothing from the service."""
+    """`state import` of released rows removes nothing from the service."""
     exported = losing.run("state", "export")
     lines = [json.loads(line) for line in exported.out.splitlines()]
     released = [{**line, "status": "released"} if line.get("name") in NAMES[:10] else line for line in lines]
@@ -169,8 +168,8 @@ PARTS = {
 
 
 @pytest.mark.parametrize("what", PARTS)
-def test_parts_of_what_stays_count_as_well(project: Project, what: str) -> None:
-    """Keywords, metadata and cleared fields: 50 %."""
+def test_removed_parts_of_remaining_tags_count(project: Project, what: str) -> None:
+    """Removed keywords, metadata entries and field values have limits of their own (50 %)."""
     with_parts, without = PARTS[what]
     names = NAMES[:6]
     project.settle(
@@ -185,8 +184,8 @@ def test_parts_of_what_stays_count_as_well(project: Project, what: str) -> None:
     assert " of them in runs since " in refused(second)[0]
 
 
-def test_activity_types_count_as_well(project: Project) -> None:
-    """Sweep after sweep, two codes each. The first of a state asks anyway."""
+def test_removed_activity_types_count(project: Project) -> None:
+    """Two sweeps of two codes each trip the gate. The first sweep of a state always needs an approval."""
     for left in (11, 10):
         project.settle(activityTypes=[activity_type(f"A{number}") for number in range(left)])
     codes = []
@@ -204,8 +203,8 @@ def saved(project: Project, numbers: range, file: str) -> int:
     return project.run("plan", "--out", file, *targets).code
 
 
-def test_plans_that_were_saved_together_are_no_way_round(losing: Project, service: Service) -> None:
-    """Each was below the gate when it was made: the second asks, and an approval of its removals is good for it."""
+def test_saved_plans_count_the_removals_of_each_other(losing: Project, service: Service) -> None:
+    """Both plans were below the limit when saved; after the first apply, the second needs an approval."""
     assert (saved(losing, range(6), "one.plan"), saved(losing, range(6, 9), "two.plan")) == (0, 0)
     assert losing.run("apply", "one.plan").code == 0
     done = losing.run("apply", "two.plan", "--format", "json")
@@ -215,8 +214,8 @@ def test_plans_that_were_saved_together_are_no_way_round(losing: Project, servic
     assert _held(service) == 15
 
 
-def test_a_plan_that_asked_for_what_went_before_asks_no_more_on_another_day(losing: Project) -> None:
-    """Its gate is that of the day on which it is applied, as of any plan."""
+def test_a_saved_plan_needs_no_approval_once_earlier_removals_expire(losing: Project) -> None:
+    """A saved plan's gate is judged when it is applied."""
     assert step(losing, range(6)).code == 0
     assert saved(losing, range(6, 9), "saved.plan") == 0
     assert losing.run("apply", "saved.plan").code == 4
@@ -224,8 +223,8 @@ def test_a_plan_that_asked_for_what_went_before_asks_no_more_on_another_day(losi
     assert losing.run("apply", "saved.plan").code == 0
 
 
-def test_a_saved_plan_is_not_stale_for_what_others_took(losing: Project) -> None:
-    """Less than the limit all the same."""
+def test_a_saved_plan_is_not_stale_after_removals_by_others(losing: Project) -> None:
+    """All removals together are below the limit."""
     assert saved(losing, range(3), "saved.plan") == 0
     assert step(losing, range(3, 6)).code == 0
     assert losing.run("apply", "saved.plan").code == 0

@@ -1,4 +1,4 @@
-"""The state commands, for people and for machines."""
+"""The `state` commands, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def held(project: Project) -> Project:
 
 
 def test_rows_are_listed_and_shown(held: Project) -> None:
-    """As text a line each, as JSON with all that is recorded."""
+    """Text has one line for each row; JSON has everything that is recorded."""
     assert [line.split()[0] for line in held.run("state", "list").out.splitlines()] == ["category/held", "tag/HELD-1"]
     listed = held.run("state", "list", "tag/*", "--format", "json").document
     assert [row["address"] for row in listed["resources"]] == ["tag/HELD-1"]
@@ -36,15 +36,15 @@ def test_rows_are_listed_and_shown(held: Project) -> None:
 
 
 def test_a_pattern_without_a_match_is_not_taken_for_an_empty_state(held: Project) -> None:
-    """Who misspells an address does not believe that all is lost."""
+    """The message for a pattern without a match differs from that of an empty state."""
     done = held.run("state", "list", "tag/Z*", "tag/Y*")
     assert (done.code, done.out) == (0, "No recorded address matches tag/Z* or tag/Y*.\n")
     assert held.run("state", "list", "tag/Z*", "--format", "json").document["resources"] == []
     assert held.run("state", "list", environ={"SYNCENGINE_STATE": "new.db"}).out == "Nothing is recorded.\n"
 
 
-def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> None:
-    """With the run and the source line (docs/planning.md 1.3)."""
+def test_history_lists_runs_or_the_changes_of_one_resource(held: Project) -> None:
+    """A change has its run and the line of its manifest (docs/planning.md 1.3)."""
     entries = held.run("state", "history", "tag/HELD-1", "--format", "json").document["entries"]
     assert [entry["outcome"] for entry in entries]
     assert "manifests/all.yaml" in held.run("state", "history", "tag/HELD-1").out
@@ -52,8 +52,8 @@ def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> 
     assert "apply" in held.run("state", "history").out
 
 
-def test_a_resource_is_told_newest_first_as_runs_are(held: Project) -> None:
-    """As `git log` does; JSON of a resource has the oldest first, as ever."""
+def test_the_history_of_a_resource_is_newest_first(held: Project) -> None:
+    """In JSON it is oldest first."""
     held.settle(tagCategories=[category("held")], tags=[tag("HELD-1", category="held", description="now")])
     text = held.run("state", "history", "tag/HELD-1").out
     assert text.index("description: ") < text.index("keywords added")
@@ -66,8 +66,8 @@ def last_run(project: Project) -> Json:
     return run
 
 
-def test_refused_runs_are_history(held: Project, service: Service) -> None:
-    """Exits 4, 6, 7 and 8, with the reason and who had the CI job run; a run that is refused uses up no plan."""
+def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
+    """The history has their exit code (4, 6, 7 or 8), reason and CI actor."""
     environ = {"GITHUB_ACTOR": "octo"}
     lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
     held.wants(
@@ -99,7 +99,7 @@ def test_refused_runs_are_history(held: Project, service: Service) -> None:
 
 
 def test_the_reason_of_a_refusal_is_its_error(held: Project) -> None:
-    """A warning may stand before it in the same list."""
+    """It is the first error, even if a warning comes before it."""
     held.wants(tags=[tag("HELD-1", keywords=["a"]), tag("SECOND", previous="typing error")])
     refused = held.run("apply", "-y", "--format", "json")
     assert [each["severity"] for each in refused.document["diagnostics"]] == ["warning", "error"]
@@ -107,8 +107,8 @@ def test_the_reason_of_a_refusal_is_its_error(held: Project) -> None:
     assert run["reason"].startswith(refused.codes[1])
 
 
-def test_a_refused_plan_file_is_history(held: Project) -> None:
-    """Exit 5: one that was forged, one that is stale, and a reviewed one that is not there."""
+def test_a_refused_plan_file_is_recorded(held: Project) -> None:
+    """A forged, a stale and a missing reviewed plan each are recorded with exit code 5."""
     held.wants(
         tagCategories=[category("held")], tags=[tag("HELD-1", category="held", keywords=["of it"]), tag("NEW-1")]
     )
@@ -130,7 +130,7 @@ def test_a_refused_plan_file_is_history(held: Project) -> None:
 
 
 def test_a_refusal_does_not_wait_for_the_lock(held: Project) -> None:
-    """It is appended beside the run that holds it, and a `plan` never writes."""
+    """A refused apply is recorded while another run holds the lock; a refused `plan` is not recorded."""
     lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
     held.wants(tags=[tag("NEW-1", nmae="x")])
     runs = len(held.run("state", "history", "--format", "json").document["runs"])
@@ -141,8 +141,8 @@ def test_a_refusal_does_not_wait_for_the_lock(held: Project) -> None:
     held.run("state", "unlock", lock)
 
 
-def test_the_approval_that_a_run_used_is_history(held: Project) -> None:
-    """With the actor of the CI job, in GitLab's words here."""
+def test_the_approval_of_a_run_is_recorded(held: Project) -> None:
+    """The run also has the actor of a GitLab job."""
     held.wants(tags=[])
     approval = held.plan().gate.approve
     assert approval is not None
@@ -155,7 +155,7 @@ def test_the_approval_that_a_run_used_is_history(held: Project) -> None:
 
 
 def test_a_report_says_when_where_and_by_whom(held: Project) -> None:
-    """Team, commit and tree, actor and job, approvals and times beside all that was applied."""
+    """The report of an apply has team, commit, tree, actor, job, approvals and times."""
     git = ["git", "-c", "user.name=jd", "-c", "user.email=jd@example.com", "-C", str(held.folder)]
     held.wants(tags=[tag("NEW-1")])
     for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "Ask for a tag"]):
@@ -189,15 +189,14 @@ def test_a_report_says_when_where_and_by_whom(held: Project) -> None:
     }
 
 
-def test_a_refusal_makes_no_state_and_fails_for_none(project: Project) -> None:
-    """There is none yet; and one that may only be read is told of as before."""
+def test_a_refused_first_apply_creates_no_state(project: Project) -> None:
     project.wants(tags=[tag("NEW-1", nmae="x")])
     assert project.run("apply", "-y").code == 8
     assert not (project.folder / ".syncengine/state.db").exists()
 
 
 def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> None:
-    """The service keeps what it holds; a row that is not there forgets nothing."""
+    """`state forget` deletes nothing at the service, and fails if an address is not recorded."""
     assert held.run("state", "forget", "tag/HELD-1", "tag/NOWHERE", "-y").code == 1
     assert held.run("state", "forget", "tag/HELD-1").code == 64
     assert held.run("state", "forget", "tag/HELD-1", "-y", "--format", "json").document["forgotten"] == ["tag/HELD-1"]
@@ -206,7 +205,7 @@ def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> No
 
 
 def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> None:
-    """An apply names it and its reason; another id does not open it."""
+    """A refused apply names the lock's reason, and unlocking needs its id."""
     lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["lock"]["id"]
     held.wants(tags=[tag("HELD-1"), tag("NEW-1")])
     refused = held.run("apply", "-y", "--lock-timeout", "0s")
@@ -217,7 +216,7 @@ def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> N
 
 
 def test_a_renamed_team_is_accepted_by_rebind(held: Project, service: Service) -> None:
-    """Only by a person who says so (docs/planning.md 1.6)."""
+    """`state rebind` needs `-y` or an answer (docs/planning.md 1.6)."""
     service.choose(teamName="Renamed")
     assert held.run("state", "rebind").code == 64
     assert held.run("state", "rebind", "-y", "--format", "json").document["team"] == "Renamed"
@@ -227,7 +226,7 @@ def test_a_renamed_team_is_accepted_by_rebind(held: Project, service: Service) -
 
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-y"), ("state", "list")])
 def test_a_broken_state_file_is_named(held: Project, service: Service, command: tuple[str, ...]) -> None:
-    """And left as it is."""
+    """The file is not changed, and nothing is sent."""
     file = held.folder / ".syncengine" / "state.db"
     file.write_bytes(b"this is no database at all, whoever wrote it" * 100)
     before, asked = file.read_bytes(), service.asked()
@@ -237,7 +236,7 @@ def test_a_broken_state_file_is_named(held: Project, service: Service, command: 
 
 
 def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
-    """It takes no lock, writes no file beside it (docs/planning.md 1.4, 1.5)."""
+    """`plan` takes no lock and writes no file next to the state (docs/planning.md 1.4, 1.5)."""
     folder = held.folder / ".syncengine"
     (folder / "state.db").chmod(0o400)
     folder.chmod(0o500)
@@ -247,8 +246,8 @@ def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
     assert (held_before, held.files()) == (0, before)
 
 
-def test_another_service_is_said_by_plan_and_refused_by_apply(held: Project, service: Service) -> None:
-    """The new one lacks all that is recorded, whatever its team is called; `state rebind` is how a service moves."""
+def test_plan_warns_of_another_service_and_apply_refuses_it(held: Project, service: Service) -> None:
+    """A service at another address may lack everything; `state rebind` accepts it."""
     held.wants(**HELD)
     with serving() as other:
         there = Project(held.folder, other.url)
@@ -264,21 +263,21 @@ def test_another_service_is_said_by_plan_and_refused_by_apply(held: Project, ser
 
 
 def test_another_spelling_of_a_service_is_the_same_service(held: Project) -> None:
-    """A slash at the end, and letters of the host; the port that goes without saying has a test of its own."""
+    """A slash at the end, upper case in the host and the default port make no difference."""
     spelt = Project(held.folder, held.url.replace("http://127", "HTTP://127") + "/")
     assert spelt.run("apply", "-y").code == 0
     assert canonical_url("https://A.example:443/x/") == canonical_url("https://a.example/x") != "https://a.example"
 
 
-def test_another_team_is_said_by_plan(held: Project) -> None:
-    """As far as the project file says which it is; the network is not asked."""
+def test_plan_warns_of_another_team(held: Project) -> None:
+    """It compares the team in the project file, without asking the service."""
     held.settings(service=("team: Others",))
     planned = held.run("plan", "--format", "json")
     assert (planned.code, planned.codes) == (0, ["wrong-team"])
 
 
 def test_a_plan_without_a_state_says_so_first(project: Project) -> None:
-    """In its first line, and to machines: the path may be wrong."""
+    """The path may be wrong, so the first line is the warning `no-state`."""
     project.wants(tags=[tag("A-1")])
     assert project.run("plan").out.startswith("warning[no-state]: no state at .syncengine/state.db yet: everything is")
     assert project.run("plan", "--format", "json").codes == ["no-state"]
@@ -291,7 +290,7 @@ def test_a_plan_without_a_state_says_so_first(project: Project) -> None:
     ["postgresql:/x", "host=db dbname=state", "mongodb://h/x", "jo@db/state", "postgres:state", "http://h/state.db"],
 )
 def test_a_mistyped_url_of_a_state_is_no_path(project: Project, place: str) -> None:
-    """Nothing is made under that name, and what may be a password is not repeated."""
+    """No file with that name is created, and the text is not shown, as it may contain a password."""
     project.wants(tags=[tag("A-1")])
     before = project.files()
     for command in (("plan",), ("apply", "-y"), ("state", "list")):

@@ -1,4 +1,4 @@
-"""`state rebuild`: a lost state anew, from what Git declared, over a real service."""
+"""`state rebuild` makes a lost state again from the manifests in Git."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rebuild(project: Project, *arguments: str, revision: str = "HEAD") -> Ended:
 
 @pytest.fixture
 def kept(project: Project) -> Project:
-    """A project in Git, of which two commits were applied: the second lets a tag go that stays in its category."""
+    """A project in Git with two applied commits; the second removes a tag whose category stays."""
     git(project, "init", "-q", "-b", "main", ".")
     (project.folder / ".gitignore").write_text(".syncengine/\n")
     both = [tag("ACME-1", category="acme"), tag("ACME-2", category="acme", keywords=["of it"])]
@@ -64,7 +64,7 @@ def kept(project: Project) -> Project:
 
 
 def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service) -> None:
-    """All is doubtful, with its places; nothing goes, and the apply of it leaves nothing to do."""
+    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes."""
     held, recorded = service.holds(), kept.rows()
     lose(kept)
     done = rebuild(kept, "--format", "json")
@@ -90,8 +90,8 @@ def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service)
     assert kept.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_state_with_rows_is_kept_unless_asked(kept: Project) -> None:
-    """With --replace its rows are recorded anew, its ids stay, and its lineage is another."""
+def test_a_state_with_rows_is_rebuilt_only_with_replace(kept: Project) -> None:
+    """With `--replace` the ids of the service are kept, and the state has a new lineage."""
     before = kept.files()[".syncengine/state.db"]
     refused = rebuild(kept)
     assert (refused.code, "--replace" in refused.err) == (1, True)
@@ -104,7 +104,7 @@ def test_a_state_with_rows_is_kept_unless_asked(kept: Project) -> None:
 
 
 def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) -> None:
-    """With its commit, so that an older one is not applied after it; what is listed approves nothing any more."""
+    """The run has the commit, so that older ones are refused. Approvals in the project file become invalid."""
     kept.wants(tagCategories=[category("acme"), category("other")], tags=[])
     approval = kept.plan().gate.approve
     git(kept, "checkout", "-q", ".")
@@ -125,7 +125,7 @@ def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) 
 
 
 def test_an_invalid_revision_is_refused_with_its_places(kept: Project) -> None:
-    """Exit 8, and no state is made; what earlier commits were does not count."""
+    """`state rebuild` exits with 8, names the file of each error, and creates no state."""
     commit(kept, "broken.yaml", tags=[tag("NEW-1", nmae="x")])
     lose(kept)
     refused = rebuild(kept, "--format", "json")
@@ -137,8 +137,8 @@ def test_an_invalid_revision_is_refused_with_its_places(kept: Project) -> None:
     assert "tag/NEW-1" in kept.rows()
 
 
-def test_a_shallow_clone_tells_how_to_get_its_history(kept: Project, tmp_path: Path) -> None:
-    """Its tip can be rebuilt; the refusal of a commit that it lacks names the depth of the fetch."""
+def test_a_missing_commit_of_a_shallow_clone_is_reported_with_the_cure(kept: Project, tmp_path: Path) -> None:
+    """The message suggests `fetch-depth: 0`. The latest commit can be rebuilt."""
     there = tmp_path / "shallow"
     command = ["git", "clone", "-q", "--depth", "1", f"file://{kept.folder}", str(there)]
     subprocess.run(command, check=True, env={**os.environ, **AUTHOR})
@@ -148,8 +148,8 @@ def test_a_shallow_clone_tells_how_to_get_its_history(kept: Project, tmp_path: P
     assert rebuild(shallow).code == 0
 
 
-def test_what_databases_declare_cannot_be_rebuilt_from_git(kept: Project) -> None:
-    """The block is left out by name, and all else is recorded."""
+def test_rows_of_databases_are_not_rebuilt(kept: Project) -> None:
+    """A warning names each block with such a source, and everything else is recorded."""
     kept.settings("sources:", "  matters: {sql: {env: MATTERS}}")
     block = (
         "generate:\n  - forEach: {sql: {source: matters, query: SELECT 1 AS n}}\n    tags: [{name: 'M-{{ row.n }}'}]\n"
@@ -170,7 +170,7 @@ def test_what_databases_declare_cannot_be_rebuilt_from_git(kept: Project) -> Non
 
 
 def test_an_environment_is_rebuilt_by_itself(kept: Project) -> None:
-    """From its own manifests at the commit, into its own state."""
+    """Its own manifests at the commit are recorded in its own state."""
     kept.settings("environments:", "  live: {manifests: [live], state: live.db}", "  test: {}")
     (kept.folder / "live").mkdir()
     (kept.folder / "live/all.yaml").write_text("tags: [{name: LIVE-1}, {name: LIVE-2}]\n")
@@ -184,8 +184,8 @@ def test_an_environment_is_rebuilt_by_itself(kept: Project) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--from-git", "nowhere", "-y"), ("--from-git", "HEAD")])
-def test_what_is_misspelt_changes_nothing(kept: Project, arguments: tuple[str, ...]) -> None:
-    """No revision, one that is not there, and nobody to ask."""
+def test_wrong_arguments_create_no_state(kept: Project, arguments: tuple[str, ...]) -> None:
+    """A missing revision, an unknown one, and a missing `-y` without a terminal are usage errors."""
     lose(kept)
     done = kept.run("state", "rebuild", *arguments)
     assert done.code == 64, done.err

@@ -15,13 +15,13 @@ from .service import Service
 pytestmark = pytest.mark.slow
 
 PERSON = "Jané Doe"
-"""A name that JSON could write with other bytes."""
+"""A name that JSON may encode with other bytes."""
 SECRETS = (PERSON, "her matter", "jane-keyword")
 
 
 @pytest.fixture
 def left(project: Project) -> Project:
-    """A tag that is named for a person has left the manifests, which are large enough for a cache."""
+    """A tag with a person's name was removed from the manifests, which are large enough for a cache."""
     many = [tag(f"MATTER-{n:05}", description="d" * 40) for n in range(1500)]
     person = tag(PERSON, category="acme", description="her matter", keywords=["jane-keyword"])
     project.settle(tagCategories=[category("acme")], tags=[*many, person])
@@ -30,13 +30,13 @@ def left(project: Project) -> Project:
 
 
 def holding(folder: Path, text: str) -> list[str]:
-    """The files below `.syncengine` that have the text in their bytes."""
+    """The files below `.syncengine` that contain the text."""
     files = (folder / ".syncengine").rglob("*")
     return sorted(path.name for path in files if path.is_file() and text.encode() in path.read_bytes())
 
 
 def test_an_erased_name_is_in_no_file(left: Project) -> None:
-    """Neither in the state nor in the cache; nothing else changes, and the run is history without the name."""
+    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name."""
     assert all(holding(left.folder, text) for text in SECRETS)
     done = left.run("state", "erase", f"tag/{PERSON}", "-y")
     assert done.code == 0, done.err
@@ -49,8 +49,8 @@ def test_an_erased_name_is_in_no_file(left: Project) -> None:
     assert (run["command"], run["counts"]) == ("state erase", {"erased": 1})
 
 
-def test_an_erased_name_is_in_no_sentence_on_others(project: Project, service: Service) -> None:
-    """Neither in words of the service on what it refused, nor in the reason of a quarantine, which both stay."""
+def test_an_erased_name_is_masked_in_texts_about_other_tags(project: Project, service: Service) -> None:
+    """The service's error on another tag and the reason of its quarantine stay, with "(erased)" for the name."""
     person = tag(PERSON, description="her matter")
     project.settle(tags=[tag("ACME-1"), person])
     words = f"ACME-1 clashes with {PERSON}"
@@ -68,8 +68,8 @@ def test_an_erased_name_is_in_no_sentence_on_others(project: Project, service: S
     assert "ACME-1 clashes with (erased)" in quoted
 
 
-def test_what_is_still_declared_is_not_erased(left: Project) -> None:
-    """Nor what nobody knows, and nothing without being asked."""
+def test_declared_or_unknown_tags_are_not_erased(left: Project) -> None:
+    """`state erase` also refuses without `-y`, and changes nothing."""
     before = left.rows()
     refused = left.run("state", "erase", "tag/MATTER-00001", f"tag/{PERSON}", "-y", "--format", "json")
     assert (refused.code, refused.codes) == (1, ["not-erasable"])
@@ -79,8 +79,8 @@ def test_what_is_still_declared_is_not_erased(left: Project) -> None:
     assert left.rows() == before
 
 
-def test_what_was_undone_is_erased_once_no_manifest_asks_for_it(project: Project) -> None:
-    """The refusal to make it again would go with it."""
+def test_an_undone_tag_is_erased_once_no_manifest_declares_it(project: Project) -> None:
+    """Until then the state must know it, to refuse that it is created again."""
     kept = [tag(name) for name in ("ACME-1", "ACME-2", "ACME-3", "ACME-4")]
     project.settle(tags=kept)
     project.settle(tags=[*kept, tag(PERSON)])
@@ -95,8 +95,8 @@ def test_what_was_undone_is_erased_once_no_manifest_asks_for_it(project: Project
     assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
 
 
-def test_a_run_whose_lines_were_erased_stays_the_last_and_is_not_undone(project: Project) -> None:
-    """Taking the one before it back would be something that nobody asked for."""
+def test_a_run_with_erased_changes_stays_the_last_and_is_not_undone(project: Project) -> None:
+    """`--undo last` does not undo the run before it instead."""
     kept = [tag(f"ACME-{n}") for n in range(1, 5)]
     project.settle(tags=[*kept, tag(PERSON)])
     project.settle(tags=kept)
@@ -109,8 +109,8 @@ def test_a_run_whose_lines_were_erased_stays_the_last_and_is_not_undone(project:
         assert "`state erase`" in refused.document["diagnostics"][0]["message"]
 
 
-def test_an_undo_leaves_out_what_was_erased_and_says_so(project: Project) -> None:
-    """The rest of the run is taken back."""
+def test_an_undo_leaves_out_erased_resources_with_a_note(project: Project) -> None:
+    """The rest of the run is undone."""
     kept = [tag(f"ACME-{n}") for n in range(1, 5)]
     project.settle(tags=[*kept, tag("ACME-5", description="one"), tag(PERSON)])
     project.settle(tags=[*kept, tag("ACME-5", description="two")])
@@ -121,8 +121,8 @@ def test_an_undo_leaves_out_what_was_erased_and_says_so(project: Project) -> Non
     assert ["erased" in note["message"] for note in plan["notes"] if note["kind"] == "left-out"] == [True]
 
 
-def test_a_reader_in_the_way_is_told(left: Project) -> None:
-    """What it still reads stays in the file: the next command that finds nobody there takes it out."""
+def test_an_erase_reports_a_reader_that_blocks_compaction(left: Project) -> None:
+    """The erased bytes stay in the file until a later command compacts it."""
     with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
         reader.execute("PRAGMA journal_mode = WAL")
         reader.execute("BEGIN")
@@ -134,15 +134,15 @@ def test_a_reader_in_the_way_is_told(left: Project) -> None:
 
 
 def aged(project: Project, days: float) -> None:
-    """Everything in the history happened so long ago."""
+    """Move everything in the history back by this many days."""
     with closing(sqlite3.connect(project.folder / ".syncengine/state.db")) as connection, connection:
         for table, columns in (("state_calls", ("at",)), ("state_runs", ("started", "ended"))):
             for column in columns:
                 connection.execute(f"UPDATE {table} SET {column} = {column} - ?", (days * 86_400,))
 
 
-def test_old_history_is_removed_and_told(left: Project, service: Service) -> None:
-    """As many runs as a trial counted; rows stay, and the next apply finds all as it was."""
+def test_prune_removes_old_history(left: Project, service: Service) -> None:
+    """`--dry-run` counts the same runs. Rows stay, and there are no changes to apply."""
     aged(left, 100)
     rows, held = left.rows(), service.holds()
     date = (datetime.now(UTC) - timedelta(days=50)).date().isoformat()
@@ -155,7 +155,7 @@ def test_old_history_is_removed_and_told(left: Project, service: Service) -> Non
     assert "can no longer be undone" in done.out
     assert [run["command"] for run in left.run("state", "history", "--format", "json").document["runs"]] == [
         "state prune",
-        "apply",  # whose limits the next apply is judged by
+        "apply",  # kept, as its limits count for the next apply
     ]
     forgotten = left.run("state", "history", "tag/MATTER-00001")
     assert (forgotten.out, forgotten.err) == ("", "No history of tag/MATTER-00001 is recorded\n")
@@ -165,14 +165,14 @@ def test_old_history_is_removed_and_told(left: Project, service: Service) -> Non
 
 
 @pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
-def test_what_only_removes_makes_no_state(project: Project, words: tuple[str, ...]) -> None:
-    """A job of CI would take an empty one for its own."""
+def test_erase_and_prune_create_no_state(project: Project, words: tuple[str, ...]) -> None:
+    """A CI job would use an empty state as its own."""
     assert project.run("state", *words, "--format", "json").codes == ["no-state"]
     assert not (project.folder / ".syncengine/state.db").exists()
 
 
 def test_a_run_without_its_history_is_not_undone(project: Project, service: Service) -> None:
-    """Nor one of which only what is in doubt is left; it is told from a run that changed nothing."""
+    """Neither is a run of which only changes in doubt are left; the message names `state prune`."""
     project.settle(tags=[tag("FIRST", description="one"), tag("SECOND")])
     service.fault("upsertTags", status=400, body={"errors": [{"index": 1, "errorDescription": "no"}]})
     project.wants(tags=[tag("FIRST", description="two"), tag("SECOND", description="two")])

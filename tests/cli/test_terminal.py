@@ -1,4 +1,4 @@
-"""Asking on a real terminal, refusing without one, and what goes to which stream."""
+"""The question of `apply` on a real terminal, its refusal without one, and the use of stdout and stderr."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 ON_A_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Makes its standard input the terminal that controls the process, so that Ctrl-C is a signal."""
+"""Makes stdin the controlling terminal of the process, so that Ctrl-C becomes a signal."""
 
 QUESTION = "Apply this plan?"
 
 
 @dataclass
 class Terminal:
-    """A person before a terminal that shows standard error; standard output goes elsewhere."""
+    """A user at a terminal that shows stderr; stdout is a pipe."""
 
     master: int
     process: subprocess.Popen[str]
@@ -47,7 +47,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def ended(self) -> Ended:
-        """A terminal throws away what is typed while a prompt is being set up: then a person types it again."""
+        """Wait for the process. The terminal may drop input while a prompt is being set up, so it is typed again."""
         while True:
             if not select.select([self.master], [], [], PATIENCE_SECONDS / 2)[0]:
                 self.type(self.typed)
@@ -63,7 +63,7 @@ class Terminal:
     def _read(self) -> str:
         try:
             return os.read(self.master, 65536).decode(errors="replace")
-        except OSError:  # what Linux answers once nobody has the other end open
+        except OSError:  # Linux raises this once the other end is closed
             return ""
 
 
@@ -90,7 +90,7 @@ def terminal(project: Project, *arguments: str) -> Iterator[Terminal]:
 
 
 def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, service: Service) -> None:
-    """A pipeline must not wait for an answer that nobody gives."""
+    """A pipeline must not wait for an answer, so `apply` exits with 64 and creates no state."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply")
     assert (done.code, done.out) == (64, "")
@@ -105,7 +105,7 @@ def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, ser
     ("answer", "code", "held"), [("y\n", 0, ["NEW-1"]), ("n\n", 1, []), ("\n", 1, []), ("\x03", 130, [])]
 )
 def test_a_person_is_asked(project: Project, service: Service, answer: str, code: int, held: list[str]) -> None:
-    """Only a yes applies; everything else sends nothing and leaves no lock."""
+    """Only a yes applies; any other answer sends nothing."""
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply") as person:
         person.wait_for(QUESTION)
@@ -115,8 +115,8 @@ def test_a_person_is_asked(project: Project, service: Service, answer: str, code
     assert "Plan: 1 to create" in done.out
 
 
-def test_what_is_no_answer_is_asked_again(project: Project, service: Service) -> None:
-    """In a plain sentence."""
+def test_an_invalid_answer_repeats_the_question(project: Project, service: Service) -> None:
+    """It says that y (yes) or n (no) is expected."""
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply") as person:
         person.wait_for(QUESTION)
@@ -130,7 +130,7 @@ def test_what_is_no_answer_is_asked_again(project: Project, service: Service) ->
 
 
 def test_the_plan_is_shown_before_the_question_even_if_the_output_is_json(project: Project) -> None:
-    """Nobody approves what they have not seen; the document stays whole."""
+    """The plan goes to the terminal, and stdout is still one JSON document."""
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply", "--format", "json") as person:
         person.wait_for(QUESTION)
@@ -141,7 +141,7 @@ def test_the_plan_is_shown_before_the_question_even_if_the_output_is_json(projec
 
 
 def test_progress_and_remarks_go_to_standard_error(project: Project, service: Service) -> None:
-    """Standard output is for data."""
+    """Stdout is for data only."""
     service.fault("upsertTags", status=503, headers={"Retry-After": "0"})
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply", "-y", "-v") as person:

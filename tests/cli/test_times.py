@@ -1,4 +1,4 @@
-"""`--since`, `--before` and `--until`: written and understood alike by every command, wherever it runs."""
+"""`--since`, `--before` and `--until`: all commands read times alike, in any time zone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def value_of(kind: type[PastTime], text: str) -> float:
 
 
 def test_every_command_takes_times_alike() -> None:
-    """By one reader and under one name of the value; `plan --since` alone means the file of a reviewed plan."""
+    """Their options have the same type and placeholder. Only `plan --since` takes a file instead."""
     assert set(TIMES) == {
         *(
             "drift",
@@ -51,7 +51,7 @@ def test_every_command_takes_times_alike() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("7d", 7 * DAY), ("36h", 1.5 * DAY), ("90m", 5400), ("1.5h", 5400)])
 def test_a_duration_counts_from_now(text: str, seconds: float) -> None:
-    """Backwards or forwards."""
+    """It counts back for a past time and forward for a future one."""
     now = time.time()
     assert value_of(PastTime, text) == pytest.approx(now - seconds, abs=5)
     assert value_of(FutureTime, text) == pytest.approx(now + seconds, abs=5)
@@ -68,12 +68,12 @@ def test_a_duration_counts_from_now(text: str, seconds: float) -> None:
     ],
 )
 def test_a_date_or_an_instant_is_in_utc_unless_it_says_otherwise(text: str, instant: str) -> None:
-    """A date since which something happened is its start."""
+    """A date means the start of its day."""
     assert value_of(PastTime, text) == datetime.fromisoformat(instant).timestamp()
 
 
 def test_the_zone_of_the_computer_does_not_matter(project: Project) -> None:
-    """What a job prunes is what a person at a desk was shown."""
+    """The same command has the same meaning in a CI job and on a user's computer."""
     project.settle()
     words = ("state", "prune", "--before", "2024-03-01", "--dry-run", "--format", "json")
     process = project.start(*words, environ=ELSEWHERE)
@@ -82,8 +82,8 @@ def test_the_zone_of_the_computer_does_not_matter(project: Project) -> None:
     assert project.run(*words).document["before"].startswith("2024-03-01T00:00:00")
 
 
-def test_until_a_date_means_with_that_day() -> None:
-    """As `quarantine` in the project file has it."""
+def test_until_a_date_includes_that_day() -> None:
+    """This is the same for `quarantine` in the project file."""
     assert value_of(FutureTime, "2999-12-31") == datetime(3000, 1, 1, tzinfo=UTC).timestamp()
     assert value_of(FutureTime, "2999-12-31T09:00:00Z") == datetime(2999, 12, 31, 9, tzinfo=UTC).timestamp()
 
@@ -94,7 +94,7 @@ WRONG = ("7", "-3d", "soon", "20240229", "2024-02-30", "2024-02-29T25:00:00Z", "
 @pytest.mark.parametrize("text", WRONG)
 @pytest.mark.parametrize("kind", [PastTime, FutureTime])
 def test_anything_else_is_refused_in_one_sentence(kind: type[PastTime], text: str) -> None:
-    """A number without a unit among it: seven seconds would find nothing, and look as if all were well."""
+    """A number without a unit is refused too, because seven seconds would find nothing and look like success."""
     with pytest.raises(click.BadParameter) as refused:
         value_of(kind, text)
     assert refused.value.message == (
@@ -103,7 +103,7 @@ def test_anything_else_is_refused_in_one_sentence(kind: type[PastTime], text: st
 
 
 def test_a_time_on_the_wrong_side_of_now_is_refused() -> None:
-    """A mistyped year would find no drift, prune everything, or end a quarantine at once."""
+    """With a wrong year a command would find no drift, prune everything or end a quarantine at once."""
     with pytest.raises(click.BadParameter, match="2999-01-01 is in the future"):
         value_of(PastTime, "2999-01-01")
     with pytest.raises(click.BadParameter, match="2024-02-29 is in the past"):
@@ -117,7 +117,7 @@ def test_a_time_on_the_wrong_side_of_now_is_refused() -> None:
 
 @pytest.mark.parametrize("words", TIMES)
 def test_every_command_refuses_alike(project: Project, words: str) -> None:
-    """With the usage of the command; an empty value is told as one."""
+    """The message is the same for each command; an empty value is reported as empty."""
     option, _ = TIMES[words]
     for text, says in (("7", "'7' is not a time: write a duration"), ("", " is empty, perhaps because a variable")):
         done = project.run(*words.split(), option.opts[0], text)

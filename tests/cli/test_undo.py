@@ -1,4 +1,4 @@
-"""Taking a run back as a user does it: what is planned, said and refused (docs/repair.md)."""
+"""Undoing runs: what is planned, reported and refused (docs/repair.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AFTER: dict[str, Any] = {
 
 
 def changed(project: Project) -> dict[str, Any]:
-    """Apply BEFORE and then AFTER; the rows in between."""
+    """Apply BEFORE and then AFTER, and return the rows after BEFORE."""
     project.settle(**BEFORE)
     rows = project.rows()
     project.settle(**AFTER)
@@ -48,7 +48,7 @@ def changed(project: Project) -> dict[str, Any]:
 
 
 def undo(project: Project, run: str = "last", *words: str) -> Ended:
-    """Plan an undo and apply the plan, whatever approval it needs."""
+    """Plan an undo and apply it with the approval that it needs."""
     planned = project.run("plan", "--undo", run, "--out", "undo.plan", "--format", "json", *words)
     assert planned.code == 0, planned.err
     approve = planned.document["gate"]["approve"]
@@ -58,13 +58,13 @@ def undo(project: Project, run: str = "last", *words: str) -> Ended:
 
 
 def last(project: Project, count: int = 1) -> str:
-    """The id of the last run, or of the one that is `count` from the end."""
+    """The id of the last run, or of the one at position `count` from the end."""
     with open_state(project.loaded().state, write=False) as state:
         return state.runs(count)[-1].id
 
 
-def test_everything_is_as_it_was_and_nothing_is_deleted_for_it(project: Project, service: Service) -> None:
-    """A tag that the run made is retired; its category and its type stay and are let go."""
+def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Service) -> None:
+    """A tag that the run created is retired; a category or activity type that it created is only released."""
     rows = changed(project)
     planned = undo(project)
     assert {change["address"]: change["action"] for change in planned.document["changes"]} == {
@@ -86,11 +86,11 @@ def test_everything_is_as_it_was_and_nothing_is_deleted_for_it(project: Project,
     }
     project.wants(**BEFORE)
     reverted = project.run("plan", "--format", "json").document
-    assert [change["address"] for change in reverted["changes"]] == ["activity-type/A2"]  # the manifests ask for that
+    assert [change["address"] for change in reverted["changes"]] == ["activity-type/A2"]  # which the manifests declare
 
 
-def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, service: Service) -> None:
-    """One that was retired before, and that the run had opened again with another description."""
+def test_undoing_the_return_of_a_retired_tag_retires_it_again(project: Project, service: Service) -> None:
+    """The tag gets its former description, and has no keywords."""
     project.settings("policy: {tagRemoval: retire}")
     project.settle(tags=[tag("T", description="a"), tag("OTHER")])
     project.settle(tags=[tag("OTHER")])
@@ -103,8 +103,8 @@ def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, 
     assert (row["status"], row["keywords"], row["fields"]["description"]) == ("retired", [], "a")
 
 
-def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project, service: Service) -> None:
-    """It is let go again, and the saved plan of that is applied."""
+def test_undoing_the_retirement_of_a_released_tag_releases_it_again(project: Project, service: Service) -> None:
+    """The tag has its keyword again, so that it tags time."""
     kept = [tag("STAYS"), tag("OTHER")]
     project.settle(tags=[tag("T"), *kept])
     project.settle(tags=kept)
@@ -123,8 +123,10 @@ def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project
     [{"keywords": []}, {"keywords": ["k", "l"]}, {"keywords": ["k"], "metadata": {"Old": "x", "New": "x"}}],
     ids=["keyword deleted", "keyword added", "metadata added"],
 )
-def test_what_was_let_go_is_let_go_again(project: Project, managed: dict[str, Any], how: str, status: str) -> None:
-    """Also where parts of it alone are sent for that."""
+def test_undoing_the_return_of_a_tag_forgets_or_retires_it_again(
+    project: Project, managed: dict[str, Any], how: str, status: str
+) -> None:
+    """This holds even if the undo only sends keywords or metadata."""
     project.settle(tags=[tag("T", keywords=["k"], metadata={"Old": "x"}), tag("U")])
     project.settle(tags=[tag("U")], removed=[{"tag": "T", "as": how, "reason": "closed"}])
     before = project.rows()["tag/T"]
@@ -136,8 +138,8 @@ def test_what_was_let_go_is_let_go_again(project: Project, managed: dict[str, An
     assert project.plan().changes == ()
 
 
-def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
-    """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
+def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project) -> None:
+    """This holds for the whole plan, a selection and a saved plan, until the revert is merged or `--redo` is given."""
     changed(project)
     undo(project)
     asked = project.run("plan", "--out", "again.plan", "--format", "json")
@@ -153,7 +155,7 @@ def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> No
 
 
 def test_a_removal_that_manifests_still_ask_for_names_what_to_declare_again(project: Project) -> None:
-    """There is nothing to revert at an address that no manifest has; other changes of the run are told beside it."""
+    """The message for an undone removal says to declare the tag again; other changes are to be reverted."""
     kept = tag("EDITED", description="one")
     project.settle(tags=[kept, tag("DROPPED")])
     project.settle(tags=[tag("EDITED", description="two")])
@@ -171,13 +173,13 @@ def test_a_removal_that_manifests_still_ask_for_names_what_to_declare_again(proj
     )
 
 
-def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
-    """Of each address something else than the undone run had made; that is then forgotten."""
+def test_a_third_value_is_applied_and_ends_the_memory_of_the_undo(project: Project) -> None:
+    """After manifests have declared another value, the undone change may be applied again."""
     project.settle(tags=[tag("A", description="one"), tag("B")])
     project.settle(tags=[tag("A", description="two"), tag("B")])
     undo(project)
     project.wants(tags=[tag("A", description="two", url="https://x.example"), tag("B")])
-    assert "undone" in project.apply().codes  # what the run had made, and more
+    assert "undone" in project.apply().codes  # the undone value and a further change
     project.wants(tags=[tag("A", description="three"), tag("B")])
     assert project.apply().code == 0
     project.wants(tags=[tag("A", description="two"), tag("B")])
@@ -185,7 +187,7 @@ def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
 
 
 def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
-    """It says nothing of what the manifests ask for where it changes nothing."""
+    """Applying a plan ends the memory of an undone change only if the plan was made after the undo."""
     project.settle(tags=[tag("A", description="one"), tag("B")])
     edited = [tag("A", description="two"), tag("B")]
     project.settle(tags=edited)
@@ -201,8 +203,8 @@ def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project
     assert project.apply().code == 0
 
 
-def test_redo_applies_it_again_and_forgets(project: Project) -> None:
-    """By a flag of the apply itself, also with a saved plan."""
+def test_redo_applies_an_undone_run_again(project: Project) -> None:
+    """`--redo` must be given to `apply`, also for a saved plan. It ends the memory of the undo."""
     changed(project)
     made = project.rows()
     undo(project)
@@ -216,7 +218,7 @@ def test_redo_applies_it_again_and_forgets(project: Project) -> None:
 
 
 def test_a_forged_commit_of_a_run_is_no_option_for_git(project: Project, tmp_path: Path) -> None:
-    """`git rev-list` would empty the file; others may write a state."""
+    """A commit in the state such as `--output=FILE` must not make `git rev-list` overwrite the file."""
     git(project.folder, "init", "-q", "-b", "main")
     commit(project)
     project.settle(tags=[tag("A")])
@@ -229,7 +231,7 @@ def test_a_forged_commit_of_a_run_is_no_option_for_git(project: Project, tmp_pat
 
 
 def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
-    """Not one that sent everything again, be it on request or after a run that was killed."""
+    """`--undo last` skips runs that only sent the same values again."""
     project.settle(tags=[tag("A", description="one")])
     project.wants(tags=[tag("A", description="two")])
     service.fault("upsertTags", delay=60)
@@ -245,7 +247,7 @@ def test_the_last_run_is_the_last_that_changed_something(project: Project, servi
 
 
 def test_an_undo_can_be_undone(project: Project) -> None:
-    """`last` twice brings it forward; then the manifests of before are those that were undone."""
+    """A second `--undo last` restores the run; the manifests from before it then count as undone."""
     changed(project)
     made = project.rows()
     undo(project)
@@ -257,7 +259,7 @@ def test_an_undo_can_be_undone(project: Project) -> None:
 
 
 def test_each_undone_run_is_remembered(project: Project) -> None:
-    """Also two of one address: manifests that ask for the first that was undone are refused after the second."""
+    """After two runs that changed the same tag are undone, the manifests of either are refused."""
     wanted = [[tag("A", description=word)] for word in ("one", "two", "three")]
     runs = []
     for tags in wanted:
@@ -273,11 +275,11 @@ def test_each_undone_run_is_remembered(project: Project) -> None:
     project.wants(tags=wanted[0])
     assert project.apply().code == 0
     project.wants(tags=wanted[2])
-    assert project.apply().code == 0  # all that was undone was forgotten
+    assert project.apply().code == 0  # the revert ended the memory of both
 
 
-def test_an_undo_that_brings_an_undone_change_back_lifts_it(project: Project) -> None:
-    """A run that was a revert itself is undone, and then the run that it reverted: all reverts are merged then."""
+def test_an_undo_that_restores_an_undone_change_ends_its_memory(project: Project) -> None:
+    """A revert is undone, and then the run that it reverted; the manifests of both may be applied."""
     for word in ("one", "two", "one"):
         project.settle(tags=[tag("A", description=word)])
     run = last(project, 2)
@@ -288,8 +290,8 @@ def test_an_undo_that_brings_an_undone_change_back_lifts_it(project: Project) ->
     assert project.apply().code == 0
 
 
-def test_an_undo_that_is_undone_and_made_again_is_one(project: Project) -> None:
-    """Whatever it takes back, and in whichever order, only the last word counts."""
+def test_an_undo_that_is_undone_and_repeated_counts_once(project: Project) -> None:
+    """Only the last of the three decides what counts as undone."""
     one, two = ([tag("A", description=word)] for word in ("one", "two"))
     project.settle(tags=one)
     project.settle(tags=two)
@@ -303,7 +305,7 @@ def test_an_undo_that_is_undone_and_made_again_is_one(project: Project) -> None:
 
 
 def test_what_another_run_changed_since_is_left_out_and_named(project: Project) -> None:
-    """Unless it is forced."""
+    """With `--force` it is undone as well."""
     project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
     project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
     run = last(project)
@@ -319,8 +321,8 @@ def test_what_another_run_changed_since_is_left_out_and_named(project: Project) 
     }
 
 
-def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) -> None:
-    """Runs are taken back one after the other without force; one that came to something else is in the way."""
+def test_a_later_run_that_was_undone_does_not_block_an_undo(project: Project) -> None:
+    """Several runs can be undone one after the other, newest first, without `--force`."""
     for word in ("one", "two", "three"):
         project.settle(tags=[tag("A", description=word)])
     run = last(project, 2)
@@ -331,8 +333,8 @@ def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) ->
     assert project.rows()["tag/A"]["fields"]["description"] == "one"
 
 
-def test_a_tag_that_was_retired_and_came_back_with_something_else_is_taken_back_twice(project: Project) -> None:
-    """That the first undo has its name tag nothing is no change since: a retired tag tags nothing anyway."""
+def test_a_return_and_then_the_retirement_of_a_tag_can_be_undone(project: Project) -> None:
+    """The first undo retires the tag again; its different keywords do not count as a later change."""
     project.settle(tags=[tag("A", description="one"), tag("B")])
     project.settle(tags=[tag("B")], removed=[{"tag": "A", "as": "retire", "reason": "closed"}])
     run = last(project)
@@ -344,8 +346,8 @@ def test_a_tag_that_was_retired_and_came_back_with_something_else_is_taken_back_
     assert (row.get("status"), row["fields"]["description"], row["keywords"]) == ("active", "one", ["A"])
 
 
-def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(project: Project) -> None:
-    """Nor is one by hand that came to the same: somebody wanted that."""
+def test_a_redone_later_run_blocks_an_undo(project: Project) -> None:
+    """A later apply blocks it even if its result is that of the run, because somebody wanted it."""
     for word in ("one", "two", "three"):
         project.settle(tags=[tag("A", description=word)])
     run = last(project, 2)
@@ -356,8 +358,8 @@ def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(projec
     assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
 
 
-def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service: Service) -> None:
-    """Under another id, which is said."""
+def test_undoing_a_category_delete_creates_it_with_its_tags(project: Project, service: Service) -> None:
+    """Notes say that the category and its tag are created anew."""
     project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
     rows = project.rows()
     project.settle(tagCategories=[category("acme")], tags=[tag("U")])
@@ -369,21 +371,21 @@ def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service
     assert project.rows() == rows
 
 
-def test_a_tag_that_no_manifest_had_before_the_run_is_not_asked_for(project: Project) -> None:
-    """Its absence is none of the run's making: it had left the manifests before its category took it along."""
+def test_a_tag_that_was_undeclared_before_the_run_need_not_be_declared(project: Project) -> None:
+    """The run deleted it only together with its category, so reverting the category is enough."""
     acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
     project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
     project.settle(tagCategories=[acme, gone], tags=kept)
     project.settle(tagCategories=[acme], tags=kept)
     undo(project)
-    assert "undone" in project.apply().codes  # for the category, which they still want deleted
+    assert "undone" in project.apply().codes  # for the category, which the manifests still delete
     project.wants(tagCategories=[acme, gone], tags=kept)
     reverted = project.apply()
     assert reverted.code == 0, reverted.out
 
 
 def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> None:
-    """Its old name comes back, and its members with it."""
+    """Undoing the rename restores the old name, and its tags stay in it."""
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
     ids = service.category_ids()
     project.settle(tagCategories=[category("new", previously=["old"])], tags=[tag("T", category="new")])
@@ -394,8 +396,8 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
     assert service.category_ids() == ids
 
 
-def test_a_category_that_was_let_go_gets_its_name_back(project: Project, service: Service) -> None:
-    """And is let go again: no other one is made in its place."""
+def test_undoing_the_rename_of_a_released_category_renames_it_back(project: Project, service: Service) -> None:
+    """It is released again, and no other category is created."""
     project.settle(tagCategories=[category("a")])
     project.settle(tagCategories=[category("a"), category("b")])
     undo(project)
@@ -407,8 +409,8 @@ def test_a_category_that_was_let_go_gets_its_name_back(project: Project, service
     assert project.rows()["category/b"]["status"] == "released"
 
 
-def test_a_category_that_was_renamed_on_keeps_its_id(project: Project, service: Service) -> None:
-    """By force: it gets the name of before the run, whatever it is called by now, and takes its tags along."""
+def test_a_category_renamed_twice_keeps_its_id(project: Project, service: Service) -> None:
+    """`--force` gives it the name from before the run, with all its tags."""
     project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
     ids = service.category_ids()
     project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
@@ -422,8 +424,8 @@ def test_a_category_that_was_renamed_on_keeps_its_id(project: Project, service: 
     assert project.run("plan", "--undo", run, "--force", "--format", "json").document["changes"] == []
 
 
-def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project) -> None:
-    """What nobody said before is said now: PUBLIC, which the gate counts."""
+def test_undoing_a_change_to_private_needs_an_approval(project: Project) -> None:
+    """The undo makes the tag PUBLIC, although no manifest declares that."""
     project.settle(tags=[tag("T"), tag("U")])
     project.settle(tags=[tag("T", visibility="PRIVATE"), tag("U")])
     planned = project.run("plan", "--undo", "last", "--format", "json").document
@@ -431,9 +433,11 @@ def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project)
     assert project.run("plan", "--undo", "last", "--detailed-exitcode").code == 4
 
 
-def test_what_a_rename_opened_is_open_all_the_time(project: Project, service: Service) -> None:
-    """To the service the new name is another tag: taking the rename back takes its keywords, and doing so again is to
-    publish nothing. The old one was never PUBLIC."""
+def test_repeating_a_public_rename_publishes_nothing_new(project: Project, service: Service) -> None:
+    """The new name is another tag of the service and keeps its content.
+
+    Undoing the rename removes its keywords; undoing that undo needs no approval to make it public.
+    """
     content = {"description": "secret", "metadata": {"Client": "A"}}
     project.settle(tags=[tag("OLD", visibility="PRIVATE", **content), tag("U")])
     project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **content), tag("U")])
@@ -454,8 +458,8 @@ def test_what_a_rename_opened_is_open_all_the_time(project: Project, service: Se
 
 
 @pytest.mark.parametrize("of", ["description", "metadata"])
-def test_what_an_undo_took_from_a_public_name_is_published_only_with_an_approval(project: Project, of: str) -> None:
-    """A name that was in use before has its content of then, and gets that of the private tag anew."""
+def test_publishing_a_private_tags_content_again_needs_an_approval(project: Project, of: str) -> None:
+    """An undo gave a reused public name its earlier content; undoing that publishes the private content again."""
     secret, before = ({of: {"Client": word} if of == "metadata" else word} for word in ("secret", "harmless"))
     kept = [tag("OLD", visibility="PRIVATE", **secret), tag("U")]
     project.settle(tags=[tag("NEW", visibility="PUBLIC", **before), *kept])
@@ -474,8 +478,7 @@ def test_what_an_undo_took_from_a_public_name_is_published_only_with_an_approval
     }
 
 
-def test_a_tag_that_an_undo_closed_is_opened_only_with_an_approval(project: Project) -> None:
-    """The undo of that undo makes public what is private by now."""
+def test_undoing_an_undo_that_made_a_tag_private_needs_an_approval(project: Project) -> None:
     project.settle(tags=[tag("T", visibility="PRIVATE"), tag("U")])
     project.settle(tags=[tag("T", visibility="PUBLIC"), tag("U")])
     undo(project)
@@ -483,16 +486,16 @@ def test_a_tag_that_an_undo_closed_is_opened_only_with_an_approval(project: Proj
     assert [unit["unit"] for unit in asked["units"]] == ["tag/T"] and asked["tripped"]
 
 
-def test_a_protected_tag_that_the_run_made_stays(project: Project) -> None:
-    """Protection is lifted first, as for every removal."""
+def test_an_undo_leaves_out_a_protected_tag_that_the_run_created(project: Project) -> None:
+    """As for any removal, the protection must be lifted first."""
     project.settle(tags=[tag("T")])
     project.settle(tags=[tag("T"), tag("NEW", protect=True)])
     planned = project.run("plan", "--undo", "last", "--format", "json").document
     assert (planned["changes"], planned["notes"][0]["kind"]) == ([], "left-out")
 
 
-def test_a_selection_takes_back_a_part(project: Project) -> None:
-    """The rest may be applied on."""
+def test_an_undo_with_a_selection_undoes_only_that_part(project: Project) -> None:
+    """Manifests with the other changes of the run may still be applied."""
     project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
     project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
     undo(project, "last", "--target", "tag/A")
@@ -502,8 +505,8 @@ def test_a_selection_takes_back_a_part(project: Project) -> None:
     assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
 
 
-def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> None:
-    """Or the plan would look like one of a run that nothing is left of."""
+def test_an_undo_warns_of_a_selection_without_changes_of_the_run(project: Project) -> None:
+    """Otherwise the empty plan would look like that of a run which is already undone."""
     project.settle(tags=[tag("A", description="one"), tag("B")])
     project.settle(tags=[tag("A", description="two"), tag("B")])
     for words in (["--target", "tag/B"], ["--exclude", "tag/A"]):
@@ -527,14 +530,14 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
     ],
 )
 def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:
-    """With the cure."""
+    """Unknown runs and options that do not go together exit with 64."""
     changed(project)
     done = project.run("plan", *words)
     assert (done.code, says in done.err) == (64, True), done.err
 
 
 def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> None:
-    """Not the refusals, adoptions and empty applies of the history; `last` passes them over."""
+    """Refused and empty runs cannot be undone, and `last` skips them."""
     assert "no run of this state" in project.run("plan", "--undo", "last").err
     project.settle(tags=[tag("A", description="one")])
     first = last(project)
@@ -550,8 +553,8 @@ def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> No
     assert project.run("plan", "--undo", first[:6], "--format", "json").document["undo"]["run"] == first
 
 
-def test_a_run_under_way_is_not_undone(project: Project) -> None:
-    """It holds the lock."""
+def test_a_run_in_progress_is_not_undone(project: Project) -> None:
+    """`plan --undo` exits with 6, as the run holds the lock."""
     project.settle(tags=[tag("A")])
     with (
         open_state(project.loaded().state, write=True) as state,
@@ -563,7 +566,7 @@ def test_a_run_under_way_is_not_undone(project: Project) -> None:
 
 
 def test_an_apply_in_between_makes_the_undo_stale(project: Project) -> None:
-    """Nothing is sent then."""
+    """If another run changes the same resource, the saved undo is refused."""
     changed(project)
     assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
     project.wants(**{**AFTER, "tags": [{**AFTER["tags"][0], "keywords": ["three"]}, AFTER["tags"][1]]})
@@ -574,7 +577,7 @@ def test_an_apply_in_between_makes_the_undo_stale(project: Project) -> None:
 
 
 def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> None:
-    """It would pass the memory of what was undone."""
+    """A forged undo could otherwise apply what was undone."""
     changed(project)
     undo(project)
     undone_by = last(project)
@@ -588,8 +591,8 @@ def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> N
         assert (done.code, done.codes[-1]) == (5, "plan-inconsistent"), done.out
 
 
-def test_the_revert_of_the_commit_is_printed(project: Project) -> None:
-    """Of a merge its first parent's side; none of manifests that no commit holds."""
+def test_an_undo_prints_the_git_revert_of_its_commit(project: Project) -> None:
+    """For a merge it has `-m 1`. A run with uncommitted manifests has none."""
     folder = project.folder
     git(folder, "init", "-q", "-b", "main")
     (folder / ".gitignore").write_text("*.plan\n.syncengine\n")
@@ -611,8 +614,8 @@ def test_the_revert_of_the_commit_is_printed(project: Project) -> None:
     assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["revert"] is None
 
 
-def test_an_undo_is_of_no_tree(project: Project) -> None:
-    """It comes from the history: `not-merged` has nothing to compare, wherever it is applied."""
+def test_an_undo_is_not_compared_with_the_checked_out_tree(project: Project) -> None:
+    """It comes from the history, so it is never refused as `not-merged`."""
     git(project.folder, "init", "-q", "-b", "main")
     changed(project)
     commit(project)
@@ -624,8 +627,7 @@ def test_an_undo_is_of_no_tree(project: Project) -> None:
     assert project.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
 
 
-def test_what_was_undone_moves_with_the_state(project: Project, tmp_path: Path) -> None:
-    """With export and import."""
+def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path) -> None:
     changed(project)
     undo(project)
     assert project.run("state", "export", "-o", "rows.jsonl").code == 0
@@ -635,7 +637,7 @@ def test_what_was_undone_moves_with_the_state(project: Project, tmp_path: Path) 
 
 
 def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> None:
-    """Also where only the files that changed since are read: large manifests have a cache."""
+    """This also holds for large manifests, of which only changed files are read."""
     many = [tag(f"M-{number:05}", description="x" * 60) for number in range(1000)]
     project.settle(tags=[*many, tag("A", description="one")])
     project.settle(tags=[*many, tag("A", description="two")])
@@ -649,8 +651,8 @@ def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> 
 
 
 @pytest.mark.parametrize("way", ["complete", "killed"])
-def test_a_type_that_was_swept_is_there_after_one_undo(project: Project, service: Service, way: str) -> None:
-    """Also where it never said `reenableIfArchived`, and where nobody knows whether the sweep was completed."""
+def test_one_undo_restores_a_swept_activity_type(project: Project, service: Service, way: str) -> None:
+    """It is restored without `reenableIfArchived`, and even if it is unknown whether the sweep was completed."""
     project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
     project.wants(activityTypes=[activity_type("A")])
     if way == "complete":
@@ -669,7 +671,7 @@ def test_a_type_that_was_swept_is_there_after_one_undo(project: Project, service
 
 
 def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
-    """Whatever the policy is: a type that nobody here declared stays, and types that were swept come back."""
+    """Activity types that this project never declared stay, and swept ones come back."""
     project.settings("policy: {activityTypes: exact}")
     project.settle(activityTypes=[activity_type("A1"), activity_type("A2")])
     project.settle(activityTypes=[activity_type("A1"), activity_type("A3")])
@@ -683,7 +685,7 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
 
 
 def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
-    """The refusal put the id of the category in doubt, which that run never touched: the repetition asks for it."""
+    """The refusal puts the category's id in doubt, and the repeated undo sends the category too."""
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
     run = last(project)
@@ -698,7 +700,7 @@ def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service
 
 @pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])
 def test_a_creation_that_was_undone_is_not_repeated(said: dict[str, str], project: Project) -> None:
-    """Whether its manifest says that the tag is public or leaves that to the service."""
+    """This holds whether or not its manifest sets `visibility`."""
     project.settle(tags=[tag("KEPT")])
     project.settle(tags=[tag("KEPT"), tag("MADE", **said)])
     undo(project)

@@ -1,4 +1,4 @@
-"""Tags whose visibility the state does not know count as private: nothing opens them that nobody approved."""
+"""Tags whose visibility the state does not know count as private: making them public needs an approval."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMES = ("ALPHA", "BETA", "GAMMA")
 
 
 def adopted(project: Project, service: Service, *names: str) -> None:
-    """Tags that somebody made PRIVATE in the console, and that the project adopts without a word about that."""
+    """Tags that are PRIVATE at the service and that the project adopts without a visibility."""
     hide(project, *names)
     (project.folder / "list.csv").write_text("name\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
     assert project.run("adopt", "list.csv").code == 0
 
 
 def hide(project: Project, *names: str) -> None:
-    """Somebody makes tags PRIVATE elsewhere: a project with a state of its own."""
+    """Make tags PRIVATE from another project with its own state."""
     Project(project.folder / "elsewhere", project.url).settle(tags=[tag(name, visibility="PRIVATE") for name in names])
 
 
@@ -42,14 +42,14 @@ def apply(project: Project, *words: str) -> Ended:
 
 
 def open_units(project: Project, *words: str) -> dict[str, int]:
-    """The units that the plan asks about, each with the number of its losses."""
+    """The units that need an approval, each with its number of losses."""
     planned = project.run("plan", "--format", "json", *words)
     assert planned.code == 0, planned.out
     return {unit["unit"]: unit["count"] for unit in planned.document["gate"]["units"] if unit["approved"] is None}
 
 
-def test_all_openings_of_unknown_visibility_ask_once_as_one_unit(project: Project, service: Service) -> None:
-    """Refused without an approval; one approval opens them, and the rows are known to be public from then on."""
+def test_tags_of_unknown_visibility_need_one_approval_to_be_public(project: Project, service: Service) -> None:
+    """They are one unit of the gate. After the approved apply, the rows are known to be PUBLIC."""
     adopted(project, service, *NAMES)
     project.wants(tags=public(*NAMES))
     assert open_units(project) == {"unknown-visibility": 3}
@@ -62,8 +62,8 @@ def test_all_openings_of_unknown_visibility_ask_once_as_one_unit(project: Projec
     assert open_units(project) == {}
 
 
-def test_a_manifest_that_says_nothing_opens_nothing(project: Project, service: Service) -> None:
-    """It is no error, other changes go through, and the visibility stays unknown."""
+def test_a_manifest_without_visibility_changes_none(project: Project, service: Service) -> None:
+    """Other changes are applied without an approval, and the visibility stays unknown."""
     adopted(project, service, "ALPHA")
     project.wants(tags=[tag("ALPHA", description="more")])
     assert apply(project).code == 0
@@ -74,8 +74,8 @@ def test_a_manifest_that_says_nothing_opens_nothing(project: Project, service: S
     assert is_refused(apply(project))
 
 
-def test_what_is_created_here_without_a_word_is_public_and_known_to_be(project: Project, service: Service) -> None:
-    """So a manifest that says so later opens nothing, and the service is not told what nobody said."""
+def test_a_tag_created_without_visibility_is_recorded_as_public(project: Project, service: Service) -> None:
+    """Declaring it PUBLIC later is no change."""
     project.settle(tags=[tag("NEW")])
     assert project.rows()["tag/NEW"]["fields"]["visibility"] == "PUBLIC"
     assert project.plan().changes == ()
@@ -86,8 +86,8 @@ def test_what_is_created_here_without_a_word_is_public_and_known_to_be(project: 
     assert open_units(project) == {"tag/NEW": 1}
 
 
-def test_silence_about_a_public_tag_leaves_it_as_somebody_made_it(project: Project, service: Service) -> None:
-    """Once declared PUBLIC, then no longer: an upsert says nothing, so a tag hidden by hand stays hidden."""
+def test_an_upsert_without_visibility_leaves_a_hidden_tag_hidden(project: Project, service: Service) -> None:
+    """A tag that was declared PUBLIC once, and then made PRIVATE elsewhere, stays PRIVATE."""
     project.settle(tags=public("ALPHA"))
     hide(project, "ALPHA")
     project.settle(tags=[tag("ALPHA", description="more")])
@@ -112,10 +112,10 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize(("manifest", "settings"), DEFAULTS.values(), ids=DEFAULTS)
-def test_public_counts_wherever_it_is_said(
+def test_public_from_defaults_or_templates_needs_an_approval(
     manifest: tuple[str, str], settings: tuple[str, ...], project: Project, service: Service
 ) -> None:
-    """Defaults and templates open a tag as its own line does."""
+    """PUBLIC from defaults or a template has the same effect as in the tag's own line."""
     adopted(project, service, "ALPHA")
     file, text = manifest
     project.wants()
@@ -127,8 +127,8 @@ def test_public_counts_wherever_it_is_said(
 
 
 @pytest.mark.parametrize("said", [{"visibility": "PUBLIC"}, {}], ids=["said", "by default"])
-def test_a_rename_makes_no_public_copy_unasked(said: dict[str, str], project: Project, service: Service) -> None:
-    """The new name is a tag of its own, which the service makes public if nobody says otherwise."""
+def test_a_rename_to_a_public_name_needs_an_approval(said: dict[str, str], project: Project, service: Service) -> None:
+    """The new name is another tag, which the service makes public unless the manifest says PRIVATE."""
     adopted(project, service, "ALPHA")
     project.wants(tags=[tag("NEW", previously=["ALPHA"], **said)])
     assert open_units(project)["unknown-visibility"] == 1
@@ -138,8 +138,8 @@ def test_a_rename_makes_no_public_copy_unasked(said: dict[str, str], project: Pr
     assert "unknown-visibility" not in open_units(project)
 
 
-def test_a_saved_plan_asks_as_well(project: Project, service: Service) -> None:
-    """What it shows is judged again when it is applied, and its approval opens it."""
+def test_a_saved_plan_needs_the_approval_too(project: Project, service: Service) -> None:
+    """It is judged again when it is applied."""
     adopted(project, service, "ALPHA")
     project.wants(tags=public("ALPHA"))
     planned = project.run("plan", "--out", "a.plan", "--format", "json").document
@@ -149,8 +149,8 @@ def test_a_saved_plan_asks_as_well(project: Project, service: Service) -> None:
     assert (done.code, visibility(service)) == (0, {"ALPHA": "PUBLIC"})
 
 
-def test_an_approval_goes_on_after_a_refusal(project: Project, service: Service) -> None:
-    """One item was refused: the rest of the approved openings needs no new approval, and is opened."""
+def test_an_approval_stays_valid_after_a_refused_item(project: Project, service: Service) -> None:
+    """The next apply completes the approved changes without a new approval."""
     adopted(project, service, *NAMES)
     project.wants(tags=public(*NAMES))
     (unit,) = project.run("plan", "--format", "json").document["gate"]["units"]
@@ -161,8 +161,8 @@ def test_an_approval_goes_on_after_a_refusal(project: Project, service: Service)
     assert set(visibility(service).values()) == {"PUBLIC"}
 
 
-def test_rows_of_an_old_export_are_unknown(project: Project, service: Service) -> None:
-    """Where a row says nothing of it, whoever wrote it, the tag may be private."""
+def test_imported_rows_without_visibility_are_unknown(project: Project, service: Service) -> None:
+    """Exports of earlier versions have no visibility."""
     project.settle(tags=[tag("ALPHA")])
     lines = [json.loads(line) for line in project.run("state", "export").out.splitlines() if line.strip()] or [{}]
     text = json.dumps(lines[0]) if len(lines) == 1 else "\n".join(map(json.dumps, lines))
@@ -174,8 +174,8 @@ def test_rows_of_an_old_export_are_unknown(project: Project, service: Service) -
     assert open_units(project) == {"unknown-visibility": 1}
 
 
-def test_a_forgotten_tag_that_is_declared_again_asks(project: Project, service: Service) -> None:
-    """A released row keeps what is unknown, and what is known to be PRIVATE."""
+def test_a_released_tag_declared_public_again_needs_an_approval(project: Project, service: Service) -> None:
+    """A released row keeps that its visibility is unknown or PRIVATE."""
     adopted(project, service, "ALPHA")
     project.wants(tags=[tag("OTHER", visibility="PRIVATE")])
     apply(project, *project.approvals())
@@ -186,8 +186,8 @@ def test_a_forgotten_tag_that_is_declared_again_asks(project: Project, service: 
     assert open_units(project) == {"tag/OTHER": 1}
 
 
-def test_an_undo_hides_nothing_and_opens_nothing_of_unknown_visibility(project: Project, service: Service) -> None:
-    """The run that made it PRIVATE is taken back: the tag stays PRIVATE, and a note says so."""
+def test_an_undo_does_not_restore_an_unknown_visibility(project: Project, service: Service) -> None:
+    """Undoing the run that made the tag PRIVATE leaves it PRIVATE, with a note."""
     adopted(project, service, "ALPHA")
     project.settle(tags=[tag("ALPHA", visibility="PRIVATE", description="more")])
     planned = project.run("plan", "--undo", "last", "--out", "undo.plan", "--format", "json").document
@@ -197,8 +197,8 @@ def test_an_undo_hides_nothing_and_opens_nothing_of_unknown_visibility(project: 
     assert visibility(service) == {"ALPHA": "PRIVATE"}
 
 
-def test_a_redo_of_an_opening_asks_again_where_the_visibility_is_unknown(project: Project, service: Service) -> None:
-    """After `adopt --replace` nothing is known again, whatever a run once opened."""
+def test_a_tag_adopted_again_needs_a_new_approval_to_be_public(project: Project, service: Service) -> None:
+    """After `adopt --replace` the visibility is unknown again, even if a run had made the tag PUBLIC."""
     adopted(project, service, "ALPHA")
     project.settle(tags=public("ALPHA"))
     assert project.run("adopt", "--replace", "list.csv").code == 0

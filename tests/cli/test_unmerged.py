@@ -1,4 +1,4 @@
-"""A saved plan is of the tree that is checked out: what was never merged is not applied (docs/reviews.md)."""
+"""A saved plan is applied only if the checked-out tree is the one it was made from (docs/reviews.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commit(project: Project, message: str = "Change") -> None:
 
 @pytest.fixture
 def repository(project: Project) -> Project:
-    """One tag is on branch `main`, another one on branch `topic`, which is checked out."""
+    """One tag is declared on branch `main`, and a second one on the checked-out branch `topic`."""
     git(project.folder, "init", "-q", "-b", "main")
     (project.folder / ".gitignore").write_text("*.plan\n*.json\nignored*\n")
     project.wants(tags=[tag("FIRST-1")])
@@ -52,7 +52,7 @@ def save(project: Project, *more: str) -> Ended:
 
 
 def assert_not_merged(project: Project, service: Service, said: str = "") -> None:
-    """Nothing is sent, and --allow-unmerged overrides."""
+    """The apply is refused and sends nothing; `--allow-unmerged` overrides that."""
     asked = service.asked()
     done = project.run("apply", "saved.plan", "--format", "json")
     assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
@@ -90,8 +90,8 @@ def test_the_tree_is_the_same_after_any_way_of_merging(repository: Project, comm
     assert_applied(repository)
 
 
-def test_what_another_merge_brought_is_not_in_the_plan(repository: Project, service: Service) -> None:
-    """The tree of the project is another one, even where the same resources change."""
+def test_a_plan_is_refused_after_another_merge(repository: Project, service: Service) -> None:
+    """The project's tree differs, whichever resources the other merge changes."""
     save(repository)
     git(repository.folder, "checkout", "-q", "main")
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
@@ -101,7 +101,7 @@ def test_what_another_merge_brought_is_not_in_the_plan(repository: Project, serv
 
 
 def test_only_the_folder_of_the_project_counts(repository: Project, tmp_path: Path) -> None:
-    """In a repository of many projects, others may change."""
+    """In a repository with several projects, files outside the project's folder may change."""
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q", "-b", "main")
@@ -116,8 +116,8 @@ def test_only_the_folder_of_the_project_counts(repository: Project, tmp_path: Pa
     assert_applied(repository)
 
 
-def test_an_uncommitted_manifest_is_said_and_must_be_the_same(repository: Project, service: Service) -> None:
-    """It is in no tree."""
+def test_an_uncommitted_manifest_is_named_and_must_not_change(repository: Project, service: Service) -> None:
+    """No tree has it, so its content is compared when the plan is applied."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     planned = save(repository)
     assert "made from uncommitted files: manifests/all.yaml" in planned.out
@@ -134,14 +134,14 @@ def test_an_uncommitted_manifest_that_is_still_the_same_is_no_obstacle(repositor
 
 
 def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project) -> None:
-    """The tree differs in nothing else."""
+    """The plan is applied if the tree has no other change."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     save(repository)
     commit(repository)
     assert_applied(repository)
 
 
-def test_it_is_not_merged_where_something_else_was_committed_too(repository: Project, service: Service) -> None:
+def test_a_plan_is_refused_if_another_file_was_committed_too(repository: Project, service: Service) -> None:
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     save(repository)
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
@@ -149,8 +149,8 @@ def test_it_is_not_merged_where_something_else_was_committed_too(repository: Pro
     assert_not_merged(repository, service)
 
 
-def test_a_manifest_that_was_deleted_and_not_committed_is_an_input(repository: Project, service: Service) -> None:
-    """Its tags leave in the plan, and in no tree."""
+def test_an_uncommitted_delete_of_a_manifest_is_an_input(repository: Project, service: Service) -> None:
+    """The plan removes its tags, but no tree lacks the manifest."""
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
     commit(repository)
     (repository.folder / "manifests" / "more.yaml").unlink()
@@ -168,7 +168,7 @@ def generates(project: Project, data: str) -> None:
 
 @pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv"])
 def test_ignored_data_is_an_input(repository: Project, service: Service, name: str) -> None:
-    """Wherever it is in the project: the plan was made from it."""
+    """A data file that Git ignores is compared, wherever it is in the project."""
     file = repository.folder / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("name\nROW-1\n")
@@ -188,7 +188,7 @@ def test_ignored_data_that_is_the_same_is_no_obstacle(repository: Project) -> No
 
 
 def test_templates_and_their_parts_are_inputs(repository: Project, service: Service) -> None:
-    """What a text template includes too."""
+    """A file that a text template includes is compared as well."""
     (repository.folder / "ignored.j2").write_text("- {name: PART-1}\n")
     (repository.folder / "manifests" / "text.yaml.j2").write_text("tags:\n{% include 'ignored.j2' %}")
     commit(repository)
@@ -197,8 +197,8 @@ def test_templates_and_their_parts_are_inputs(repository: Project, service: Serv
     assert_not_merged(repository, service, "ignored.j2")
 
 
-def test_data_from_beyond_the_project_is_an_input(repository: Project, service: Service, tmp_path: Path) -> None:
-    """Its tree does not hold that."""
+def test_data_outside_the_project_is_an_input(repository: Project, service: Service, tmp_path: Path) -> None:
+    """The project's tree does not contain it."""
     beyond = tmp_path / "beyond"
     beyond.mkdir()
     (beyond / "rows.csv").write_text("name\nROW-1\n")
@@ -216,15 +216,15 @@ def test_a_changed_project_file_is_an_input(repository: Project) -> None:
 
 
 def test_files_that_are_no_inputs_do_not_matter(repository: Project) -> None:
-    """Untracked reports, notes, and what this very plan is saved as."""
+    """Untracked notes and reports, and the saved plan itself, are not compared."""
     (repository.folder / "notes.txt").write_text("mine\n")
     assert "does not hold" not in save(repository).out
     (repository.folder / "notes.txt").unlink()
     assert_applied(repository)
 
 
-def test_a_plan_behind_its_base_is_of_the_merge_of_both(repository: Project, service: Service) -> None:
-    """It is not what the branch has, and what the base has once the branch is merged."""
+def test_a_plan_with_a_base_is_of_the_merged_tree(repository: Project, service: Service) -> None:
+    """With `--base`, the plan is refused on the branch and applied once the branch is merged."""
     git(repository.folder, "checkout", "-q", "main")
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
     commit(repository)
@@ -238,8 +238,8 @@ def test_a_plan_behind_its_base_is_of_the_merge_of_both(repository: Project, ser
 
 
 @pytest.mark.parametrize("name", ["data/ignored.csv", "../beyond.csv"])
-def test_inputs_of_a_plan_of_the_merge_of_both_are_kept(repository: Project, service: Service, name: str) -> None:
-    """The merged tree holds neither ignored data nor data from beyond the project."""
+def test_inputs_outside_the_merged_tree_are_compared(repository: Project, service: Service, name: str) -> None:
+    """With `--base`, ignored data and data outside the project are compared."""
     file = repository.folder / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("name\nROW-1\n")
@@ -262,8 +262,8 @@ def test_inputs_of_a_plan_of_the_merge_of_both_are_kept(repository: Project, ser
     assert_applied(repository)
 
 
-def test_committed_data_from_beyond_the_project_is_no_uncommitted_input(repository: Project, tmp_path: Path) -> None:
-    """It is compared at apply as well; there is nothing to commit."""
+def test_committed_data_outside_the_project_is_not_named_as_uncommitted(repository: Project, tmp_path: Path) -> None:
+    """It is still compared when the plan is applied."""
     outer = tmp_path / "outer"
     (outer / "shared").mkdir(parents=True)
     (outer / "shared" / "rows.csv").write_text("name\nROW-1\n")
@@ -293,8 +293,8 @@ def test_outside_git_nothing_is_compared(project: Project) -> None:
     assert_applied(project)
 
 
-def test_a_plan_from_before_the_first_commit_of_the_folder(repository: Project, tmp_path: Path) -> None:
-    """Committed as it was, it is merged."""
+def test_a_plan_made_before_the_projects_first_commit_can_be_applied(repository: Project, tmp_path: Path) -> None:
+    """It is merged once its files are committed unchanged."""
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q", "-b", "main")
@@ -312,7 +312,7 @@ def test_a_plan_from_before_the_first_commit_of_the_folder(repository: Project, 
 
 
 def test_the_gate_comes_before_the_tree(repository: Project) -> None:
-    """Exit 4 before 5."""
+    """A plan that is neither approved nor merged exits with 4, not 5."""
     repository.wants(tags=[tag(f"T-{number}") for number in range(4)])
     commit(repository)
     assert repository.run("apply", "-y").code == 0
@@ -331,21 +331,21 @@ def test_the_document_names_the_tree(repository: Project) -> None:
 
 
 def forge(project: Project, tree: Tree) -> None:
-    """Have the saved plan be of another tree; whoever can write a plan can."""
+    """Replace the tree in the saved plan."""
     path = project.folder / "saved.plan"
     plan = load(path, SHOWN)
     save_plan(replace(plan, basis=replace(plan.basis, tree=tree)), SHOWN, path)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000], ids=["zero", "long"])
-def test_a_forged_name_of_an_input_is_of_no_file(repository: Project, service: Service, name: str) -> None:
+def test_a_forged_name_of_an_input_is_refused(repository: Project, service: Service, name: str) -> None:
     save(repository)
     forge(repository, Tree("0" * 40, {name: "digest"}))
     assert_not_merged(repository, service, "files that are missing or different here")
 
 
 def test_a_forged_tree_is_no_option_for_git(repository: Project, service: Service, tmp_path: Path) -> None:
-    """`git diff-tree` would empty the file."""
+    """A tree such as `--output=FILE` must not make `git diff-tree` overwrite the file."""
     save(repository)
     victim = tmp_path / "victim"
     victim.write_text("precious")

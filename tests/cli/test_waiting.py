@@ -1,4 +1,4 @@
-"""A command that waits for the lock, for an answer or for a late call: interrupted, or with other files afterwards."""
+"""Commands that wait for the lock, an answer or a late call, and are interrupted or find changed files afterwards."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ REPORT = ("--report", "json=report.json")
 
 @contextmanager
 def locked(project: Project) -> Iterator[None]:
-    """The lock of the state, held by another run."""
+    """Hold the lock of the state as another run."""
     holder = Holder.here("apply", {})
     with open_state(project.loaded().state, write=True) as state, state.lock(holder, wait=5, request_timeout=1):
         yield
 
 
-def said(process: subprocess.Popen[str], words: str) -> None:
-    """Read what it says until it says these words."""
+def read_until(process: subprocess.Popen[str], words: str) -> None:
+    """Read stderr of the process until it contains these words."""
     assert process.stderr is not None
     text = ""
     while words not in text:
@@ -58,12 +58,12 @@ def assert_interrupted(project: Project, service: Service, process: subprocess.P
 def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
     project: Project, service: Service, number: signal.Signals
 ) -> None:
-    """Whatever the signal; the other run keeps its lock."""
+    """The other run keeps its lock."""
     project.settle(tags=[tag("FIRST")])
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
     with locked(project):
         process = project.start("apply", "-y", *REPORT)
-        said(process, "locked")
+        read_until(process, "locked")
         process.send_signal(number)
         done = ended(process)
         assert done.code == 130, done.err
@@ -73,20 +73,20 @@ def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
 
 
 def test_an_apply_that_asks_a_person_is_interrupted_with_a_report(project: Project, service: Service) -> None:
-    """Control-C at the question."""
+    """Ctrl-C at the question exits with 130."""
     project.settle(tags=[tag("FIRST")])
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
     ours, theirs = os.openpty()
     process = project.start("apply", *REPORT, stdin=theirs)
     os.close(theirs)
-    said(process, "Apply this plan?")
-    time.sleep(0.5)  # a signal just before it begins to read would wait for the next key, as with any program
+    read_until(process, "Apply this plan?")
+    time.sleep(0.5)  # a signal just before the read starts would be handled only after the next key
     assert_interrupted(project, service, process)
     os.close(ours)
 
 
 def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
-    """What waited is skipped."""
+    """The report lists the pending change as skipped."""
     project.settle(tags=[tag("FIRST")])
     project.settings(service=("landing: 60s",))
     project.wants(tags=[tag("FIRST", description="one")])
@@ -100,14 +100,14 @@ def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(projec
     ended(process)
     project.wants(tags=[tag("FIRST", description="two")])
     process = project.start("apply", "-y", *REPORT)
-    said(process, "may still be executed")
+    read_until(process, "may still be executed")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     assert [each["outcome"] for each in reported(project)["results"]] == ["skipped"]
 
 
-def test_a_signal_in_the_last_call_ends_with_0_where_all_was_applied(project: Project, service: Service) -> None:
-    """There was nothing left to stop."""
+def test_a_signal_during_the_last_call_ends_with_0_if_all_is_applied(project: Project, service: Service) -> None:
+    """The report says "complete", as nothing was left to stop."""
     project.settle(tags=[tag("FIRST")])
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
     service.fault("upsertTags", delay=1)
@@ -120,7 +120,7 @@ def test_a_signal_in_the_last_call_ends_with_0_where_all_was_applied(project: Pr
 
 
 def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -> None:
-    """What is recorded is what the file says when the lock is taken."""
+    """`adopt` records what the file contains once it has the lock."""
     project.settle(tags=[tag("FIRST")])
     (project.folder / "list.csv").write_text("name\nBEFORE\n", encoding="utf-8")
     with locked(project):
@@ -132,7 +132,7 @@ def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -
 
 
 def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) -> None:
-    """The older commit is not recorded over the newer."""
+    """`state rebuild` does not record the older commit."""
     git(project, "init", "-q", "-b", "main", ".")
     (project.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
     commit(project, tags=[tag("FIRST")])
@@ -142,4 +142,6 @@ def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) 
         time.sleep(3)
         commit(project, tags=[tag("FIRST"), tag("SECOND")])
     done = ended(process)
-    assert done.code == 5 or "tag/SECOND" in project.rows(), done.err  # the latter where it was slow to begin
+    assert done.code == 5 or "tag/SECOND" in project.rows(), (
+        done.err
+    )  # recorded if the rebuild started after the commit

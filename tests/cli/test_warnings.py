@@ -1,4 +1,4 @@
-"""A warning is said once, and the last word is the result."""
+"""`apply` prints each warning once, and its result last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .program import Project
 
 
 def test_a_warning_is_said_once_and_the_result_last(project: Project) -> None:
-    """By `apply`, whose plan has said it; in the machine's report it stands too."""
+    """The plan shows the warning, so the report of `apply` does not repeat it in text; in JSON it does."""
     project.wants(tags=[{"name": "Alpha", "keywords": ["same word"]}, {"name": "Beta", "keywords": ["same word"]}])
     done = project.run("apply", "-y")
     assert done.code == 0
@@ -16,8 +16,7 @@ def test_a_warning_is_said_once_and_the_result_last(project: Project) -> None:
     assert again.codes == ["same-keyword"]
 
 
-def test_an_apply_that_is_refused_without_warnings_says_its_error_alone(project: Project) -> None:
-    """Its error is all that it prints."""
+def test_a_refused_apply_does_not_say_that_there_are_no_problems(project: Project) -> None:
     project.wants(tags=[{"name": "Alpha", "category": "nowhere"}])
     done = project.run("apply", "-y")
     assert (done.code, "No problems found" in done.out + done.err) == (8, False)
