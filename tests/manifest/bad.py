@@ -1,4 +1,4 @@
-"""Manifests with something wrong: the text, and code, line and column of every diagnostic, in order."""
+"""Invalid manifests: the text, and the code, line and column of each expected diagnostic, in order."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ BAD: dict[str, Bad] = {
     "defaults of a wrong type under metadata": Bad(
         "defaults: {tags: {metadata: x}}\ntags:\n  - name: Alpha\n    metadata: {a: b}\n", (("wrong-type", 1, 29),)
     ),
-    # --- YAML beyond what is meant
+    # --- YAML that manifests do not allow
     "duplicate key": Bad(
         "tags:\n  - name: a\n    url: http://x\n    url: http://y\n", (("duplicate-key", 4, 5),), "line 3"
     ),
@@ -107,7 +107,7 @@ BAD: dict[str, Bad] = {
     "control character in a metadata name": Bad(
         'tags:\n  - name: a\n    metadata: {"a\\x01": b}\n', (("control-character", 3, 16),)
     ),
-    # --- names of things
+    # --- names of fields and sections
     "unknown field": Bad(
         "tags:\n  - name: a\n    keyword: [x]\n", (("unknown-field", 3, 5),), "did you mean `keywords`?"
     ),
@@ -165,7 +165,7 @@ BAD: dict[str, Bad] = {
     "empty label": Bad('activityTypes:\n  - code: a\n    label: ""\n', (("empty-value", 3, 12),)),
     "empty keyword": Bad('tags:\n  - name: abc\n    keywords: [xyz, ""]\n', (("empty-value", 3, 21),)),
     "empty metadata name": Bad('tags:\n  - name: a\n    metadata: {"": x}\n', (("empty-value", 3, 16),)),
-    # --- resources that do not go together
+    # --- resources in conflict
     "same tag twice": Bad("tags:\n  - name: a\n  - name: a\n", (("duplicate-resource", 3, 5),), "manifests/m.yaml:2"),
     "same tag in two documents": Bad(
         "tags: [{name: a}]\n---\ntags:\n  - url: http://x\n    name: a\n", (("duplicate-resource", 4, 5),)
@@ -200,7 +200,7 @@ BAD: dict[str, Bad] = {
     "unknown section of defaults": Bad(
         "defaults:\n  tag: {url: http://a}\n", (("unknown-section", 2, 3),), "did you mean `tags`?"
     ),
-    # --- everything at once
+    # --- several errors at once
     "many errors": Bad(
         "tags:\n  - nme: a\n  - name: b\n    url:\n    protect: on\n  - name: b\n",
         (

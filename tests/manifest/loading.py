@@ -1,4 +1,4 @@
-"""Small projects on disk, loaded as the engine loads them."""
+"""Loads small projects from disk as the engine does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def loaded(folder: Path, files: Files) -> Desired:
 
 
 def problems(folder: Path, files: Files) -> tuple[Diagnostic, ...]:
-    """What is wrong, nothing if nothing is."""
+    """The diagnostics of the errors, or none if the project is valid."""
     try:
         loaded(folder, files)
     except Problems as refused:
@@ -42,7 +42,10 @@ def tag(desired: Desired, name: str) -> Resource:
 
 
 def counted(work: Callable[[], T]) -> tuple[int, T]:
-    """How many calls some work takes, of functions and built-in ones and of generators' steps, and its result."""
+    """The result of some work, after the number of its calls.
+
+    Calls of Python and built-in functions count, and so do steps of generators.
+    """
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong is said with its place, all of it at once, and nothing else."""
+"""Invalid manifests: all errors are reported at once, each at its place, and no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .loading import loaded, problems
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) -> None:
-    """Code, line and column of every error are those that a person would point at."""
+    """The code, line and column of each error are those in the table."""
     found = [d for d in problems(tmp_path, {"manifests/m.yaml": bad.text}) if d.severity == "error"]
     assert [(d.code, d.line, d.column) for d in found] == list(bad.found)
     assert {d.file for d in found} == {"manifests/m.yaml"}
@@ -20,7 +20,7 @@ def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) 
 
 
 def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
-    """A syntax error in one file hides nothing of another, and order is by file, line and column."""
+    """A syntax error in one file does not hide the errors of others; they are sorted by file, line and column."""
     files = {
         "manifests/b.yaml": "tags:\n  - nam: x\n  - url: http://y\n",
         "manifests/a.yaml": "tags: [\n",
@@ -36,7 +36,7 @@ def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_does_not_make_its_categories_unknown(tmp_path: Path) -> None:
-    """The category may be declared in what could not be read."""
+    """A tag's category may be declared in the part that could not be read, so it is not reported as unknown."""
     files = {
         "manifests/a.yaml": "tagCategories:\n  - externalId: acme\n  - x: [\n",
         "manifests/b.yaml": "tags: [{name: Alpha, category: acme}]\n",
@@ -45,7 +45,7 @@ def test_a_broken_file_does_not_make_its_categories_unknown(tmp_path: Path) -> N
 
 
 def test_a_duplicate_in_another_file_names_the_first(tmp_path: Path) -> None:
-    """The message leads to the other place."""
+    """The message has the file and line of the first declaration."""
     files = {"manifests/a.yaml": "tags:\n  - name: Alpha\n", "manifests/b.yaml": "\n\ntags:\n  - name: Alpha\n"}
     (found,) = problems(tmp_path, files)
     assert (found.code, found.file, found.line) == ("duplicate-resource", "manifests/b.yaml", 4)
@@ -54,7 +54,7 @@ def test_a_duplicate_in_another_file_names_the_first(tmp_path: Path) -> None:
 
 
 def test_categories_and_tags_of_one_name_are_different_resources(tmp_path: Path) -> None:
-    """Identity is kind and name."""
+    """A resource is identified by its kind and name."""
     text = "tags: [{name: abc}]\ntagCategories: [{externalId: abc}]\nactivityTypes: [{code: abc, label: x}]\n"
     assert len(loaded(tmp_path, {"manifests/m.yaml": text}).resources) == 3
 
@@ -81,16 +81,16 @@ WRONG_BESIDE = {
 
 
 @pytest.mark.parametrize(("beside", "is_told"), WRONG_BESIDE.values(), ids=WRONG_BESIDE.keys())
-def test_an_unknown_category_is_told_beside_other_errors(tmp_path: Path, beside: str, is_told: bool) -> None:
-    """In the same run, unless the category itself may be what could not be read."""
+def test_an_unknown_category_is_reported_beside_other_errors(tmp_path: Path, beside: str, is_told: bool) -> None:
+    """It is not reported if the category may be in the part that could not be read."""
     files = {"manifests/m.yaml": f"tags:\n  - {{name: Alpha, category: acne}}\n{beside}"}
     codes = [d.code for d in problems(tmp_path, files)]
     assert ("unknown-category" in codes) is is_told
     assert len(codes) > is_told
 
 
-def test_a_value_of_a_mapping_is_called_by_its_name(tmp_path: Path) -> None:
-    """`metadata` itself is a mapping, and right."""
+def test_an_error_in_a_mapping_names_its_key(tmp_path: Path) -> None:
+    """The message says `metadata.A`, not `metadata`, which is a valid mapping."""
     text = "tags:\n  - {name: Alpha, metadata: {A: [1], Billing Group: {}, C: , D: x}}\n"
     assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
         "`metadata.A` must be text, not a list",
@@ -104,8 +104,8 @@ def test_a_value_of_a_mapping_is_called_by_its_name(tmp_path: Path) -> None:
     ]
 
 
-def test_quotes_inside_of_quotes_are_escaped(tmp_path: Path) -> None:
-    """So that it is seen where the text ends; a path without quotes stays as it is."""
+def test_quotes_in_a_quoted_value_are_escaped_in_messages(tmp_path: Path) -> None:
+    """This shows where the value ends. A backslash in a value without quotes is not escaped."""
     text = "tags:\n  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
     assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
         '`name` must not start or end with blanks: " say \\"hi\\" \\\\"',

@@ -1,4 +1,4 @@
-"""A cache that is lost, damaged, foreign or in use is no cache; it never says what its digests do not prove."""
+"""The manifest cache: if it is missing, damaged, foreign or in use, manifests are read from their files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cache_in(folder: Path, defaults: DefaultValues = NO_DEFAULTS) -> ManifestCac
 
 
 def filled(folder: Path, file: ManifestFile) -> Path:
-    """A cache that knows the file and what is settled; its path."""
+    """Fill a cache with the file and a basis, and return its path."""
     with cache_in(folder) as cache:
         list(read_all([file], NO_DEFAULTS, cache))
         entries = cache.entries([file], [file.sha256()])
@@ -43,27 +43,27 @@ def filled(folder: Path, file: ManifestFile) -> Path:
 
 
 def read_with(folder: Path, file: ManifestFile) -> bool:
-    """Whether what is read with the cache is what is read without it."""
+    """Whether reading with the cache gives the same as reading without it."""
     with cache_in(folder) as cache:
         return list(read_all([file], NO_DEFAULTS, cache)) == list(read_all([file]))
 
 
 def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
-    """Whether the entry, the settled files, and that they are in order are known."""
+    """Whether the cache has the file's entry, the basis of that name, and a basis of exactly these entries."""
     with cache_in(folder) as cache:
         entries = cache.entries([file], [file.sha256()])
         known = cache.get(entries[file.name]) is not None
         return known, cache.settled("name") is not None, cache.find_basis(entries, {}) is not None
 
 
-def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_read_file_is_in_the_cache(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     assert knows(tmp_path, file) == (True, True, True)
     assert read_with(tmp_path, file)
 
 
-def test_files_are_kept_where_there_is_no_room_for_a_thread(tmp_path: Path, file: ManifestFile) -> None:
-    """In place of the thread that writes them beside planning; no address space is left for its stack."""
+def test_files_are_cached_even_if_no_thread_can_be_started(tmp_path: Path, file: ManifestFile) -> None:
+    """The writing thread cannot start, as its stack needs more address space than there is."""
     before = threading.stack_size(1 << 46)
     try:
         filled(tmp_path, file)
@@ -72,7 +72,7 @@ def test_files_are_kept_where_there_is_no_room_for_a_thread(tmp_path: Path, file
     assert knows(tmp_path, file) == (True, True, True)
 
 
-def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: ManifestFile) -> None:
+def test_entries_differ_by_content_name_and_defaults(tmp_path: Path, file: ManifestFile) -> None:
     with (
         cache_in(tmp_path) as cache,
         cache_in(tmp_path, DefaultValues({Kind.TAG: {"path": "/"}}, {}, "syncengine.yaml")) as other,
@@ -81,7 +81,7 @@ def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: 
     assert len(digests) == 4
 
 
-def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_basis_is_not_used_for_other_levels_of_diagnostics(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
         entries = cache.entries([file], [file.sha256()])
@@ -142,19 +142,19 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damage_reads_as_not_known(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_entry_is_ignored(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
     damage(filled(tmp_path, file))
     assert not knows(tmp_path, file)[0]
     assert read_with(tmp_path, file)
 
 
 @pytest.mark.parametrize("content", ["NULL", "7", "'text'", "x'00'", "substr(content, 1, 20)", "x'00' || content"])
-def test_a_damaged_basis_settles_nothing(tmp_path: Path, file: ManifestFile, content: str) -> None:
+def test_a_damaged_basis_is_ignored(tmp_path: Path, file: ManifestFile, content: str) -> None:
     statement(f"UPDATE basis SET content = {content}")(filled(tmp_path, file))
     assert knows(tmp_path, file) == (True, False, False)
 
 
-def test_a_damaged_basis_does_not_keep_others_from_being_remembered(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_damaged_basis_is_dropped_when_another_is_stored(tmp_path: Path, file: ManifestFile) -> None:
     statement("UPDATE basis SET content = x'00'")(filled(tmp_path, file))
     with cache_in(tmp_path) as cache:
         cache.remember("other", Settled({}, 0, ()))
@@ -163,13 +163,13 @@ def test_a_damaged_basis_does_not_keep_others_from_being_remembered(tmp_path: Pa
         assert connection.execute("SELECT name FROM basis").fetchall() == [("other",)]
 
 
-def test_what_was_damaged_is_written_anew(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_damaged_entry_is_replaced(tmp_path: Path, file: ManifestFile) -> None:
     statement("UPDATE entry SET reading = x'00'")(filled(tmp_path, file))
     assert read_with(tmp_path, file)
     assert knows(tmp_path, file)[0]
 
 
-def test_any_single_bit_that_differs_is_noticed() -> None:
+def test_a_seal_detects_any_changed_bit() -> None:
     whole = seal(b"what was read")
     for bit in range(len(whole) * 8):
         other = bytearray(whole)
@@ -178,7 +178,7 @@ def test_any_single_bit_that_differs_is_noticed() -> None:
     assert unseal(whole) == b"what was read"
 
 
-def test_a_cache_that_another_run_writes_is_read_past(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_cache_locked_by_another_run_is_ignored(tmp_path: Path, file: ManifestFile) -> None:
     path = filled(tmp_path, file)
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
@@ -187,7 +187,7 @@ def test_a_cache_that_another_run_writes_is_read_past(tmp_path: Path, file: Mani
     assert knows(tmp_path, file)[0]
 
 
-def test_a_cache_that_may_only_be_read_is_read(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_read_only_cache_is_used(tmp_path: Path, file: ManifestFile) -> None:
     path = filled(tmp_path, file)
     path.chmod(0o400)
     with cache_in(tmp_path) as cache:
@@ -195,7 +195,7 @@ def test_a_cache_that_may_only_be_read_is_read(tmp_path: Path, file: ManifestFil
     assert read_with(tmp_path, file)
 
 
-def test_an_entry_that_goes_while_it_is_read_is_read_from_the_file(tmp_path: Path, file: ManifestFile) -> None:
+def test_an_entry_deleted_during_a_read_is_replaced_by_the_file(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache, cache_in(tmp_path) as other:
         reading = read_all([file, ManifestFile(file.path, "two.yaml")], NO_DEFAULTS, cache)
@@ -204,10 +204,8 @@ def test_an_entry_that_goes_while_it_is_read_is_read_from_the_file(tmp_path: Pat
         assert [first, *reading] == list(read_all([file, ManifestFile(file.path, "two.yaml")]))
 
 
-def test_a_file_that_changes_after_it_was_hashed_is_kept_under_its_own_digest(
-    tmp_path: Path, file: ManifestFile
-) -> None:
-    """The bytes that were read are not those of the digest at hand."""
+def test_a_file_changed_after_its_hash_is_cached_under_the_new_digest(tmp_path: Path, file: ManifestFile) -> None:
+    """The digest of an entry is that of the bytes that were read."""
     before = file.sha256()
     file.path.write_text("tags: [{name: T-2}]\n")
     with cache_in(tmp_path) as cache:
@@ -216,14 +214,14 @@ def test_a_file_that_changes_after_it_was_hashed_is_kept_under_its_own_digest(
         assert cache.get(cache.digest(file.name, file.sha256())) is not None
 
 
-def test_a_file_that_cannot_be_read_is_not_remembered(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_not_cached(tmp_path: Path) -> None:
     missing = ManifestFile(tmp_path / "missing.yaml", "missing.yaml")
     with cache_in(tmp_path) as cache:
         list(read_all([missing], NO_DEFAULTS, cache))
         assert cache.get(cache.digest("missing.yaml", "")) is None
 
 
-def test_entries_that_nothing_stands_on_are_dropped(tmp_path: Path, file: ManifestFile) -> None:
+def test_entries_without_a_basis_are_deleted(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
         cache.keep([MORE])

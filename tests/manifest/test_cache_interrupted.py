@@ -1,4 +1,4 @@
-"""An interrupt while the cache is written does not crash the process."""
+"""An interrupt while the manifest cache is written."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ time.sleep(0.5)  # what is written goes on meanwhile
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.03, 0.06, 0.1, 0.15])
-def test_a_cache_is_closed_while_it_is_written(tmp_path: Path, seconds: float) -> None:
-    """Closing it waits for the statement that is under way, though waiting for the writer was interrupted."""
+def test_closing_an_interrupted_cache_does_not_crash(tmp_path: Path, seconds: float) -> None:
+    """`close` waits for the current SQL statement, even if waiting for the writer was interrupted."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path), str(seconds)], capture_output=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Conflicts that Git left in a file are told as what they are, wherever they are, and never become data."""
+"""Unresolved merge conflicts of Git: they are reported as such in every kind of file, and never read as data."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def write(project: Project, name: str, text: str, encoding: str = "utf-8") -> No
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_data_with_a_conflict_is_no_rows(offline: Project, name: str) -> None:
-    """The file and the line are named; what both sides say is not read."""
+def test_data_with_a_conflict_is_refused(offline: Project, name: str) -> None:
+    """The message has the file and line, and no row of either side is read."""
     form, text, line = FILES[name]
     write(offline, "manifests/a.yaml", ROWS.replace("FORM", form))
     write(offline, name, text)
@@ -50,8 +50,8 @@ def test_data_with_a_conflict_is_no_rows(offline: Project, name: str) -> None:
     "mark",
     ["<<<<<<< HEAD", "||||||| 3af01bc", "||||||| ", "=======", ">>>>>>> feature/x", "=======\r", "<" * 16 + " HEAD"],
 )
-def test_a_mark_alone_is_no_row(offline: Project, mark: str) -> None:
-    """As after half a cure, whichever it is: neither for a manifest nor for what is adopted."""
+def test_a_single_conflict_mark_in_data_is_refused(offline: Project, mark: str) -> None:
+    """A half-resolved conflict leaves one mark. Both `validate` and `adopt` refuse it."""
     write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv"))
     write(offline, "data/m.csv", f"name\nAlpha\n{mark}\nBeta\n")
     for command in (("validate",), ("adopt", "data/m.csv")):
@@ -61,15 +61,15 @@ def test_a_mark_alone_is_no_row(offline: Project, mark: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["======", "=======x", "<<<<<<<x", "a =======", "<=>=<=>", "|||"])
-def test_what_is_no_mark_is_a_name(offline: Project, name: str) -> None:
-    """Shorter, longer by a letter, or not at the beginning of a line."""
+def test_a_text_that_resembles_a_conflict_mark_is_a_value(offline: Project, name: str) -> None:
+    """A shorter mark, one followed by a letter, or one within a line is ordinary text."""
     write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv"))
     write(offline, "data/m.csv", f"name\n{name}\n")
     assert offline.run("validate").code == 0
 
 
-def test_data_in_another_encoding_is_looked_at_too(offline: Project) -> None:
-    """After it was decoded. Further conflicts are named in the same finding."""
+def test_a_conflict_in_data_of_another_encoding_is_refused(offline: Project) -> None:
+    """It is found after decoding. One diagnostic names all conflicts of a file."""
     write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv, encoding: utf-16"))
     write(offline, "data/m.csv", "name\n" + 2 * merged("Alpha", "Beta"), "utf-16")
     done = offline.run("validate", "--format", "json")
@@ -78,24 +78,24 @@ def test_data_in_another_encoding_is_looked_at_too(offline: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["syncengine.yaml", "manifests/a.yaml.j2", "manifests/a.json", "policies/p.yaml"])
-def test_other_files_with_a_conflict(offline: Project, name: str) -> None:
-    """The project file, text templates, JSON and rules."""
+def test_other_files_with_a_conflict_are_refused(offline: Project, name: str) -> None:
+    """The project file, text templates, JSON manifests and rules are checked as well."""
     write(offline, "manifests/fine.yaml", "")
     write(offline, name, merged("version: 1", "version: 2"))
     done = offline.run("validate", "--format", "json")
     assert (done.code, done.codes) == (8, ["merge-conflict"])
 
 
-def test_marks_do_not_reach_a_narrative(offline: Project) -> None:
-    """A text template would take them for text, and post them."""
+def test_a_narrative_template_with_a_conflict_is_refused(offline: Project) -> None:
+    """Otherwise the marks would be rendered and posted as text."""
     offline.settings(*SINK.splitlines())
     write(offline, "note.j2", merged("{{ tag.name }}", "{{ user.name }}"))
     done = offline.run("time", "preview", "--sample", "--format", "json")
     assert (done.code, done.codes) == (8, ["merge-conflict"])
 
 
-def test_text_about_conflicts_is_text(offline: Project) -> None:
-    """Where it is indented, as each text in a manifest is."""
+def test_indented_conflict_marks_are_text(offline: Project) -> None:
+    """A block scalar in a manifest may contain them."""
     text = "\n".join(f"      {line}" for line in merged("a", "b").splitlines())
     write(offline, "manifests/a.yaml", f"tags:\n  - name: Alpha one\n    description: |\n{text}\n")
     assert offline.run("validate").code == 0

@@ -1,4 +1,4 @@
-"""Which files are manifests, and what is said of those that cannot be read."""
+"""Which files are manifests, and how unreadable ones are reported."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def codes(root: Path) -> list[tuple[str, str | None]]:
 
 
 def test_manifests_are_found_at_any_depth_and_in_order(tmp_path: Path) -> None:
-    """YAML and JSON; hidden files and folders, and files of other kinds, are not looked at."""
+    """YAML and JSON files are read; hidden files and folders and other kinds of files are not."""
     files = ["b.yaml", "a/z.yml", "a/b/c.json", "a/.hidden.yaml", ".git/x.yaml", "README.md"]
     write(tmp_path, {f"manifests/{name}": "" for name in files})
     assert names(tmp_path, "manifests") == ["manifests/a/b/c.json", "manifests/a/z.yml", "manifests/b.yaml"]
 
 
-def test_a_manifest_is_known_by_its_name_in_any_case(tmp_path: Path) -> None:
-    """Named by itself as in its folder."""
+def test_the_suffix_of_a_manifest_may_have_any_case(tmp_path: Path) -> None:
+    """This holds for a named file and for files in a folder."""
     write(tmp_path, {"m/A.YAML": "", "m/b.Yml": "", "m/c.JSON": "", "m/d.YAML.J2": ""})
     found = names(tmp_path, "m")
     assert found == ["m/A.YAML", "m/b.Yml", "m/c.JSON", "m/d.YAML.J2"] == names(tmp_path, *found)
@@ -37,8 +37,8 @@ def test_a_manifest_is_known_by_its_name_in_any_case(tmp_path: Path) -> None:
 UNREAD = ("a.yaml.txt", "b.yaml.bak", "c.yml~", "d.json.old", "deep/e.ymal", "f.csv", "g.xlsx", "h.YAML.orig")
 
 
-def test_what_was_meant_to_be_a_manifest_is_told(tmp_path: Path) -> None:
-    """An editor's second suffix, a list of matters; not what a manifest mentions, nor what is for people."""
+def test_a_file_that_looks_like_a_manifest_is_reported_as_unread(tmp_path: Path) -> None:
+    """Files such as `a.yaml.bak` or an unused CSV are reported. Files that a manifest uses, and documents, are not."""
     block = "generate:\n  - forEach: {csv: used.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
     others = ("README.md", ".x.yaml.swp", "part.j2", "more.jsonl", "LICENSE.txt")
     write(tmp_path, {f"manifests/{name}": "" for name in (*UNREAD, *others)})
@@ -50,8 +50,8 @@ def test_what_was_meant_to_be_a_manifest_is_told(tmp_path: Path) -> None:
     assert {d.code for d in problems(tmp_path, {})} == {"unread-file"}
 
 
-def test_a_file_is_mentioned_by_its_whole_path_only(tmp_path: Path) -> None:
-    """Not by one whose name ends alike, nor by one of another folder; in whatever way its own path is written."""
+def test_a_data_file_counts_as_used_only_by_its_full_path(tmp_path: Path) -> None:
+    """A file of another folder or with a longer name does not count, but the path may be written in any form."""
     write(tmp_path, {f"manifests/{name}": "n\n" for name in ("matters.csv", "people.csv", "deep/used.csv", "own.csv")})
     others = {"data/clio-matters.csv": "n\n", "data/people.csv": "n\n"}
     block = "  - forEach: {csv: %s}\n    tags: [{name: '{{ row.n }}'}]\n"
@@ -63,21 +63,20 @@ def test_a_file_is_mentioned_by_its_whole_path_only(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_reached_twice_is_read_once(tmp_path: Path) -> None:
-    """By two paths or by a link."""
+    """It may be reached by two given paths or by a link."""
     write(tmp_path, {"manifests/a/x.yaml": ""})
     (tmp_path / "manifests/y.yaml").symlink_to(tmp_path / "manifests/a/x.yaml")
     assert names(tmp_path, "manifests", "manifests/a") == ["manifests/a/x.yaml"]
 
 
-def test_a_link_in_a_circle_ends(tmp_path: Path) -> None:
-    """A folder is entered once."""
+def test_a_circular_link_is_followed_once(tmp_path: Path) -> None:
     write(tmp_path, {"manifests/x.yaml": ""})
     (tmp_path / "manifests/again").symlink_to(tmp_path / "manifests")
     assert names(tmp_path, "manifests") == ["manifests/x.yaml"]
 
 
 def test_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
-    """Files and folders alike: what is not in the project's folder is not in its review either."""
+    """A file or folder outside the project is not part of its review."""
     write(tmp_path, {"outside/x.yaml": "", "p/manifests/y.yaml": ""})
     (tmp_path / "p/manifests/f.yaml").symlink_to(tmp_path / "outside/x.yaml")
     (tmp_path / "p/manifests/g").symlink_to(tmp_path / "outside")
@@ -85,8 +84,8 @@ def test_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
     assert sorted(found) == [("outside-project", "manifests/f.yaml"), ("outside-project", "manifests/g")]
 
 
-def test_what_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
-    """Broken links and pipes; a folder that is named like a file is a folder."""
+def test_an_unreadable_file_is_a_diagnostic(tmp_path: Path) -> None:
+    """Broken links and pipes are reported. A folder with the name of a manifest is searched."""
     write(tmp_path, {"manifests/d.yaml/x.yaml": ""})
     (tmp_path / "manifests/broken.yaml").symlink_to("nowhere.yaml")
     os.mkfifo(tmp_path / "manifests/pipe.yaml")
@@ -98,12 +97,11 @@ def test_what_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    """Rather than a project that wants nothing, which would be a plan to remove everything."""
+    """Without an error, an empty project would plan to remove everything."""
     assert [(d.code, d.file) for d in problems(tmp_path, {})] == [("missing-manifests", "manifests")]
 
 
-def test_how_to_begin_is_said_where_there_is_no_project(tmp_path: Path) -> None:
-    """To people who ran the first command that they read of."""
+def test_without_a_project_the_message_names_init(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, {})
     assert (
         found.message
@@ -111,8 +109,8 @@ def test_how_to_begin_is_said_where_there_is_no_project(tmp_path: Path) -> None:
     )
 
 
-def test_a_project_one_level_down_is_named(tmp_path: Path) -> None:
-    """To people, and hooks, that stand above it; not where there is a project already."""
+def test_a_project_in_a_subfolder_is_suggested(tmp_path: Path) -> None:
+    """The message suggests `-C` with the subfolder, unless there is a project file here."""
     write(tmp_path, {"firm/syncengine.yaml": "version: 1\n", ".git/syncengine.yaml": "version: 1\n"})
     (found,) = problems(tmp_path, {})
     assert found.message.startswith("the file or folder does not exist; for the project in firm, add `-C ")

@@ -1,4 +1,4 @@
-"""Hostile input is refused cleanly, in a process that would be killed if it took long."""
+"""Hostile manifests are refused with a diagnostic, in a process that is killed if it takes long."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ except Problems as refused:
 
 @pytest.mark.parametrize(("data", "code"), HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_input_is_refused_cleanly(data: bytes, code: str, tmp_path: Path) -> None:
-    """A diagnostic, no traceback, no crash, and within seconds."""
+    """There is one diagnostic, no traceback and no crash, within seconds."""
     path = tmp_path / "m.yaml"
     path.write_bytes(data)
     done = subprocess.run(
@@ -63,7 +63,7 @@ def test_hostile_input_is_refused_cleanly(data: bytes, code: str, tmp_path: Path
 
 
 def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path) -> None:
-    """64 MB is far beyond any manifest."""
+    """A file of more than 64 MB is refused."""
     path = tmp_path / "m.yaml"
     with path.open("wb") as file:
         file.truncate(65 * 1024 * 1024)

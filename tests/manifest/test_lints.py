@@ -1,4 +1,4 @@
-"""Suspicions are few, right, and as loud as the project wants them."""
+"""Lints on manifests: what they report, where, and at which level."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SUSPICIOUS = {
 
 
 def test_every_lint_has_a_case() -> None:
-    """The table above is complete, but for a name without its value, an error, and for data and files beside."""
+    """The table has all lints except for those about braces, unread files and `when`, which have tests of their own."""
     assert SUSPICIOUS.keys() == LINTS.keys() - {"comma-in-text", "unread-file", "when-none"}
 
 
@@ -59,8 +59,8 @@ COMMAS = {
 
 
 @pytest.mark.parametrize(("tag", "rest", "text"), COMMAS.values(), ids=COMMAS.keys())
-def test_a_comma_may_cut_any_text_in_braces(tmp_path: Path, tag: str, rest: str, text: str) -> None:
-    """Whichever field it belongs to, and whether the rest is the name of a field."""
+def test_a_comma_that_cuts_a_text_in_braces_is_reported(tmp_path: Path, tag: str, rest: str, text: str) -> None:
+    """This holds for any field, even if the rest of the text is the name of a field."""
     line = f"  - {tag}"
     found = problems(tmp_path, {"manifests/m.yaml": f"tags:\n{line}\n"})
     first = next(d for d in found if d.code == "comma-in-text")
@@ -82,20 +82,20 @@ CUTS = {
 
 
 @pytest.mark.parametrize(("text", "count"), CUTS.values(), ids=CUTS.keys())
-def test_a_comment_may_cut_any_unquoted_text(tmp_path: Path, text: str, count: int) -> None:
-    """However the text is written: what is quoted, or a block, has no comments."""
+def test_a_comment_that_cuts_an_unquoted_text_is_reported(tmp_path: Path, text: str, count: int) -> None:
+    """Quoted text and block scalars contain no comments."""
     found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Alpha\n    description: {text}\n"}).diagnostics
     assert [(d.code, d.line, d.column) for d in found] == [("comment-in-text", 3, 18)] * count
 
 
-def test_a_comment_that_opens_a_bracket_is_told_as_that(tmp_path: Path) -> None:
-    """The bracket is not the mistake."""
+def test_a_comment_that_hides_a_bracket_is_the_reported_error(tmp_path: Path) -> None:
+    """The message names the comment, and not the bracket that it hides."""
     (found,) = problems(tmp_path, {"manifests/m.yaml": "tags:\n  - {name: Alpha, description: case #12}\n"})
     assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
 
 
-def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
-    """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place; it has no value."""
+def test_a_comma_that_cuts_a_metadata_value_is_reported_before_its_error(tmp_path: Path) -> None:
+    """`{Client: Smith, Jones & Co}` means two names, the second one without a value."""
     text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
     found = problems(tmp_path, {"manifests/m.yaml": text})
     assert [(d.code, d.severity, d.line, d.column) for d in found] == [
@@ -106,15 +106,15 @@ def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("year", [1999, 2999])
-def test_an_end_is_told_of_in_words_that_are_true_before_and_after_it(tmp_path: Path, year: int) -> None:
-    """What was read is remembered until the file changes, so that nothing is said of the day."""
+def test_the_message_about_an_end_is_true_before_and_after_it(tmp_path: Path, year: int) -> None:
+    """Diagnostics are cached until the file changes, so their messages must not depend on the day."""
     text = f"tags:\n  - name: Alpha\n    closedTimestamp: {year}-05-01T09:00:00Z\n"
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
     assert found.message.startswith('time after `closedTimestamp` still matches "Alpha": if the matter is closed, set')
 
 
 ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}
-"""For the lint that is not looked for unasked."""
+"""Switches on the lint that is off by default."""
 
 LARGE = "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n in range(400))
 
@@ -123,8 +123,8 @@ LARGE = "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n 
     "code",
     ["closed-with-keywords", "public-by-silence", "keyword-contained", "comment-in-text", "curly-quotes", "deprecated"],
 )
-def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None:
-    """Whichever reader a file is read by."""
+def test_large_files_have_the_same_lints(code: str, tmp_path: Path) -> None:
+    """The fast reader of large files reports the same as the other one."""
     more = {
         "closed-with-keywords": "tags:\n" + LARGE + "  - name: Alpha\n    closedTimestamp: 1714554000000\n",
         "comment-in-text": "tags:\n" + LARGE + "  - name: Alpha\n    description: cut here # gone\n",
@@ -143,8 +143,8 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, "; 3 tags have it"), (68, "; 68 tags have it")])
-def test_a_keyword_of_many_tags_says_how_many(tmp_path: Path, tags: int, words: str) -> None:
-    """In one finding, at the second of them; a tag's own spellings count once."""
+def test_a_keyword_of_many_tags_is_reported_with_their_number(tmp_path: Path, tags: int, words: str) -> None:
+    """It is reported once, at the second tag. Several spellings in one tag count once."""
     text = "tags:\n" + "".join(f"  - {{name: Tag {n:02}, keywords: [Shared Word, shared word]}}\n" for n in range(tags))
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
     assert (found.code, found.address, found.line) == ("same-keyword", "tag/Tag 01", 3)
@@ -152,16 +152,16 @@ def test_a_keyword_of_many_tags_says_how_many(tmp_path: Path, tags: int, words: 
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
-def test_a_suspicion_is_said_once_and_at_its_place(code: str, tmp_path: Path) -> None:
-    """As a warning, which does not keep the manifests from being used."""
+def test_a_lint_warns_once_at_its_place(code: str, tmp_path: Path) -> None:
+    """The manifests are still used."""
     text, place = SUSPICIOUS[code]
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text, **ASKED_FOR}).diagnostics
     assert (found.code, found.severity, (found.line, found.column)) == (code, "warning", place)
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
-def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: Path) -> None:
-    """By `policy.diagnostics` of the project file."""
+def test_a_lint_can_be_switched_off_or_made_an_error(code: str, tmp_path: Path) -> None:
+    """`policy.diagnostics` in the project file sets its level."""
     manifests = {"manifests/m.yaml": SUSPICIOUS[code][0]}
     project = "version: 1\npolicy: {{diagnostics: {{{0}: {1}}}}}\n"
     assert loaded(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "off")}).diagnostics == ()
@@ -189,8 +189,8 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
         "tagCategories:\n  - {externalId: ab, keywords: [ab]}\n  - {externalId: cd, keywords: [ab]}\n",
     ],
 )
-def test_what_is_meant_is_not_suspected(text: str, tmp_path: Path) -> None:
-    """Comments, quoted text, one tag's own spellings, and keywords of categories."""
+def test_a_correct_manifest_has_no_warnings(text: str, tmp_path: Path) -> None:
+    """Examples are comments, quoted text, several spellings in one tag, and keywords of categories."""
     assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
 
 
@@ -199,20 +199,20 @@ def test_what_is_meant_is_not_suspected(text: str, tmp_path: Path) -> None:
     [("{name: Draft}", True), ("{name: Draft, excludeTagNameKeyword: true, keywords: [Alpha]}", False)],
 )
 def test_a_name_is_a_keyword_unless_it_is_excluded(tag: str, is_told: bool, tmp_path: Path) -> None:
-    """And as broad as any."""
+    """A tag's name can be too broad, like any other keyword."""
     found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - {tag}\n"}).diagnostics
     assert [(d.code, d.line, d.column) for d in found] == [("keyword-too-broad", 2, 12)] * is_told
 
 
 @pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook", "Project", "review", "Matter"])
 def test_short_and_common_words_are_broad(word: str) -> None:
-    """One or two letters, up to three digits, words of everyone's day."""
+    """One or two letters, up to three digits and everyday words are too broad."""
     assert is_broad(word)
 
 
 @pytest.mark.parametrize("word", ["1234", "ABC", "特許", "A 1"])
-def test_words_that_say_something_are_not_broad(word: str) -> None:
-    """Two signs are a word where signs are words."""
+def test_distinctive_words_are_not_broad(word: str) -> None:
+    """Two characters are enough in a script whose characters are words."""
     assert not is_broad(word)
 
 
@@ -229,7 +229,7 @@ def test_words_that_say_something_are_not_broad(word: str) -> None:
     ],
 )
 def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part: str, whole: str) -> None:
-    """Of names as of keywords; within one tag they are meant."""
+    """This holds for names and keywords of other tags, but not within one tag."""
     text = f'tags:\n  - name: "{part}"\n  - {{name: Other Matter, keywords: ["{whole}"]}}\n'
     (found,) = loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics
     assert (found.code, found.address, found.line) == ("keyword-contained", f"tag/{part}", 2)
@@ -242,14 +242,14 @@ def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part:
     ("one", "other"),
     [("ACME-04", "ACME-42"), ("ACME-4", "XACME-42"), ("Smith Jones", "Smith and Jones Company")],
 )
-def test_what_only_looks_alike_is_no_part(tmp_path: Path, one: str, other: str) -> None:
-    """Another number, another word, another order."""
+def test_similar_keywords_are_no_parts(tmp_path: Path, one: str, other: str) -> None:
+    """Examples are another number, another word and other words in between."""
     text = f"tags: [{{name: {one}}}, {{name: {other}}}]\n"
     assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics == ()
 
 
-def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> None:
-    """The first nine begin the others; a second series is told of by itself."""
+def test_a_series_of_numbered_tags_is_reported_by_its_first_three(tmp_path: Path) -> None:
+    """The third message counts the others. Each series is reported by itself."""
     tags = "".join(f"  - name: {series}-{n}\n" for series in ("ACME", "BETA") for n in range(1, 100))
     found = loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
     assert [d.address for d in found] == [f"tag/{series}-{n}" for series in ("ACME", "BETA") for n in (1, 2, 3)]
@@ -258,8 +258,8 @@ def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> Non
     assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
 
 
-def test_a_keyword_longer_than_any_text_is_not_taken_apart(tmp_path: Path) -> None:
-    """A name of 100,000 letters costs what it is long; a thousand are compared as ever."""
+def test_a_very_long_keyword_is_not_compared(tmp_path: Path) -> None:
+    """A keyword of up to about a thousand letters is compared; one of 100,000 would take too long."""
     assert parts_of("x" * 998 + " y\nacme") == {"x" * 998}
     assert parts_of("x" * 100_000 + " acme corp\nacme") == set()
     long = "Acme " + "x" * 100_000
@@ -267,8 +267,8 @@ def test_a_keyword_longer_than_any_text_is_not_taken_apart(tmp_path: Path) -> No
     assert loaded(tmp_path, {**ASKED_FOR, "manifests/m.yaml": text}).diagnostics == ()
 
 
-def test_long_texts_are_alike_by_case_but_not_by_their_accents() -> None:
-    """Accents in a row are sorted in the square of their number, so that only texts of bearable length are."""
+def test_long_texts_are_folded_by_case_but_not_normalized() -> None:
+    """Sorting combining accents takes quadratic time, so only short texts are normalized."""
     composed, apart = "é", "e\N{COMBINING ACUTE ACCENT}"
     assert folded(composed * 100) == folded((apart * 100).upper())
     assert folded(apart * 1000) == folded((apart * 1000).upper()) != folded(composed * 1000)
@@ -297,7 +297,7 @@ MANY_KEYWORDS: Mapping[str, tuple[Callable[[int], str], int]] = {
         1,
     ),
 }
-"""Manifests of n words, and how many findings each word is worth."""
+"""Functions that make a manifest with n words, and the number of diagnostics for each word."""
 
 
 def _words(count: int, form: str) -> str:
@@ -305,8 +305,8 @@ def _words(count: int, form: str) -> str:
 
 
 @pytest.mark.parametrize("case", MANY_KEYWORDS)
-def test_twice_as_many_words_are_twice_the_work(case: str, tmp_path: Path) -> None:
-    """Each call of a function is counted, and each step of a generator."""
+def test_the_work_grows_linearly_with_the_number_of_words(case: str, tmp_path: Path) -> None:
+    """It is measured in function calls and generator steps."""
     make, each = MANY_KEYWORDS[case]
     work = []
     for n in (200, 400):

@@ -1,4 +1,4 @@
-"""What manifests mean: strings stay strings, defaults lie under, keywords are effective."""
+"""How manifests are interpreted: strings, defaults, keywords, timestamps and links."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
     ["0123", "1.10", "no", "2024-01-01", "0x1F", "1e3", "12:30:45", "-1", ".5", "off", "True", "=", "1_000", "1:2"],
 )
 def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
-    """A field of type string takes the scalar as written, whatever YAML 1.1 would make of it."""
+    """A text field takes the scalar as written, even if YAML 1.1 has another type for it."""
     manifest = f"tags:\n  - name: {text}\n    externalId: {text}\n    metadata: {{Some Name: {text}}}\n"
     resource = tag(loaded(tmp_path, {"manifests/m.yaml": manifest}), text)
     assert resource.body.fields["externalId"] == text
@@ -38,13 +38,13 @@ def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["null", "~", "Null", ""])
 def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
-    """Only a plain null is nothing."""
+    """Only an unquoted null is no value."""
     desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    managedBy: "{text}"\n'})
     assert tag(desired, "abc").body.fields["managedBy"] == text
 
 
-def test_json_is_read_by_the_same_reader(tmp_path: Path) -> None:
-    """Tabs between tokens, escaped slashes and surrogate pairs are JSON's own."""
+def test_json_manifests_keep_the_rules_of_json(tmp_path: Path) -> None:
+    """Tabs between tokens, escaped slashes and surrogate pairs are read as in JSON."""
     item = '{"name": "a\\/b \\ud83d\\ude00", "description": "\\\\ud83d\\\\ude00", "protect": true}'
     text = '{\n\t"tags": [\n\t\t' + item + "\n\t]\n}"
     resource = tag(loaded(tmp_path, {"manifests/m.json": text}), "a/b \N{GRINNING FACE}")
@@ -53,15 +53,15 @@ def test_json_is_read_by_the_same_reader(tmp_path: Path) -> None:
 
 
 def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
-    """Repairing JSON's surrogate pairs leaves plain and single-quoted text alone."""
+    """Surrogate pairs are decoded only in double-quoted text."""
     text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    managedBy: '\\ud83d\\ude00'\n"
     resource = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}")
     assert resource.body.fields["description"] == "C:\\ud83d\\ude00"
     assert resource.body.fields["managedBy"] == "\\ud83d\\ude00"
 
 
-def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
-    """Save `excludeTagNameKeyword`, which is always explicit (docs/planning.md 2.4)."""
+def test_a_body_has_only_declared_fields(tmp_path: Path) -> None:
+    """The exception is `excludeTagNameKeyword`, which is always set (docs/planning.md 2.4)."""
     text = "tags: [{name: abc}]\nactivityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
     bodies = {key.name: r.body for key, r in loaded(tmp_path, {"manifests/m.yaml": text}).resources.items()}
     assert bodies["abc"].fields == {"excludeTagNameKeyword": False}
@@ -80,21 +80,24 @@ def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
         ("keywords: [name]", ("name", "Name")),
     ],
 )
-def test_keywords_are_effective(fields: str, keywords: tuple[str, ...], tmp_path: Path) -> None:
-    """The declared ones without repeats, and the name unless it is excluded or there (docs/planning.md 2.3)."""
+def test_a_tags_keywords_include_its_name(fields: str, keywords: tuple[str, ...], tmp_path: Path) -> None:
+    """They are the declared ones without repeats, and the name unless it is excluded (docs/planning.md 2.3)."""
     desired = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Name\n    {fields}\n"})
     assert tag(desired, "Name").body.keywords == keywords
 
 
 def test_a_categorys_keywords_are_an_ordinary_field(tmp_path: Path) -> None:
-    """Nothing is added to them."""
+    """The category's name is not added to them."""
     desired = loaded(tmp_path, {"manifests/m.yaml": "tagCategories: [{externalId: a, keywords: [x, x]}]\n"})
     body = desired.resources[Key(Kind.CATEGORY, "a")].body
     assert (body.fields, body.keywords) == ({"keywords": ("x",)}, ())
 
 
-def test_defaults_lie_under_every_resource_of_their_file(tmp_path: Path) -> None:
-    """Maps merge, lists and scalars replace; the file's lie over the project's; other files see nothing of them."""
+def test_defaults_apply_to_every_resource_of_their_file(tmp_path: Path) -> None:
+    """Mappings are merged; lists and scalars replace the default.
+
+    A file's defaults override those of the project file.
+    """
     files = {
         "syncengine.yaml": "version: 1\ndefaults: {tags: {managedBy: p, path: /p, metadata: {P: p, X: p}}}\n",
         "manifests/a.yaml": (
@@ -111,8 +114,8 @@ def test_defaults_lie_under_every_resource_of_their_file(tmp_path: Path) -> None
     assert (two.body.fields["managedBy"], two.body.keywords, two.protect) == ("p", ("two",), False)
 
 
-def test_a_resources_own_category_beats_a_default_of_the_other_way(tmp_path: Path) -> None:
-    """`tagCategoryId` over a default `category`, and the other way round."""
+def test_a_tags_own_category_overrides_a_default_of_the_other_field(tmp_path: Path) -> None:
+    """`tagCategoryId` replaces a default `category`."""
     text = (
         "tagCategories: [{externalId: c}]\ndefaults: {tags: {category: c}}\n"
         "tags: [{name: one, tagCategoryId: '9'}, {name: two}]\n"
@@ -123,7 +126,7 @@ def test_a_resources_own_category_beats_a_default_of_the_other_way(tmp_path: Pat
 
 
 def test_a_required_field_may_be_a_default(tmp_path: Path) -> None:
-    """What counts is what there is after merging."""
+    """Required fields are checked after the defaults are applied."""
     text = "defaults: {activityTypes: {label: Work}}\nactivityTypes: [{code: x}]\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert desired.resources[Key(Kind.ACTIVITY_TYPE, "x")].body.fields == {"label": "Work"}
@@ -141,27 +144,27 @@ def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
 
 
 def test_core_tags_are_allowed(tmp_path: Path) -> None:
-    """They say what the field says anyway."""
+    """Tags such as `!!str` are accepted if they match the type of the field."""
     text = "%YAML 1.2\n---\n!!map\ntags: !!seq\n  - name: !!str null\n    protect: !!bool true\n"
     assert tag(loaded(tmp_path, {"manifests/m.yaml": text}), "null").protect
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n...\n", "\ufeff", "{}", "tags: []"])
-def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
-    """Empty files and documents are fine."""
+def test_a_file_may_be_empty(text: str, tmp_path: Path) -> None:
+    """Files without resources and empty documents are valid."""
     assert loaded(tmp_path, {"manifests/m.yaml": text}).resources == {}
 
 
-def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
-    """Or where its dash stands, which is the same line (docs/manifests.md)."""
+def test_the_line_of_a_resource_is_that_of_its_first_key(tmp_path: Path) -> None:
+    """Usually that is the line of its dash (docs/manifests.md)."""
     text = "tags:\n  - name: one\n  -\n    managedBy: x\n    name: two\n  - &a\n    {\n    name: six}\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]
     assert str(tag(desired, "one").source) == "manifests/m.yaml:2"
 
 
-def test_removed_lines_are_kept_with_their_place(tmp_path: Path) -> None:
-    """Key, way, reason, file and line."""
+def test_lines_under_removed_are_loaded_with_their_place(tmp_path: Path) -> None:
+    """Each has a key, a way of removal, a reason, a file and a line."""
     text = "removed:\n  - {tag: a, as: retire, reason: closed}\n  - tag: b\n    as: delete\n"
     first, second = loaded(tmp_path, {"manifests/m.yaml": text}).removed.values()
     assert (first.key, first.how, first.reason) == (Key(Kind.TAG, "a"), Removal.RETIRE, "closed")
@@ -169,7 +172,7 @@ def test_removed_lines_are_kept_with_their_place(tmp_path: Path) -> None:
 
 
 def test_options_for_the_planner_are_not_in_the_body(tmp_path: Path) -> None:
-    """`protect` and `previously` are the resource's."""
+    """`protect` and `previously` are attributes of the resource."""
     resource = tag(
         loaded(tmp_path, {"manifests/m.yaml": "tags: [{name: abc, protect: true, previously: [x, y]}]"}), "abc"
     )
@@ -192,12 +195,12 @@ def test_options_for_the_planner_are_not_in_the_body(tmp_path: Path) -> None:
     ],
 )
 def test_timestamps_are_rfc_3339(text: str, expected: int | None) -> None:
-    """Milliseconds since epoch; what is beyond them is cut off."""
+    """They become milliseconds since the epoch; smaller fractions are cut off."""
     assert milliseconds(text) == expected
 
 
 def test_timestamps_may_be_milliseconds(tmp_path: Path) -> None:
-    """An integer is taken as it is, and a quoted RFC 3339 text is no less one."""
+    """An integer is used as it is; a quoted text must be RFC 3339."""
     text = 'tags: [{name: abc, createdTimestamp: 1714554000000, closedTimestamp: "2024-05-01T09:00:00Z"}]'
     fields = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "abc").body.fields
     assert fields["createdTimestamp"] == fields["closedTimestamp"] == 1714554000000
@@ -209,7 +212,7 @@ printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), e
 @settings(max_examples=tried(200), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(printable, printable, min_size=1, max_size=5), st.booleans())
 def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
-    """Whatever a YAML writer puts in double quotes, raw or escaped, arrives as it was."""
+    """Text that a YAML writer puts in double quotes, raw or escaped, is read unchanged."""
     text = yaml.safe_dump(values, default_style='"', allow_unicode=not escaped, width=10**6)
     findings = Collector("x")
     (root,) = read(text.encode(), findings).roots
@@ -228,8 +231,8 @@ NO_LINKS = [
 
 @pytest.mark.parametrize("where", ["m.yaml", "large.yaml", "generated"])
 @pytest.mark.parametrize("text", [*LINKS, *NO_LINKS])
-def test_a_link_of_a_tag_is_one_to_a_page(tmp_path: Path, text: str, where: str) -> None:
-    """Whoever reads it, and by the schema as well: the console makes it something to click at."""
+def test_a_tags_url_must_be_a_web_link(tmp_path: Path, text: str, where: str) -> None:
+    """All readers and the schema agree. The console makes the URL clickable, so other schemes are refused."""
     manifest = f"tags:\n  - name: Acme Corp\n    url: {json.dumps(text)}\n"
     judge = jsonschema.Draft202012Validator(schemas()["manifest.schema.json"])
     assert judge.is_valid(yaml.safe_load(manifest)) is (text in LINKS)

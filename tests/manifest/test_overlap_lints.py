@@ -1,4 +1,4 @@
-"""Keywords are taken apart into what would be found in a text beside them, and compared between tags."""
+"""The lint for keywords that are part of another tag's keyword."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ PARTS = {
 
 
 @pytest.mark.parametrize(("lines", "parts"), PARTS.items(), ids=[repr(lines[:20]) for lines in PARTS])
-def test_parts_are_words_runs_of_them_and_numbers_that_end_early(lines: str, parts: set[str]) -> None:
-    """Of three letters at least; a keyword is no part of itself, and none reaches over the end of a line."""
+def test_parts_are_runs_of_words_and_beginnings_of_numbers(lines: str, parts: set[str]) -> None:
+    """A part has three letters at least, does not cross the end of a line, and is not the whole keyword."""
     assert parts_of(lines) == parts
 
 
-def test_a_number_ends_early_at_few_places() -> None:
-    """A keyword of very many digits costs no more than one of some."""
+def test_a_long_number_has_a_limited_number_of_parts() -> None:
     assert len(parts_of("num" + "1" * 200)) == MOST_DIGITS
 
 
@@ -64,10 +63,10 @@ CONTAINED = {
 
 
 @pytest.mark.parametrize(("tags", "told"), CONTAINED.values(), ids=CONTAINED)
-def test_a_keyword_in_another_tags_is_told_where_it_stands(
+def test_a_keyword_that_is_part_of_another_tags_is_reported(
     tags: list[Resource], told: list[tuple[str, str, str]]
 ) -> None:
-    """Once, with the first keyword of another tag that it is a part of."""
+    """It is reported once, with the first keyword of another tag that contains it."""
     found = [(each.key.name, each.word, each.message) for each in contained(tags)]
     assert found == [
         (name, word, f'the keyword "{word}" is part of {whole}, so it also matches that tag\'s time')
@@ -75,8 +74,8 @@ def test_a_keyword_in_another_tags_is_told_where_it_stands(
     ]
 
 
-def test_of_keywords_that_are_numbered_alike_a_few_are_told() -> None:
-    """`M-1` to `M-5` begin `M-10` to `M-50`, which is one habit of numbering and not five mistakes."""
+def test_keywords_of_a_numbered_series_are_reported_three_times() -> None:
+    """`M-1` to `M-5` are beginnings of `M-10` to `M-50`. The third message counts the others."""
     tags = [tag(f"M-{n}", f"m-{n}") for n in (1, 2, 3, 4, 5, 10, 20, 30, 40, 50)]
     messages = [each.message for each in contained(tags)]
     assert [("more with other digits" in message) for message in messages] == [False, False, True]

@@ -1,4 +1,4 @@
-"""A file that Git LFS did not bring is an error with its cure, whatever it should have been."""
+"""Pointer files of Git LFS whose content was not fetched: an error that names `git lfs pull`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FILES = {
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_pointer_is_no_content(tmp_path: Path, name: str, end: str) -> None:
-    """Its three lines are no rows, however they end."""
+def test_a_pointer_file_is_refused(tmp_path: Path, name: str, end: str) -> None:
+    """This holds for each kind of file that is read, with any line ends."""
     files = {"pointer": POINTER, "manifests/a.yaml": "tags: [{name: A}]\n", **FILES[name]}
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def test_a_pointer_is_no_content(tmp_path: Path, name: str, end: str) -> None:
     assert (done.code, "git lfs pull" in done.err) == (8, True), done
 
 
-def test_a_text_about_pointers_is_content(tmp_path: Path) -> None:
+def test_a_text_that_resembles_a_pointer_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "m.yaml").write_text("tags: [{name: A, description: 'oid sha256:1'}]\n")
     assert warm.run(["plan", "--sandbox"], folder=tmp_path, environ={}).code == 0

@@ -1,4 +1,4 @@
-"""Every character of a rendered text knows the line, the file and the row that wrote it."""
+"""The source map of a rendered template: the file, line and data row that wrote each character."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MARKED = {
 
 
 @pytest.mark.parametrize(("marked", "text", "marks"), MARKED.values(), ids=MARKED)
-def test_marks_are_taken_out_and_kept_beside_the_text(marked: str, text: str, marks: list[tuple[int, Source]]) -> None:
-    """One remains where the text of another line, file or row begins; what writes nothing leaves none."""
+def test_marks_are_removed_from_the_text_and_listed(marked: str, text: str, marks: list[tuple[int, Source]]) -> None:
+    """A mark is listed where text of another line, file or row begins. One without text is dropped."""
     written = Marks("token")
     written.files += ["all.yaml.j2", "part.j2"]
     written.rows += ROWS
@@ -52,23 +52,23 @@ PLACES = Places(TEXT, [(offset, Source("t.j2", line)) for offset, line in ((0, 1
     ("line", "column", "writer"),
     [
         (1, 1, 1),
-        (2, 1, 5),  # blanks in front are passed over
+        (2, 1, 5),  # leading blanks are skipped
         (2, 3, 5),
-        (3, 1, 5),  # of an empty line its end counts, which the line before wrote
+        (3, 1, 5),  # an empty line counts by its end, which the line before wrote
         (4, 1, 7),
         (4, 8, 7),
         (4, 9, 9),
-        (1, 99, 1),  # behind the end of a line is its last character
+        (1, 99, 1),  # a column after the end of the line means its last character
         (4, 99, 9),
-        (99, 1, 7),  # behind the last line is the last line
+        (99, 1, 7),  # a line after the end means the last line
         (0, 1, 1),
     ],
 )
-def test_a_place_is_what_is_visible_there_or_later_on_its_line(line: int, column: int, writer: int) -> None:
-    """A resource begins at its key, wherever the template wrote the blanks in front of it."""
+def test_a_place_is_that_of_the_next_visible_character_of_its_line(line: int, column: int, writer: int) -> None:
+    """The blanks before a resource's key may come from another line of the template."""
     assert PLACES.at(line, column).line == writer
 
 
-def test_the_line_of_a_message_is_what_wrote_its_beginning() -> None:
-    """A result's line has one line of a template, though several may have written it."""
+def test_a_rendered_line_maps_to_the_template_line_of_its_beginning() -> None:
+    """Several lines of a template may have written parts of it."""
     assert [PLACES.line(line) for line in (1, 2, 4)] == [1, 5, 7]

@@ -1,4 +1,4 @@
-"""Who may see a tag is said by its neighbours too: silence among private tags, and private tags in public company."""
+"""Lints on visibility: tags without one beside private tags, and private tags in a category with public ones."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ def tag(name: str, visibility: str | None, line: int = 1, *, sound: bool = True,
         ([PUBLIC, SILENT], []),
     ],
 )
-def test_silence_counts_where_another_tag_is_private(visibilities: list[str | None], silent: list[int]) -> None:
-    """One private tag among many public ones shows that somebody cares."""
+def test_a_tag_without_visibility_is_reported_beside_a_private_one(
+    visibilities: list[str | None], silent: list[int]
+) -> None:
+    """One private tag among many public ones is enough."""
     tags = [tag(f"T-{n}", visibility) for n, visibility in enumerate(visibilities)]
     assert [found.key.name for found in public_by_silence(tags)] == [f"T-{n}" for n in silent]
 
 
-def test_what_is_unsound_or_no_tag_says_nothing_of_visibility() -> None:
-    """A category has none, and of a tag with mistakes in it nobody knows."""
+def test_categories_and_invalid_tags_are_not_reported() -> None:
+    """A category has no visibility, and that of a tag with errors is unknown."""
     category = Resource(Key(Kind.CATEGORY, "c"), Body({}), Source("all.yaml", 1))
     assert public_by_silence([tag("A", PRIVATE), category, tag("B", SILENT, sound=False)]) == []
 
 
-def test_silent_tags_of_one_template_are_one_finding() -> None:
-    """They stand at one place; the first is named, and how many more there are."""
+def test_tags_of_one_template_without_visibility_are_reported_once() -> None:
+    """The first one is named."""
     findings = Collector("all.yaml")
     private = [tag(f"P-{n}", PRIVATE) for n in range(3)]
     report_silence([*private, *(tag(f"S-{n}", SILENT, 9) for n in range(2))], findings)
@@ -70,6 +72,6 @@ MIXED = {
 
 
 @pytest.mark.parametrize(("tags", "told"), MIXED.values(), ids=MIXED)
-def test_a_private_tag_in_public_company_is_told(tags: list[Resource], told: list[str]) -> None:
-    """One for each category: who sees the category sees that there is something in it."""
+def test_a_private_tag_in_a_category_with_public_tags_is_reported(tags: list[Resource], told: list[str]) -> None:
+    """It is reported once for each category, as users who see the category notice the private tag."""
     assert [shared.key.name for shared in mixed_categories(tags)] == told

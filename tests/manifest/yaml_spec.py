@@ -1,4 +1,4 @@
-"""The shapes of the YAML 1.2 specification's examples, by their numbers, written where a manifest's values stand."""
+"""Examples of the YAML 1.2 specification, by their numbers, used as values in manifests."""
 
 from __future__ import annotations
 
