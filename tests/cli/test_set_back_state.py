@@ -1,4 +1,4 @@
-"""A state that was set back or vanished between two runs: the project's folder knows more, and no run goes on."""
+"""A state that was restored from a backup or lost between two runs: the folder notices it, and commands refuse it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Names under `sources:` lead to URL, headers and secrets, which are read when they are asked for."""
+"""Connections: a source's name, or a sink's own settings, give the URL, headers and secrets.
+
+They are read when used.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ def connections(folder: Path, environ: dict[str, str]) -> tuple[Connections, tup
     return Connections(project.sources, project.root, environ), tuple(sinks)
 
 
-def test_a_database_is_told_by_its_source_or_by_its_own_url(tmp_path: Path) -> None:
-    """Places are relative to the project; what is not there is named by whose it is."""
+def test_a_database_is_found_by_its_source_or_by_its_own_url(tmp_path: Path) -> None:
+    """Paths are relative to the project. The message about a missing URL names the sink."""
     found, (named, own, _) = connections(tmp_path, {"TARGET": "targets.db"})
     assert found.database(named, "a") == ("source ledger", f"sqlite:///{tmp_path}/ledger.db")
     assert found.database(own, "b") == ("b", str(tmp_path / "targets.db"))
@@ -43,8 +46,8 @@ def test_a_database_is_told_by_its_source_or_by_its_own_url(tmp_path: Path) -> N
     assert missing.value.found[0].message.startswith("the database of b is missing: the environment variable TARGET is")
 
 
-def test_a_sink_adds_to_its_source_and_reads_secrets_anew(tmp_path: Path) -> None:
-    """Its own header stands instead of the source's; a secret that changes is the new one with the next request."""
+def test_a_sink_overrides_headers_of_its_source_and_rereads_secrets(tmp_path: Path) -> None:
+    """A secret that changes is used from the next request on."""
     environ = {"PMS": "https://pms.example", "KEY": "one"}
     found, (*_, sink) = connections(tmp_path, environ)
     made = found.http(sink, "the URL of c", lambda name: f"the header {name}")
@@ -72,7 +75,7 @@ STRINGS = (
 
 @pytest.mark.parametrize("text", STRINGS)
 def test_a_connection_string_is_no_url(tmp_path: Path, text: str) -> None:
-    """Other programs take them; what a URL looks like is said, and nothing of the string, which may have a password."""
+    """The message shows the forms that are accepted, and not the string, which may contain a password."""
     connections = Connections({}, tmp_path, {"PMS": text})
     with pytest.raises(Problems) as refused:
         connections.database_url(Reference(env="PMS"), "the URL of the source pms")
@@ -85,6 +88,6 @@ def test_a_connection_string_is_no_url(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in STRINGS if "ssword=" in text or "PWD=" in text])
-def test_a_password_in_a_connection_string_is_refused_in_a_file(text: str) -> None:
-    """As one in a URL is."""
+def test_a_password_in_a_connection_string_is_recognised(text: str) -> None:
+    """The project file must not contain it, as it must not contain a URL with a password."""
     assert has_password(text)

@@ -1,4 +1,4 @@
-"""The sections of posted time, sources and serve arrive as they were written, and environments are laid over them."""
+"""The sections `postedTime`, `sources` and `serve` of the project file, and what environments override in them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def posted(folder: Path, env: str | None = None) -> PostedTimeSection:
     return found
 
 
-def test_sources_are_places_and_references(tmp_path: Path) -> None:
-    """A URL alone is short for a source with nothing else."""
+def test_sources_are_urls_or_references(tmp_path: Path) -> None:
+    """A URL alone is short for a source with only a URL."""
     found = project(tmp_path).sources
     assert found["ledger"].sql == Reference(env="LEDGER")
     crm, plain = found["crm"].http, found["plain"].http
@@ -75,7 +75,7 @@ def test_sources_are_places_and_references(tmp_path: Path) -> None:
 
 
 def test_the_webhook_knows_its_addresses(tmp_path: Path) -> None:
-    """IPv6 too; and where its key stands."""
+    """The address may be IPv6, and the caller key is read from its file."""
     (tmp_path / "key.txt").write_text("s3cr3t\n")
     webhook = posted(tmp_path).webhook
     assert webhook is not None
@@ -88,8 +88,8 @@ def test_the_webhook_knows_its_addresses(tmp_path: Path) -> None:
     assert secret_at(webhook.caller_key, tmp_path, {}, "the caller key").read() == "s3cr3t"
 
 
-def test_settings_of_delivery_are_values(tmp_path: Path) -> None:
-    """Durations are seconds, choices are members, templates have their places."""
+def test_settings_of_delivery_are_converted(tmp_path: Path) -> None:
+    """Durations become seconds, choices become enum members, and templates keep their line and column."""
     found = posted(tmp_path)
     assert (found.mode, found.fetch_limit, found.timezone) == (Mode.WEBHOOK, 5000, "Europe/Vienna")
     assert (found.unmatched, found.keep) == (Unmatched.ACCEPT, 30 * 86400.0)
@@ -102,8 +102,8 @@ def test_settings_of_delivery_are_values(tmp_path: Path) -> None:
     assert found.refuse[0].when == Written("not tag", 16, 19)
 
 
-def test_parameters_and_bodies_keep_what_is_no_text(tmp_path: Path) -> None:
-    """Numbers, flags and nulls as JSON has them; `007` and `yes` are text."""
+def test_parameters_and_bodies_keep_their_types(tmp_path: Path) -> None:
+    """Numbers, flags and null are those of JSON; `007` and `yes` are text."""
     ledger, file = posted(tmp_path).deliver or ()
     assert ledger.sql is not None
     params = ledger.sql.params or {}
@@ -114,8 +114,8 @@ def test_parameters_and_bodies_keep_what_is_no_text(tmp_path: Path) -> None:
     assert (first, second, third.text, fourth.text) == (True, 1.5, "yes", "2")
 
 
-def test_an_environment_is_laid_over_them(tmp_path: Path) -> None:
-    """Deeply; a source's reference is replaced."""
+def test_an_environment_overrides_the_sections(tmp_path: Path) -> None:
+    """Mappings are merged deeply, but the reference of a source is replaced."""
     found = posted(tmp_path, "test")
     assert found.webhook is not None
     assert (found.mode, found.webhook.bind, found.webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
@@ -124,7 +124,7 @@ def test_an_environment_is_laid_over_them(tmp_path: Path) -> None:
 
 
 def test_without_the_sections_the_defaults_hold(tmp_path: Path) -> None:
-    """No posted time is delivered; `serve` listens on loopback."""
+    """No posted time is delivered, and `serve` listens on the loopback address."""
     (tmp_path / "syncengine.yaml").write_text("version: 1\n")
     found = load_project(folder=tmp_path, environ={})
     assert (found.posted_time, found.sources) == (None, {})
@@ -149,7 +149,7 @@ def test_without_the_sections_the_defaults_hold(tmp_path: Path) -> None:
 def test_a_webhook_has_an_address_of_its_own(
     bind: str | None, listen: str | None, is_refused: bool, mode: str, tmp_path: Path
 ) -> None:
-    """The probes listen at theirs, whether it is written or the default; told at the setting, where one is used."""
+    """It must differ from the address of `serve`, even if that is the default. This is checked only in webhook mode."""
     hook = "webhook: {callbackUrl: 'https://h', callerKey: {env: K}" + (f", bind: '{bind}'" if bind else "") + "}"
     text = f"version: 1\npostedTime:\n  mode: {mode}\n  {hook}\n" + (
         f"serve: {{listen: '{listen}'}}\n" if listen else ""

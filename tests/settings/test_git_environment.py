@@ -1,4 +1,4 @@
-"""Git's variables of another repository, as in its hooks, and settings of the user's that hide changes."""
+"""Git variables of another repository, as hooks set them, and user settings of Git that hide changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.project.git_tree import repository
 
 
 def committed(folder: Path, text: str) -> str:
-    """A repository with one commit."""
+    """Make a repository with one commit, and return the commit's id."""
     folder.mkdir()
     (folder / "file").write_text(text)
     for words in (("init", "-q"), ("add", "."), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")):
@@ -28,7 +28,7 @@ def committed(folder: Path, text: str) -> str:
 def test_a_project_has_the_commit_of_its_own_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, relative: bool
 ) -> None:
-    """Also where a hook of another one runs the program."""
+    """`GIT_DIR` of another repository is ignored, as in a hook that runs the program."""
     commit = committed(tmp_path / "project", "ours")
     committed(tmp_path / "deployed", "theirs")
     monkeypatch.setenv("GIT_DIR", "." if relative else str(tmp_path / "deployed" / ".git"))
@@ -40,10 +40,10 @@ def test_a_project_has_the_commit_of_its_own_repository(
         assert repo.commit("HEAD") == commit
 
 
-def test_a_folder_whose_repository_only_variables_name_has_its_commit(
+def test_git_dir_is_used_for_a_folder_without_its_own_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the repository is kept elsewhere on purpose."""
+    """The repository may be kept elsewhere on purpose."""
     commit = committed(tmp_path / "project", "ours")
     (tmp_path / "project" / ".git").rename(tmp_path / "kept.git")
     assert git.head(tmp_path / "project") is None
@@ -55,7 +55,7 @@ def test_a_folder_whose_repository_only_variables_name_has_its_commit(
 
 
 def test_a_new_file_is_no_clean_tree_whatever_the_user_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `git status` is told to show none."""
+    """`showUntrackedFiles = no` in the user's Git settings is ignored."""
     committed(tmp_path / "project", "ours")
     (tmp_path / "gitconfig").write_text("[status]\n showUntrackedFiles = no\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
@@ -65,8 +65,8 @@ def test_a_new_file_is_no_clean_tree_whatever_the_user_sets(tmp_path: Path, monk
     assert not checked_out.clean
 
 
-def test_a_pipe_in_the_place_of_a_file_is_a_change_that_nobody_waits_for(tmp_path: Path) -> None:
-    """Git would read it until somebody writes."""
+def test_a_named_pipe_in_place_of_a_file_is_a_change(tmp_path: Path) -> None:
+    """It is not read, as that would block until somebody writes to it."""
     committed(tmp_path / "project", "ours")
     (tmp_path / "project" / "file").unlink()
     os.mkfifo(tmp_path / "project" / "file")

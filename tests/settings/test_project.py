@@ -1,4 +1,4 @@
-"""The project file, the environment and the options make one project, or are refused with every reason."""
+"""Loading a project from its project file, the environment and options; errors are reported all at once."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def found(folder: Path, text: str | None, env: str | None = None, **environ: str
     return [(d.code, d.line, d.column) for d in refused.value.found]
 
 
-def test_every_setting_arrives(tmp_path: Path) -> None:
-    """Paths are absolute, durations are seconds, limits are values."""
+def test_every_setting_is_loaded(tmp_path: Path) -> None:
+    """Paths become absolute, durations become seconds, and limits become objects."""
     p = project(tmp_path)
     assert (p.service.base_url, p.service.team, p.service.timeout, p.service.concurrency) == (
         "https://example.com/api",
@@ -90,7 +90,7 @@ def test_every_setting_arrives(tmp_path: Path) -> None:
 
 
 def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
-    """`manifests/` of the folder, local state, no service."""
+    """They are the folder `manifests/`, a local state and no service."""
     p = project(tmp_path, None)
     assert (p.config, p.manifests, p.state) == (
         None,
@@ -101,8 +101,8 @@ def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
     assert p.policy.max_deletes["tags"] == Limit(percent=25)
 
 
-def test_an_environment_is_laid_over_the_top_level(tmp_path: Path) -> None:
-    """Deeply; but a reference replaces a reference, it does not become one with two ends."""
+def test_an_environment_overrides_the_top_level(tmp_path: Path) -> None:
+    """Mappings are merged deeply, but a reference replaces a reference, so that none has both `env` and `file`."""
     (tmp_path / "key.txt").write_text("from-file\n")
     p = project(tmp_path, env="prod")
     assert (p.environment, p.service.concurrency, p.service.base_url) == ("prod", 8, "https://example.com/api")
@@ -113,13 +113,13 @@ def test_an_environment_is_laid_over_the_top_level(tmp_path: Path) -> None:
 
 
 def test_the_environment_can_be_named_by_a_variable(tmp_path: Path) -> None:
-    """SYNCENGINE_ENV; the option is stronger."""
+    """`SYNCENGINE_ENV` names it, and `--env` overrides the variable."""
     assert project(tmp_path, SYNCENGINE_ENV="prod").environment == "prod"
     assert project(tmp_path, env="empty", SYNCENGINE_ENV="prod").service.concurrency == 4
 
 
-def test_an_unknown_environment_names_the_known(tmp_path: Path) -> None:
-    """Also when there is no project file at all."""
+def test_an_unknown_environment_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    """It is refused even without a project file."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, env="production")
     assert "prod, empty" in refused.value.found[0].message
@@ -127,7 +127,7 @@ def test_an_unknown_environment_names_the_known(tmp_path: Path) -> None:
 
 
 def test_variables_of_the_environment_override_the_file(tmp_path: Path) -> None:
-    """Base URL, key, state and approvals."""
+    """They set the base URL, the key and the state, and add approvals."""
     p = project(
         tmp_path,
         SYNCENGINE_BASE_URL="https://other.example/",
@@ -140,7 +140,7 @@ def test_variables_of_the_environment_override_the_file(tmp_path: Path) -> None:
 
 
 def test_options_override_variables_of_the_file(tmp_path: Path) -> None:
-    """`--var` is laid over `variables`."""
+    """`--var` replaces or adds single `variables`."""
     (tmp_path / "syncengine.yaml").write_text(WHOLE)
     p = load_project(folder=tmp_path, environ={}, variables={"team": "mine", "x": "y"})
     assert p.variables == {"team": "mine", "year": "2024", "x": "y"}
@@ -155,7 +155,7 @@ SANDBOXES: dict[str, tuple[str, bool, Mapping[str, str]]] = {
 
 @pytest.mark.parametrize(("text", "option", "environ"), SANDBOXES.values(), ids=SANDBOXES.keys())
 def test_the_sandbox_keeps_its_own_state(text: str, option: bool, environ: Mapping[str, str], tmp_path: Path) -> None:
-    """However it is named, and whatever state the project has."""
+    """The project's state is not used, whether the file, an option or a variable chooses the sandbox."""
     (tmp_path / "syncengine.yaml").write_text(text)
     p = load_project(folder=tmp_path, environ=environ, sandbox=option)
     assert p.is_sandbox
@@ -165,7 +165,7 @@ def test_the_sandbox_keeps_its_own_state(text: str, option: bool, environ: Mappi
 
 
 def test_the_root_is_the_folder_of_the_project_file(tmp_path: Path) -> None:
-    """`--config` may name a file elsewhere, under another name."""
+    """`--config` may name a file in another folder and with another name."""
     (tmp_path / "sub").mkdir()
     config = tmp_path / "sub/other.yaml"
     config.write_text("version: 1\nmanifests: [x]\n")
@@ -185,7 +185,7 @@ def test_the_root_is_the_folder_of_the_project_file(tmp_path: Path) -> None:
     ],
 )
 def test_relative_state_is_relative_to_the_project(state: str, expected: str, tmp_path: Path) -> None:
-    """Not to where the command was called; URLs of servers are taken as they are."""
+    """The current folder does not matter. URLs of servers are not changed."""
     assert project(tmp_path, f"version: 1\nstate: {state}\n").state == expected.format(root=tmp_path)
 
 
@@ -237,19 +237,19 @@ BAD: dict[str, tuple[str, tuple[tuple[str, int, int], ...]]] = {
 def test_a_bad_project_file_is_refused_at_the_right_place(
     text: str, expected: tuple[tuple[str, int, int], ...], tmp_path: Path
 ) -> None:
-    """Every reason at once, with line and column."""
+    """All errors are reported at once, with line and column."""
     assert found(tmp_path, text) == list(expected)
 
 
-def test_a_missing_or_unreadable_project_file_is_a_diagnostic(tmp_path: Path) -> None:
-    """It was named, so it must be there."""
+def test_a_missing_config_file_is_a_diagnostic(tmp_path: Path) -> None:
+    """A file that `--config` names must exist."""
     with pytest.raises(Problems) as refused:
         load_project(folder=tmp_path, config=tmp_path / "no.yaml", environ={})
     assert refused.value.found[0].code == "unreadable-file"
 
 
-def test_a_key_in_clear_text_is_warned_of(tmp_path: Path) -> None:
-    """http to another host than this one."""
+def test_a_key_sent_in_clear_text_gives_a_warning(tmp_path: Path) -> None:
+    """An http:// URL is allowed without a warning only for this machine."""
     warned = project(tmp_path, "version: 1\nservice: {baseUrl: 'http://example.com'}\n").warnings
     assert [d.code for d in warned] == ["insecure-url"]
     for host in ("localhost:1", "127.0.0.1:8080", "[::1]"):
@@ -270,12 +270,12 @@ def test_a_key_in_clear_text_is_warned_of(tmp_path: Path) -> None:
     ],
 )
 def test_limits_are_counts_or_shares(limit: Limit, count: int, total: int, exceeded: bool) -> None:
-    """Shares trip from two on (docs/planning.md 5)."""
+    """A share is exceeded only by two or more removals (docs/planning.md 5)."""
     assert limit.is_exceeded(count, total) is exceeded
 
 
-def test_an_operation_that_is_never_called_has_no_place(tmp_path: Path) -> None:
-    """Nobody would notice that its path has no effect: the operation that is called is named."""
+def test_a_path_for_an_unknown_operation_is_refused(tmp_path: Path) -> None:
+    """It would have no effect; the message suggests the nearest operation."""
     (tmp_path / "syncengine.yaml").write_text("version: 1\nservice: {endpoints: {upsertTag: {path: /x}}}\n")
     with pytest.raises(Problems) as refusal:
         load_project(folder=tmp_path, environ={}, operations=EVERY_OPERATION)

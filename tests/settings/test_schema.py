@@ -1,4 +1,4 @@
-"""The published JSON Schemas are those of the models, and judge files as the readers do."""
+"""The published JSON Schemas match the models, and accept and refuse the same files as the readers."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ WRITTEN = {f"{name}{SUFFIX}" for name in PEOPLE_WRITE}
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_the_published_schema_is_current(name: str) -> None:
-    """`syncengine schema manifest project policies -o schemas` writes it anew."""
+    """If this fails, run `syncengine schema manifest project policies -o schemas`."""
     assert json.loads((FOLDER / name).read_text(encoding="utf-8")) == SCHEMAS[name]
 
 
 def test_nothing_else_is_published() -> None:
-    """Only what people write against is in the repository; `schema` prints the others."""
+    """The repository has only the schemas of files that people write; `syncengine schema` prints the others."""
     assert {path.name for path in FOLDER.iterdir()} == WRITTEN
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_one(name: str) -> None:
-    """Of draft 2020-12."""
+def test_a_schema_is_valid(name: str) -> None:
+    """It conforms to draft 2020-12."""
     jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
 
 
@@ -211,43 +211,41 @@ def cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "text"), cases(GOOD))
-def test_good_files_are_good_by_the_schema(name: str, text: str) -> None:
-    """Strings that YAML 1.1 would take for numbers are texts for us, so the schema lets them pass."""
+def test_the_schema_accepts_valid_files(name: str, text: str) -> None:
+    """This includes text that YAML 1.1 reads as numbers or flags."""
     judge(name).validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("text", GOOD["project.schema.json"])
-def test_good_project_files_are_good_by_the_readers(text: str, tmp_path: Path) -> None:
-    """Schema and readers come from the same models."""
+def test_the_reader_accepts_valid_project_files(text: str, tmp_path: Path) -> None:
     (tmp_path / "syncengine.yaml").write_text(text + "\nsources: {b: {sql: b.db}}\n" * ("source: b" in text))
     load_project(folder=tmp_path, environ={}, operations=OPERATIONS, lints=LINTS)
 
 
 MISSING = {"bad-source", "unknown-category"}
-"""What is wrong with a manifest whose surroundings are not there."""
+"""The errors of a valid manifest whose data files and categories are missing."""
 
 
 @pytest.mark.parametrize("text", GOOD["manifest.schema.json"])
-def test_good_manifests_are_good_by_the_readers(text: str, tmp_path: Path) -> None:
-    """But for what they refer to."""
+def test_the_reader_accepts_valid_manifests(text: str, tmp_path: Path) -> None:
+    """Only data files and categories that are missing here may be reported."""
     assert {d.code for d in problems(tmp_path, {"manifests/m.yaml": text})} <= MISSING
 
 
 @pytest.mark.parametrize("text", BAD["manifest.schema.json"])
-def test_bad_manifests_are_bad_by_the_readers(text: str, tmp_path: Path) -> None:
-    """One meaning for both."""
+def test_the_reader_refuses_invalid_manifests(text: str, tmp_path: Path) -> None:
     assert {d.code for d in problems(tmp_path, {"manifests/m.yaml": text})} - MISSING
 
 
 @pytest.mark.parametrize("path", sorted((FOLDER.parent / "manifests").rglob("*.yaml")), ids=lambda path: path.name)
-def test_our_examples_are_good_by_the_schema(path: Path) -> None:
-    """As an editor reads them, those that generate included."""
+def test_the_schema_accepts_the_example_manifests(path: Path) -> None:
+    """They are read as by an editor, including those with `generate`."""
     for document in yaml.load_all(path.read_text(encoding="utf-8"), yaml.BaseLoader):
         judge("manifest.schema.json").validate(_typed(document))
 
 
 def _typed(node: object) -> object:
-    """Flags as flags: in YAML 1.2 nothing else is one."""
+    """Convert `true` and `false` to flags, which are the only flags of YAML 1.2."""
     match node:
         case dict():
             return {key: _typed(value) for key, value in node.items()}
@@ -260,7 +258,7 @@ def _typed(node: object) -> object:
 
 
 def test_every_field_of_a_block_is_described_and_may_be_a_template() -> None:
-    """So that editors complete in blocks what they complete outside."""
+    """An editor can then complete fields in `generate` blocks as it does elsewhere."""
     definitions = SCHEMAS["manifest.schema.json"]["$defs"]
     for name in ("Tag", "TagCategory", "ActivityType"):
         outside, inside = definitions[name]["properties"], definitions[f"{name}Template"]["properties"]
@@ -275,7 +273,7 @@ DESCRIBED = ("manifest", "project", "plan", "report", "diagnostics")
 
 @pytest.mark.parametrize("name", [f"{name}.schema.json" for name in DESCRIBED])
 def test_every_field_is_described(name: str) -> None:
-    """By itself or by what it refers to, so that an editor, or whoever reads our output, is told."""
+    """The field, or the type that it refers to, has a description for editors and readers of the output."""
     schema = SCHEMAS[name]
     definitions = schema["$defs"]
     bare = [
@@ -308,8 +306,8 @@ ALTERNATIVES = [
 
 
 @pytest.mark.parametrize(("text", "part", "words"), ALTERNATIVES)
-def test_alternatives_have_words(text: str, part: tuple[str, str, str | int], words: str) -> None:
-    """In the one part of the schema that refuses, as their description."""
+def test_an_error_about_alternatives_has_a_description(text: str, part: tuple[str, str, str | int], words: str) -> None:
+    """The part of the schema that refuses the file says which fields exclude each other."""
     (error,) = judge("manifest.schema.json").iter_errors(yaml.safe_load(text))
     definition, keyword, which = part
     assert keyword in error.absolute_schema_path
@@ -317,8 +315,8 @@ def test_alternatives_have_words(text: str, part: tuple[str, str, str | int], wo
 
 
 @pytest.mark.parametrize("text", BAD["project.schema.json"])
-def test_bad_project_files_are_bad_by_the_readers(text: str, tmp_path: Path) -> None:
-    """Schema and readers come from the same models; what stands in a manifest is read with the manifests."""
+def test_the_reader_refuses_invalid_project_files(text: str, tmp_path: Path) -> None:
+    """Errors in `defaults` are left out, as they are found only when manifests are read."""
     (tmp_path / "syncengine.yaml").write_text(text)
     if "defaults" in text:
         return
@@ -327,8 +325,8 @@ def test_bad_project_files_are_bad_by_the_readers(text: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("name", "text"), cases(BAD))
-def test_bad_files_are_bad_by_the_schema(name: str, text: str) -> None:
-    """An editor shows what `validate` would say."""
+def test_the_schema_refuses_invalid_files(name: str, text: str) -> None:
+    """An editor then shows the errors that `validate` would report."""
     assert not judge(name).is_valid(yaml.safe_load(text))
 
 
@@ -361,16 +359,16 @@ MACHINE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", MACHINE)
-def test_what_machines_read_is_described(name: str) -> None:
-    """The examples of docs/formats.md, and what may be added to them; a missing key is missed."""
+def test_the_schema_accepts_documents_of_the_output_formats(name: str) -> None:
+    """They are the examples of docs/formats.md, with additional keys. A document without a required key is refused."""
     judge(name).validate(MACHINE[name])
     without = {key: value for key, value in MACHINE[name].items() if key != "diagnostics"}
     assert not judge(name).is_valid(without)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.name)
-def test_patterns_escape_nothing_that_ecma_validators_do_not_know(path: Path) -> None:
-    """They read patterns in Unicode mode (ECMA-262), where only what means something may be escaped."""
+def test_patterns_use_only_escapes_of_ecma_262(path: Path) -> None:
+    """Validators read patterns in Unicode mode, where unnecessary escapes are errors."""
     patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', path.read_text(encoding="utf-8"))
     escaped = {name for pattern in patterns for name in re.findall(r"\\(.)", json.loads(pattern))}
     assert escaped <= set("dDsSwWbBnrtfvu^$\\.*+?()[]{}|/-")
@@ -381,9 +379,9 @@ KEYWORDS = frozenset(
     "additionalProperties propertyNames dependentSchemas dependentRequired items minItems maxItems uniqueItems "
     "minLength maxLength pattern minimum maximum minProperties maxProperties prefixItems format deprecated".split()
 )
-"""Of draft 2020-12, as far as we use it: a strict validator knows no other."""
+"""The keywords of draft 2020-12 that the schemas use; a strict validator refuses unknown ones."""
 NAMES = frozenset({"properties", "$defs", "dependentSchemas", "dependentRequired"})
-"""Keywords below which stand names of ours."""
+"""Keywords whose values are mappings with names chosen by this project."""
 DATA = frozenset({"enum", "const", "default", "examples", "required", "type"})
 
 
@@ -401,8 +399,8 @@ def parts(schema: Any, is_schema: bool = True) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_one_for_strict_validators(name: str) -> None:
-    """They refuse keywords that they do not know, a list of types (but for null), and names that are not described."""
+def test_a_schema_is_accepted_by_strict_validators(name: str) -> None:
+    """They refuse unknown keywords, several types other than null, and required names without a description."""
     for part in parts(SCHEMAS[name]):
         assert part.keys() <= KEYWORDS
         types = part.get("type", [])
@@ -413,7 +411,7 @@ def test_a_schema_is_one_for_strict_validators(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_cites_nothing_that_its_readers_do_not_have(name: str) -> None:
-    """Whoever reads it in an editor has neither our designs nor our sources."""
+def test_descriptions_in_a_schema_refer_to_no_documents(name: str) -> None:
+    """Users who read them in an editor have neither the documentation nor the sources."""
     said = [part["description"] for part in parts(SCHEMAS[name]) if "description" in part]
     assert [text for text in said if re.search(r"\.md|§|docs/", text)] == []

@@ -1,4 +1,4 @@
-"""Secrets stand outside of the project file, are read when they are needed, and are never shown."""
+"""Secrets are kept outside of the project file, read when they are needed, and never shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from tests.manifest.loading import problems, write
 
-SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident
+SECRET = "s3cr3t-V4lue"  # unlike any text of a message
 
 
 def project(folder: Path, text: str, **environ: str) -> Project:
@@ -45,8 +45,8 @@ LITERALS = {
 
 
 @pytest.mark.parametrize("line", LITERALS.values(), ids=LITERALS.keys())
-def test_a_secret_in_the_project_file_is_refused_and_not_repeated(line: str, tmp_path: Path) -> None:
-    """Neither the diagnostics nor the traceback say it."""
+def test_a_secret_in_the_project_file_is_refused_and_not_shown(line: str, tmp_path: Path) -> None:
+    """It is neither in the diagnostics nor in the traceback."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, f"version: 1\n{line}\n")
     (diagnostic,) = refused.value.found
@@ -55,8 +55,8 @@ def test_a_secret_in_the_project_file_is_refused_and_not_repeated(line: str, tmp
     assert SECRET not in shown
 
 
-def test_secrets_are_not_in_what_a_project_shows(tmp_path: Path) -> None:
-    """Its text says where they stand at most."""
+def test_the_text_of_a_project_contains_no_secret(tmp_path: Path) -> None:
+    """`repr` and `str` name only the place of a secret."""
     (tmp_path / "key").write_text(SECRET)
     p = project(
         tmp_path,
@@ -70,7 +70,7 @@ def test_secrets_are_not_in_what_a_project_shows(tmp_path: Path) -> None:
 
 
 def test_a_key_file_is_read_again(tmp_path: Path) -> None:
-    """So that a rotated key is found after a 401; the line's end is not part of it."""
+    """A rotated key is found after a 401. The line end is not part of the key."""
     p = project(tmp_path, "version: 1\nservice: {apiKey: {file: key}}\n")
     (tmp_path / "key").write_text("one\n")
     assert p.api_key() == "one"
@@ -79,7 +79,7 @@ def test_a_key_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_project_can_be_loaded_without_its_secrets(tmp_path: Path) -> None:
-    """They are missed only by those who ask, with exit code 8 and what to do."""
+    """A missing secret is an error with exit code 8 only when it is used."""
     p = project(tmp_path, "version: 1\nservice: {apiKey: {env: NO_KEY}}\nstate: {file: no-file}\n")
     with pytest.raises(Problems, match="1 error") as refused:
         p.api_key()
@@ -91,7 +91,7 @@ def test_a_project_can_be_loaded_without_its_secrets(tmp_path: Path) -> None:
 
 
 def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
-    """The file's and the environment's."""
+    """The message names the setting in the project file and the environment variable."""
     p = project(tmp_path, "version: 1\n")
     for ask, names in (
         (p.base_url, ("service.baseUrl", "SYNCENGINE_BASE_URL")),
@@ -105,8 +105,8 @@ def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", [f"https://u:{SECRET}@h", f"https://h?k={SECRET}", SECRET])
-def test_a_bad_url_in_the_environment_is_not_repeated(url: str, tmp_path: Path) -> None:
-    """The message names the variable."""
+def test_a_bad_url_in_the_environment_is_not_shown(url: str, tmp_path: Path) -> None:
+    """The message names only the variable."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, "version: 1\n", SYNCENGINE_BASE_URL=url)
     assert "SYNCENGINE_BASE_URL" in refused.value.found[0].message
@@ -114,8 +114,8 @@ def test_a_bad_url_in_the_environment_is_not_repeated(url: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("environment", ["", "prod"])
-def test_what_sinks_write_is_no_source(tmp_path: Path, environment: str) -> None:
-    """Posted time says who did what for whom, and what is generated is shown in plans; in any environment."""
+def test_the_output_of_a_sink_is_refused_as_data(tmp_path: Path, environment: str) -> None:
+    """Posted time is confidential, and generated tags are shown in plans. Sinks of every environment count."""
     sinks = "postedTime: {deliver: [{name: a, jsonl: {path: out/time.jsonl}}]}"
     given = f"environments: {{prod: {{{sinks}}}}}" if environment else sinks
     block = "generate:\n  - forEach: {jsonl: ../out/time.jsonl}\n    tags: [{name: '{{ row.n }}'}]\n"
@@ -153,7 +153,7 @@ def database(folder: Path, name: str = "data/x.db") -> None:
 
 
 def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
-    """What is made of rows of a source: the tags' names, or what is wrong."""
+    """The names of the tags made from a source's rows, or the errors."""
     block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
     write(folder, {"manifests/m.yaml": block, "place": "data/x.db\n"})
     try:
@@ -164,15 +164,15 @@ def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
 
 @pytest.mark.parametrize("beside", ["", "-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("lines", DATABASES.values(), ids=DATABASES.keys())
-def test_a_database_that_we_write_is_no_file_of_data(tmp_path: Path, lines: str, beside: str) -> None:
-    """The state, the inbox and what SQL sinks hold are posted time, however the project file says where they are."""
+def test_a_database_that_the_program_writes_is_refused_as_data(tmp_path: Path, lines: str, beside: str) -> None:
+    """State, inbox and databases of SQL sinks are recognised however the project file names them."""
     database(tmp_path, f"data/x.db{beside}")
     said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
     assert "for a secret or posted time" in said
 
 
-def test_every_kind_of_sink_says_where_it_writes() -> None:
-    """A sink's fields that hold a path are its files, which no template may read; databases are found by `url`."""
+def test_every_kind_of_sink_lists_its_files() -> None:
+    """Each field with a path is in `FILES`, so templates cannot read it; a sink with a database has `url`."""
     for kind, model in SINKS.items():
         shapes = TypeAdapter(model).json_schema()["properties"].items()
         paths = [name for name, shape in shapes if {**shape, **SOME_TEXT} == shape]
@@ -180,8 +180,8 @@ def test_every_kind_of_sink_says_where_it_writes() -> None:
         assert paths or "url" in model.model_fields, kind
 
 
-def test_a_state_is_found_under_any_name(tmp_path: Path) -> None:
-    """A file that is named like a kind of database, and one behind a link, which is where SQLite writes its log."""
+def test_a_state_is_recognised_under_any_name(tmp_path: Path) -> None:
+    """Examples are a file named like a kind of database, and the log of a state behind a link."""
     database(tmp_path, "sqlite.db")
     database(tmp_path, "data/real.db-wal")
     (tmp_path / "link.db").symlink_to("data/real.db")
@@ -190,15 +190,15 @@ def test_a_state_is_found_under_any_name(tmp_path: Path) -> None:
     assert "a secret or posted time" in rows_of(tmp_path, ask % "data/real.db-wal", "state: link.db")
 
 
-def test_a_sinks_database_is_read_by_its_name(tmp_path: Path) -> None:
-    """A ledger has its matters too: who names it as a source says so in the project file, where it is reviewed."""
+def test_a_sinks_database_may_be_read_as_a_source(tmp_path: Path) -> None:
+    """Naming it under `sources:` is explicit and is reviewed with the project file."""
     database(tmp_path)
     lines = f"sources: {{s: {{sql: data/x.db}}}}\n{SINK % 'source: s'}"
     assert rows_of(tmp_path, "sql: {source: s, query: SELECT n FROM t}", lines) == "A"
 
 
-def test_a_database_that_nobody_can_find_hides_nothing(tmp_path: Path) -> None:
-    """A variable that is not set, or a file that is not there, is not missed until the state is asked for."""
+def test_an_unresolved_state_refuses_no_data_file(tmp_path: Path) -> None:
+    """If the variable or file with the state's place is missing, data files can still be read."""
     database(tmp_path)
     ask = "sql: {file: ../data/x.db, query: SELECT n FROM t}"
     assert rows_of(tmp_path, ask, "state: {env: PLACE}") == "A"
