@@ -18,13 +18,13 @@ from syncengine.render.html import digest, page_file
 from syncengine.resource import Key, Kind, Row, Source, Value
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'
-"""Everything that has a meaning somewhere: escapes, markup, line ends, workflow commands, mentions."""
+"""Text with escapes, markup, line ends, workflow commands and mentions, each of which some output interprets."""
 
 LONG = "Opposition proceedings against the European patent EP 1 234 567 of a rather talkative applicant"
 
 
 def without_files(page: str) -> str:
-    """A rendering without the style sheet and the script of pages, which are files of their own."""
+    """Return a rendering without the style sheet and the script of HTML pages, which are files of their own."""
     for name in ("pages.css", "plan.js"):
         page = page.replace(page_file(name), name).replace(digest(page_file(name)), f"'digest of {name}'")
     return page
@@ -63,7 +63,7 @@ def plan_of(
     base_url: str = "https://wisetime.com/connect/api",
     team: str | None = "Patents EU",
 ) -> Plan:
-    """A plan whose summary fits its changes."""
+    """Return a plan with these changes and a summary that counts them."""
     actions = Counter(change.action.word for change in changes)
     summary = Summary(
         **actions,
@@ -230,7 +230,7 @@ TOO_BROAD = (
 
 
 def everything() -> Plan:
-    """Every action on every kind of resource, and everything that can be said beside it."""
+    """Return a plan with every action on every kind of resource, a sweep, a tripped gate, notes and diagnostics."""
     return plan_of(
         *CATEGORY_CHANGES,
         *TYPE_CHANGES,
@@ -244,7 +244,7 @@ def everything() -> Plan:
 
 
 def uniform() -> Plan:
-    """812 tags that change alike, 30 that change each in its own way, and 50 new ones in two categories and a file."""
+    """Return a plan with 812 tags that change alike, 30 that change differently, and 50 new ones."""
     return plan_of(
         *(
             Change(
@@ -280,7 +280,7 @@ def uniform() -> Plan:
 
 
 def hostile() -> Plan:
-    """Text that would like to be something else, wherever text can stand."""
+    """Return a plan with hostile text in every place that holds text."""
     source = Source(f"manifests/{HOSTILE}.yaml", 3, Row(f"data/{HOSTILE}.csv", 7))
     return plan_of(
         Change(key=category(HOSTILE), action=Action.DELETE, source=source, reason=HOSTILE),
@@ -324,13 +324,13 @@ def hostile() -> Plan:
 
 
 def approved() -> Plan:
-    """Removals that a line of the project file approves."""
+    """Return a plan whose removals are approved by a line of the project file."""
     gate = TRIPPED.with_approvals([Approval("12@0123456789abcdef0123", "syncengine.yaml", 14)])
     return plan_of(*TAG_REMOVALS, gate=gate)
 
 
 def partly() -> Plan:
-    """Two units are approved, one in the project file and one by an option; the others are open."""
+    """Return a plan with one unit approved in the project file, one approved by an option, and open ones."""
     at_hand = [Approval("4@aaaaaaaaaaaaaaaaaaaa", "syncengine.yaml", 14)]
     at_hand += [Approval("2@cccccccccccccccccccc", "--approve-deletes")]
     return plan_of(*TAG_REMOVALS, gate=TRIPPED.with_approvals(at_hand))
@@ -354,7 +354,7 @@ def result(name: str, outcome: Outcome, error: CallError | None = None, line: in
 
 
 def report_of(*results: Result, session: Session | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> Report:
-    """A report whose totals fit its results."""
+    """Return a report with these results and totals that count them."""
     counts = Counter(each.outcome.value for each in results)
     troubled = len(results) - counts["applied"]
     return Report(
@@ -383,7 +383,7 @@ def complete() -> Report:
 
 
 def mixed() -> Report:
-    """One of each outcome beside the applied ones."""
+    """Return a report with applied changes and one change of each other outcome."""
     refused = CallError("url is not a URL", "upsertTags", 7, 200)
     return report_of(
         *(result(f"ACME-{n}", Outcome.APPLIED) for n in range(11)),
@@ -396,13 +396,13 @@ def mixed() -> Report:
 
 
 def plan_limit() -> Report:
-    """812 changes refused with the same words."""
+    """Return a report of 812 changes that the service refused with the same message."""
     error = CallError("the plan's tag limit is reached", "upsertTags", 3, 402)
     return report_of(*(result(f"ACME-{n:04}", Outcome.FAILED, error, n) for n in range(1, 813)))
 
 
 def bitten() -> Report:
-    """A service that answers with text that would like to be something else."""
+    """Return a report whose error messages from the service are hostile text."""
     error = CallError(HOSTILE, "upsertTags", 1, 400)
     return report_of(Result(tag(HOSTILE), Action.UPDATE, Outcome.FAILED, at(3, HOSTILE), error))
 

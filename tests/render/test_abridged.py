@@ -1,4 +1,4 @@
-"""The head of a plan says `Abridged` whenever the text or the comment below it lacks anything of what changes."""
+"""The head of a plan says `Abridged` whenever the rendering below it omits a value that changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RENDERINGS = {
 
 
 def values_of(change: Change) -> Iterator[str]:
-    """Yield every text that a change sets, replaces or takes away, and the name of its resource."""
+    """Yield every text that a change sets, replaces or removes, and the name of its resource."""
     yield change.key.name
     bodies = [change.removed] if change.removed else []
     yield from (word for body in bodies for word in (*map(str, body.fields.values()), *body.metadata.values()))
@@ -44,7 +44,7 @@ def values_of(change: Change) -> Iterator[str]:
 
 
 def lacks(rendered: str, plan: Plan) -> list[str]:
-    """Return the values that a rendering lacks; lines may be broken anywhere."""
+    """Return the values of a plan that its rendering omits, without regard to line breaks."""
     shown = "".join(rendered.split())
     return [value for change in plan.changes for value in values_of(change) if "".join(value.split()) not in shown]
 
@@ -55,7 +55,7 @@ SIZES = st.one_of(SMALL, LARGE)
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Plans of one to four runs of similar changes, whose words are all different, or the same in all of a run."""
+    """Draw plans of one to four groups of similar changes, whose words are all different or equal within a group."""
     numbers = count(1)
 
     def words(size: int) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def plans(draw: st.DrawFn) -> Plan:
 @pytest.mark.parametrize("name", RENDERINGS)
 @given(plan=plans())
 def test_a_plan_that_lacks_a_value_says_so_in_its_head(name: str, plan: Plan) -> None:
-    """Whatever is cut, counted, folded or left out, and whatever cuts it."""
+    """A rendering that cuts, counts, folds or omits a value has `Abridged` in its head."""
     rendered = RENDERINGS[name](plan)
     if missing := lacks(rendered, plan):
         assert "Abridged: " in rendered, missing[:5]
@@ -106,7 +106,7 @@ def test_a_plan_that_lacks_a_value_says_so_in_its_head(name: str, plan: Plan) ->
 
 @given(plan=plans())
 def test_verbose_and_the_page_lack_nothing(plan: Plan) -> None:
-    """The places to which `Abridged` points hold every value, and so verbose text never says it."""
+    """Verbose text and the HTML page hold every value; verbose text never says `Abridged`."""
     verbose = plan_text(plan, Look(verbose=True))
     assert lacks(verbose, plan) == lacks(plan_html(plan), plan) == []
     assert "Abridged" not in verbose
@@ -118,7 +118,7 @@ def update(name: str, before: str, after: str) -> Change:
 
 @pytest.mark.parametrize("name", ["text", "wide text", "Markdown"])
 def test_each_edit_of_a_long_text_is_shown_with_what_is_around_it(name: str) -> None:
-    """One value changed in two places has two edits to read; what did not change between them is `…`."""
+    """A long text changed in two places shows both edits with their context and `…` between them."""
     rendered = RENDERINGS[name](plan_of(update("A", MATTER, MATTER.replace("matter", "case").replace("costs", "fees"))))
     shown = " ".join(rendered.split())
     assert '"…iption of a matter that the cli…atent, with costs to date"' in shown
@@ -127,14 +127,14 @@ def test_each_edit_of_a_long_text_is_shown_with_what_is_around_it(name: str) -> 
 
 
 def test_edits_of_a_text_without_blanks_are_shown_too() -> None:
-    """Where words are written without blanks, letters are compared."""
+    """Texts without spaces, such as Japanese, are compared letter by letter."""
     before = "東京" + "特許" * 40 + "弁理士" + "出願" * 40
     text = plan_text(plan_of(update("A", before, before.replace("東京", "大阪").replace("弁理士", "弁護士"))))
     assert [each for each in ("東京", "大阪", "弁理士", "弁護士") if each not in "".join(text.split())] == []
 
 
 def test_very_many_edits_are_shown_as_far_as_there_is_room() -> None:
-    """Both values stay bounded, and the head says that they are not whole."""
+    """A text with hundreds of edits is cut to a bounded length, and the head says `Abridged`."""
     before = " ".join(f"some words that stay as they are {n}a" for n in range(200))
     text = plan_text(plan_of(update("A", before, before.replace("a ", "b "))))
     assert "Abridged: " in text
@@ -143,7 +143,7 @@ def test_very_many_edits_are_shown_as_far_as_there_is_room() -> None:
 
 @pytest.mark.parametrize("name", ["text", "Markdown"])
 def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
-    """Nothing of an update is counted that a person can read; so nothing is abridged."""
+    """An update with 40 keywords and 40 metadata entries shows each of them instead of a count."""
     entries = {f"m{n}y": f"v{n}y" for n in range(40)}
     words: Sequence[str] = [f"k{n}y" for n in range(40)]
     change = Change(
@@ -171,7 +171,7 @@ def test_tags_that_go_with_their_category_are_named_or_the_head_says_that_they_a
 
 @pytest.mark.parametrize("name", RENDERINGS)
 def test_a_folded_row_that_names_the_keywords_of_one_tag_as_an_example_is_abridged(name: str) -> None:
-    """What the other tags lose is then nowhere, although nothing else is recorded of them."""
+    """A row that shows the deleted keywords of one tag only, as an example, omits those of the others."""
     tags = [
         Change(key=tag(f"N{n}-"), action=Action.RETIRE, source=at(n), keywords_deleted=(f"k{n}y", f"l{n}y"))
         for n in range(1, 31)

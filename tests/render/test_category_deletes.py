@@ -1,4 +1,4 @@
-"""Deletions of categories fold as other removals do: odd ones first, each tag that goes along named, values kept."""
+"""Deleted categories fold like other removals: odd ones come first, and each tag deleted with them is named."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_sixty_deleted_categories_are_one_row_with_an_example(render: Callable[[
     assert 'e.g. cat-00: label: "Client 0"; description: "Since 1900"; keywords: "client"' in shown
 
 
-def test_it_takes_few_lines_and_says_how_to_see_the_rest() -> None:
+def test_sixty_deleted_categories_take_few_lines_and_mention_verbose() -> None:
     text = plan_text(plan_of(*SIXTY))
     assert len(text.splitlines()) < 16
     assert "--verbose shows every line and value" in " ".join(text.split())
@@ -80,14 +80,14 @@ def test_it_takes_few_lines_and_says_how_to_see_the_rest() -> None:
 @pytest.mark.parametrize(
     "render", [plan_html, lambda plan: plan_text(plan, Look(verbose=True))], ids=["html", "verbose"]
 )
-def test_the_values_of_each_stay_within_reach(render: Callable[[Plan], str]) -> None:
-    """Behind the row of the page, and with --verbose; of the tags as well."""
+def test_the_page_and_verbose_show_the_values_of_each_deletion(render: Callable[[Plan], str]) -> None:
+    """The HTML page and --verbose show every value of each deleted category and of each tag deleted with it."""
     shown = render(plan_of(*SIXTY, *(along(f"T-{n:02}", n) for n in range(60))))
     assert [n for n in range(60) if f"Since {1900 + n}" not in shown or f"Matter of {n}" not in shown] == []
 
 
 @in_short
-def test_the_one_that_takes_tags_along_stands_above_with_each_of_them(render: Callable[[Plan], str]) -> None:
+def test_a_category_deleted_with_its_tags_comes_first_and_names_each_tag(render: Callable[[Plan], str]) -> None:
     shown = render(plan_of(*SIXTY, along("T-1", 37), along("T-2", 37)))
     assert at_first(shown, "cat-37") < at_first(shown, "T-1") < at_first(shown, "T-2") < at_first(shown, "cat-00")
     assert "also deletes 2 tags in it, and any that were created outside this project" in shown
@@ -96,7 +96,7 @@ def test_the_one_that_takes_tags_along_stands_above_with_each_of_them(render: Ca
 
 
 @in_short
-def test_the_one_that_takes_many_more_tags_along_stands_above(render: Callable[[Plan], str]) -> None:
+def test_a_category_deleted_with_many_more_tags_comes_first(render: Callable[[Plan], str]) -> None:
     tags = [along(f"T-{n:02}", n) for n in range(60)] + [along(f"MORE-{n}", 41) for n in range(30)]
     shown = render(plan_of(*SIXTY, *tags))
     assert at_first(shown, "cat-41") < at_first(shown, "cat-00")
@@ -105,8 +105,8 @@ def test_the_one_that_takes_many_more_tags_along_stands_above(render: Callable[[
 
 
 @in_short
-def test_each_tag_that_goes_along_is_named(render: Callable[[Plan], str]) -> None:
-    """However the rows of its category and its own are folded."""
+def test_each_tag_deleted_with_its_category_is_named(render: Callable[[Plan], str]) -> None:
+    """Folding never hides the name of a tag that is deleted with its category."""
     tags = [along(f"T-{n:02}-{each}", n) for n in range(60) for each in "ab"]
     shown = render(plan_of(*SIXTY, *tags))
     assert [each.key.name for each in tags if each.key.name not in shown] == []
@@ -122,8 +122,8 @@ def test_each_tag_that_goes_along_is_named(render: Callable[[Plan], str]) -> Non
     ],
     ids=["visibility", "keywords", "metadata"],
 )
-def test_a_removal_of_another_nature_than_the_rest_stands_above(odd: Change, render: Callable[[Plan], str]) -> None:
-    """Among tags that go along, and among those that go by themselves, in whatever way."""
+def test_a_removal_unlike_the_others_comes_first(odd: Change, render: Callable[[Plan], str]) -> None:
+    """A removed tag with another field, more keywords or metadata comes first, in every kind of removal."""
     tags = [along(f"T-{n:02}", 7, visibility="PUBLIC") for n in range(60)]
     shown = render(plan_of(gone(7), *tags[:30], odd, *tags[30:]))
     assert at_first(shown, "ODD") < at_first(shown, "T-00")
@@ -136,14 +136,14 @@ def test_a_removal_of_another_nature_than_the_rest_stands_above(odd: Change, ren
 
 
 @in_short
-def test_the_category_that_loses_many_keywords_stands_above(render: Callable[[Plan], str]) -> None:
+def test_a_deleted_category_with_many_keywords_comes_first(render: Callable[[Plan], str]) -> None:
     shown = render(plan_of(*SIXTY[:50], gone(70, *(f"word {n}" for n in range(20))), *SIXTY[50:]))
     assert at_first(shown, "cat-70") < at_first(shown, "cat-00")
     assert "word 19" in shown
 
 
 @in_short
-def test_a_few_are_read_one_by_one(render: Callable[[Plan], str]) -> None:
+def test_a_few_deleted_categories_are_listed_one_by_one(render: Callable[[Plan], str]) -> None:
     shown = render(plan_of(*SIXTY[:12], along("T-1", 5)))
     assert "×" not in shown
     assert at_first(shown, "cat-05") < at_first(shown, "T-1") < at_first(shown, "cat-06")

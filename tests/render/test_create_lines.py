@@ -1,4 +1,4 @@
-"""New resources in text: a line for each, what they share once, and nothing hidden or opened unseen."""
+"""New resources in text: one line for each, shared values once, and deviating values always shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TITLES += (
 
 
 def matter(number: int, *keywords: str, **others: Value | None) -> Change:
-    """A tag that a template makes of a row of a table."""
+    """Return the creation of a tag that a template generates from a row of a table."""
     values: dict[str, Value | None] = {
         "description": TITLES[number % len(TITLES)],
         "category": ("acme", "bolt")[number % 2],
@@ -61,7 +61,7 @@ def lines_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_each_new_tag_is_one_line_with_its_description_and_the_place_of_its_row(width: int) -> None:
-    """At any usual width; what all have is said once, with the place of their template."""
+    """Values that all new tags share are shown once, with the place of their template."""
     text = text_of(MATTERS, width)
     lines = text.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("  + ")] == [each.key.name for each in MATTERS]
@@ -79,7 +79,7 @@ def test_a_wide_terminal_shows_every_value_and_a_narrow_one_says_that_it_does_no
 
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize(("visibility", "said"), [("PUBLIC", "PUBLIC"), (None, "PUBLIC by default")])
-def test_the_one_that_all_can_see_says_so_among_private_ones(visibility: str | None, said: str, width: int) -> None:
+def test_a_public_tag_among_private_ones_shows_its_visibility(visibility: str | None, said: str, width: int) -> None:
     text = text_of([*MATTERS, matter(13, visibility=visibility)], width)
     assert "with visibility: PRIVATE; managedBy:" in text
     assert ", unless said otherwise" in " ".join(text.split())
@@ -90,7 +90,7 @@ def test_the_one_that_all_can_see_says_so_among_private_ones(visibility: str | N
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_each_says_its_visibility_where_most_share_none(width: int) -> None:
+def test_each_tag_shows_its_visibility_where_there_is_no_common_one(width: int) -> None:
     changes = [matter(n, visibility=("PRIVATE", "PUBLIC")[n % 2]) for n in range(1, 13)]
     text = text_of(changes, width)
     assert (text.count("visibility: PRIVATE"), text.count("visibility: PUBLIC")) == (6, 6)
@@ -108,12 +108,12 @@ def test_each_says_its_visibility_where_most_share_none(width: int) -> None:
         (matter(13, description="Opp\u043esition"), "contains U+043E CYRILLIC SMALL LETTER O"),
     ],
 )
-def test_what_one_alone_has_is_said_at_any_width(odd: Change, said: str, width: int) -> None:
+def test_a_value_that_only_one_tag_has_is_shown_at_any_width(odd: Change, said: str, width: int) -> None:
     assert said in " ".join(text_of([*MATTERS, odd], width).split())
 
 
 def test_a_title_that_could_pass_for_something_else_keeps_its_quotes() -> None:
-    """Nobody can write into a description what the line then seems to say."""
+    """A description that looks like a field or a place is quoted, so that it cannot forge one."""
     titles = ("x; visibility: PUBLIC", "see manifests/other.yaml:1", "a  b", 'a "b"', "visibility: PUBLIC")
     text = text_of([matter(n, description=title) for n, title in enumerate(titles)], 200)
     for title in titles:
@@ -138,7 +138,7 @@ def test_a_long_title_gives_way_to_the_place_and_a_long_name_to_nothing() -> Non
 
 
 def test_an_odd_one_of_a_few_leads_them() -> None:
-    """They are read one by one, so that it needs no section of its own."""
+    """A few new tags are listed one by one; the odd one is first in their list, without a section of its own."""
     odd = matter(40, description=None, category=None, url="https://pms.example.com/40")
     text = text_of([replace(each, key=category(each.key.name)) for each in MATTERS] + [*MATTERS, odd], 200)
     assert "unlike the other" not in text
@@ -146,7 +146,7 @@ def test_an_odd_one_of_a_few_leads_them() -> None:
 
 
 def test_groups_stand_beside_single_ones_and_only_these_share() -> None:
-    """A row of many has its own values, which the heading does not speak of."""
+    """The heading states the shared values of the tags listed one by one, not those of a folded row."""
     alike = [matter(n, "same", description="A matter", category="acme", visibility="PUBLIC") for n in range(100, 140)]
     text = text_of([*(matter(n, description=f"{'abcdef'[n % 6] * 3} {n * 7919}") for n in range(1, 80)), *alike], 120)
     assert "Listed one by one, with visibility: PRIVATE" in text

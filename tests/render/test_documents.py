@@ -1,4 +1,4 @@
-"""What a document says is what is published of it: read back, it is the same document."""
+"""A plan, report or diagnostics document that is read and written again stays the same."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ READ = {
 
 @pytest.mark.parametrize("model", READ, ids=lambda model: model.__name__)
 def test_every_field_of_a_document_is_read(model: type[msgspec.Struct]) -> None:
-    """A field that is added to a format has to be read in `render/documents.py` too, or it is lost in the comment."""
+    """`render/documents.py` reads every field of a format; otherwise the published comment would lack it."""
     assert set(model.__struct_fields__) == set(READ[model].split())
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_read_as_it_was_written(name: str) -> None:
-    """All that is in the document."""
+    """A plan document that is read and written again is unchanged."""
     document = msgspec.json.decode((DOCUMENTS / f"{name}.json").read_bytes(), type=formats.PlanFormat)
     assert dumped(plan_document(plan_of(document))) == dumped(document)
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_is_read_as_it_was_written(name: str) -> None:
-    """All that is in the document."""
+    """A report document that is read and written again is unchanged."""
     text = (DOCUMENTS / f"{name}.json").read_text().replace('"TIME"', '"2026-01-01T00:00:00+00:00"')
     document = msgspec.json.decode(text, type=formats.ReportFormat)
     assert dumped(report_document(report_of(document))) == dumped(document)
 
 
 def test_diagnostics_are_read_as_they_were_written() -> None:
-    """With their rows."""
+    """Reading a diagnostics document yields each of its diagnostics."""
     document = msgspec.json.decode((DOCUMENTS / "diagnostics.json").read_bytes(), type=formats.Diagnostics)
     assert len(diagnostics_of(document.diagnostics)) == len(document.diagnostics)
 
 
 def test_a_document_makes_the_same_markdown_as_its_plan(tmp_path: Path) -> None:
-    """Removals with an approval, a sweep, metadata, cleared fields, a rename, notes."""
+    """`publish` renders the same Markdown from a plan document as `plan --report markdown` from the plan."""
     project = Project(tmp_path / "project", "sandbox")
     before = [tag("ACME-1", category="acme", description="x", url="https://a.example", metadata={"a": "1", "b": "2"})]
     before += [tag("OLD-1"), tag("GONE-1", visibility="PRIVATE")]
@@ -84,6 +84,6 @@ def test_a_document_makes_the_same_markdown_as_its_plan(tmp_path: Path) -> None:
     assert document.gate.tripped
     assert dumped(plan_document(plan_of(document))) == (project.folder / "plan.json").read_text()
     published = project.run("publish", "plan.json", "--to", "github", "--dry-run").out
-    _, _, printed = (project.folder / "report.markdown").read_text().rstrip().partition("\n")  # after our mark
+    _, _, printed = (project.folder / "report.markdown").read_text().rstrip().partition("\n")  # after the marker line
     missing = [line for line in printed.splitlines() if line not in published and "first sync session" not in line]
     assert missing == []

@@ -1,4 +1,4 @@
-"""Changes of a plan beside the lines that they come from, in the words and the numbers of each host."""
+"""Annotations of a plan's changes at the lines of their manifests, in the format and within the limits of each host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page li
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Recorded are a tag that stays, one that goes, and one with keywords."""
+    """A project whose state records three tags, one of them with keywords."""
     project = Project(tmp_path / "project", "sandbox")
     project.settle(tags=[tag("STAYS-1", description="old", keywords=["k1", "k2"]), tag("GONE-1"), tag("SAME-1")])
     return project
@@ -37,12 +37,12 @@ def change(project: Project, new: int = 1) -> None:
 
 
 def levels(text: str) -> list[tuple[str, str]]:
-    """Level and message of GitHub's commands."""
+    """Return the level and message of each GitHub workflow command."""
     return re.findall(r"^::(\w+) [^:]*::(.*)$", text, re.MULTILINE)
 
 
 def test_changes_are_annotated_where_they_are_declared(project: Project) -> None:
-    """Removals as warnings in the file where they last stood; a keyword's removal is one too."""
+    """Removals, also those of keywords, are warnings; new resources are notices; unchanged ones have no annotation."""
     change(project)
     text = planned(project, "github")["github"]
     assert "::warning file=manifests/all.yaml,title=forget::forget tag/GONE-1\n" in text
@@ -55,7 +55,7 @@ def test_changes_are_annotated_where_they_are_declared(project: Project) -> None
 
 
 def test_a_removal_marks_no_line_of_another_resource(project: Project) -> None:
-    """The line at which it stood last is another one's now, or after the end of the file: the file alone is named."""
+    """A removal names only the file, since its recorded line may now belong to another resource."""
     change(project)
     made = planned(project, "gitlab", "sarif")
     (gitlab,) = (each for each in items("gitlab", made["gitlab"]) if each["check_name"] == "forget")
@@ -64,8 +64,8 @@ def test_a_removal_marks_no_line_of_another_resource(project: Project) -> None:
     assert sarif["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
 
 
-def test_removals_of_one_file_are_told_one_by_one(project: Project) -> None:
-    """They have no line in common, though none is named."""
+def test_removals_of_one_file_are_annotated_one_by_one(project: Project) -> None:
+    """Removals without a line are not merged into one annotation."""
     project.settle(tags=[tag("STAYS-1"), *(tag(f"GONE-{n}") for n in range(3)), *(tag(f"KEPT-{n}") for n in range(9))])
     project.wants(tags=[tag("STAYS-1"), *(tag(f"KEPT-{n}") for n in range(9))])
     words = [words for _, words in levels(planned(project, "github")["github"]) if words.startswith("forget ")]
@@ -73,7 +73,7 @@ def test_removals_of_one_file_are_told_one_by_one(project: Project) -> None:
 
 
 def test_a_closed_gate_comes_first(project: Project) -> None:
-    """With the approval to copy."""
+    """The first annotation is a warning with the approval to copy."""
     project.wants(tagCategories=[category("new")])
     first, *_ = levels(planned(project, "github")["github"])
     assert first[0] == "warning"
@@ -81,7 +81,7 @@ def test_a_closed_gate_comes_first(project: Project) -> None:
 
 
 def test_every_open_unit_has_its_approval(project: Project) -> None:
-    """Of removals and of rules; no approval of everything, which dies with any other removal."""
+    """The annotation lists one approval for each open unit, of removals and of rules, and none for the whole plan."""
     (project.folder / "policies").mkdir()
     rule = "{name: named, for: category, approve: action == 'create'}"
     (project.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
@@ -98,8 +98,8 @@ def test_every_open_unit_has_its_approval(project: Project) -> None:
     assert "Approve with 1@" in words
 
 
-def test_values_are_in_the_words_of_the_text(project: Project) -> None:
-    """Instants, and what is not there."""
+def test_values_are_formatted_as_in_the_text(project: Project) -> None:
+    """Annotations format timestamps and missing values as the text does."""
     stays = tag("STAYS-1", keywords=["k1", "k2"], closedTimestamp="2026-01-01T00:00:00Z", metadata={"m": "1"})
     project.wants(tags=[stays, tag("SAME-1"), tag("GONE-1")])
     text = planned(project, "github")["github"]
@@ -108,7 +108,7 @@ def test_values_are_in_the_words_of_the_text(project: Project) -> None:
 
 
 def test_github_gets_what_it_shows(project: Project) -> None:
-    """Ten of a level; the last of them counts the rest, and none is lost from the count."""
+    """GitHub shows ten annotations of a level; the last one counts all others."""
     change(project, new=200)
     notices = [words for level, words in levels(planned(project, "github")["github"]) if level == "notice"]
     assert len(notices) == GITHUB_SHOWS == 10
@@ -118,7 +118,7 @@ def test_github_gets_what_it_shows(project: Project) -> None:
 
 
 def test_resources_of_one_template_are_one_annotation(project: Project) -> None:
-    """They have one line."""
+    """Resources from one template share its line, and so one annotation."""
     block = "generate:\n  - forEach: {csv: ../rows.csv}\n    as: row\n    tags: [{name: '{{ row.no }}'}]\n"
     (project.folder / "manifests/rows.yaml").write_text(block)
     (project.folder / "rows.csv").write_text("no\n" + "".join(f"ROW-{n}\n" for n in range(300)))
@@ -139,15 +139,15 @@ def items(format: str, text: str) -> list[Any]:
 
 @pytest.mark.parametrize(("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS)])
 def test_other_hosts_get_what_they_show(project: Project, format: str, most: int) -> None:
-    """With the count of the rest."""
+    """GitLab and SARIF get no more items than they show; the last item counts all others."""
     change(project, new=5_200)
     made = items(format, planned(project, format)[format])
     assert len(made) == most
     assert MORE.search(json.dumps(made[-1], ensure_ascii=False))
 
 
-def test_the_words_of_each_host(project: Project) -> None:
-    """A removal warns, a creation informs; each has its place."""
+def test_each_host_gets_its_own_levels_and_places(project: Project) -> None:
+    """GitLab and SARIF have their own levels for a removal and a creation, and a place for each."""
     change(project)
     made = planned(project, "gitlab", "sarif")
     gitlab = {each["description"]: each for each in items("gitlab", made["gitlab"])}
@@ -160,7 +160,7 @@ def test_the_words_of_each_host(project: Project) -> None:
 
 
 def test_names_cannot_command_the_runner(project: Project) -> None:
-    """They are data of a command, and nothing else."""
+    """A tag's name or description cannot start a workflow command of its own."""
     project.wants(tags=[tag("a%0A::error::x ##[error]y ::stop-commands::z", description="::warning::d")])
     text = planned(project, "github")["github"]
     assert [line for line in text.splitlines() if not re.match(r"::(warning|notice) [^:]*::", line)] == []
@@ -168,8 +168,8 @@ def test_names_cannot_command_the_runner(project: Project) -> None:
     assert "::error" not in text.replace("::error::x", "")
 
 
-def test_an_unmade_plan_annotates_its_findings(project: Project) -> None:
-    """In the same formats."""
+def test_an_invalid_manifest_is_annotated(project: Project) -> None:
+    """`plan` with an invalid manifest exits with 8 and writes the errors in every report format."""
     (project.folder / "manifests/all.yaml").write_text("tags: [{nme: x}]\n")
     words = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
     assert project.run("plan", *words).code == 8

@@ -1,4 +1,4 @@
-"""What was done to values: the same edit makes the same of a value; what differs in a letter is another edit."""
+"""Grouping of changes by edit: equal edits form a group; a change that differs in one letter is another edit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own(before: Value | None, after: Value | None, label: str = "url") -> Values
 
 
 def edits(changes: Iterable[Change]) -> list[Edit | None]:
-    """What was done to each value, in the company of the others."""
+    """Return the edit by which each change is grouped among the others, or None."""
     rows = list(changes)
     found = arranged([name for name, _, _ in rows], [own(before, after) for _, before, after in rows], folding=True)
     each = {n: group.values[0].edit for group in (*found.odd_groups, *found.groups) for n in group.members}
@@ -38,7 +38,7 @@ def edits(changes: Iterable[Change]) -> list[Edit | None]:
 @example("T-1", "GmbHAG GmbH", ["GmbHAG AG", "AGAG AG"])
 @example("T-1", ("a", "b"), [("b", "a"), ("a", "b")])
 def test_one_edit_makes_one_value_of_another(name: str, before: Value | None, afters: list[Value | None]) -> None:
-    """So a group's row says all of each member. Rough edits, which describe no row, are all that may take in two."""
+    """An edit of a value has one result, so that a group's row describes each member; rough edits may have more."""
     made: dict[Edit, Value | None] = {}
     for after in afters:
         for ways in WAYS:
@@ -49,7 +49,7 @@ def test_one_edit_makes_one_value_of_another(name: str, before: Value | None, af
 
 @given(st.lists(st.tuples(NAMES, st.lists(st.tuples(st.sampled_from("abc"), TEXTS, TEXTS), max_size=3)), max_size=40))
 def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str]]]]) -> None:
-    """None is lost and none is there twice, folded or not."""
+    """Every entry is in exactly one group or listed once by itself, with folding or without."""
     values = [tuple({label: own(old, new, label)[0] for label, old, new in changes}.values()) for _, changes in rows]
     for folding in (False, True):
         found = arranged([name for name, _ in rows], values, folding=folding)
@@ -78,7 +78,7 @@ TEXTS_WITH = {"at the start": "{0} {1} {2}", "within": "{1} {0} {2}", "at the en
 @pytest.mark.parametrize("text", TEXTS_WITH.values(), ids=TEXTS_WITH)
 @pytest.mark.parametrize(("old", "new"), SPELLINGS)
 def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: str, text: str) -> None:
-    """Also where the sign that differs occurs elsewhere in the text; one that differs in more is another edit."""
+    """A respelled word is one edit at any place in the text; a change of a further word is another edit."""
     spelt = [(f"T-{n}", text.format(old, each, n), text.format(new, each, n)) for n, each in enumerate(CLIENTS)]
     found = edits([*spelt, ("T-99", text.format(old, "Acme", 99), text.format(new, "Acme Inc.", 99))])
     assert None not in found[:-1]
@@ -87,7 +87,7 @@ def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: st
 
 
 def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
-    """All end in one category, and one comes out of another."""
+    """Among tags that move to one category, the only one that comes from another category is odd."""
     found = arranged(
         [f"T-{n}" for n in range(300)], [own("a" if n != 99 else "b", "c") for n in range(300)], folding=True
     )
@@ -101,7 +101,7 @@ def test_a_value_that_is_set_is_alike_also_beside_others_that_change() -> None:
 
 
 def test_replaced_by_something_else_is_no_edit() -> None:
-    """However often it is done."""
+    """Values replaced by unrelated ones have no edit in common, however many there are."""
     assert set(edits(("T", f"old{n}", f"new{n * 7}") for n in range(50))) == {None}
 
 
@@ -112,11 +112,11 @@ def test_too_few_are_not_alike() -> None:
 
 
 def test_text_of_one_script_has_no_unusual_letters() -> None:
-    """Nor do letters with accents in a Latin word."""
+    """Accented letters and whole words in another script are not unusual; mixed scripts and invisible letters are."""
     assert unusual_letters("Müller & Söhne, Łódź: Привет, 東京 (reviewed)") == ()
     assert unusual_letters("p\u0430y\u00adpal") == ("U+00AD SOFT HYPHEN", "U+0430 CYRILLIC SMALL LETTER A")
 
 
 def test_only_letters_beyond_ascii_are_measured_one_by_one() -> None:
-    """A wide letter takes two columns, a combining one none."""
+    """A wide letter takes two columns, a combining or invisible one none."""
     assert [cells(text) for text in ("", "ab", "ab…", "漢字", "e\u0301", "a\u200bb")] == [0, 2, 3, 4, 1, 2]

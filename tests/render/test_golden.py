@@ -1,6 +1,6 @@
-"""Every rendering of the samples, letter by letter.
+"""Every rendering of the samples equals its golden file exactly.
 
-`SYNCENGINE_GOLDEN=write pytest tests/render/test_golden.py` writes the files anew; read the difference before
+`SYNCENGINE_GOLDEN=write pytest tests/render/test_golden.py` rewrites the files; review the difference before
 committing it.
 """
 
@@ -22,7 +22,7 @@ WHOLE = ("everything", "hostile")
 PLAN_CASES = [
     (sample, name) for sample in PLANS for name in PLAN_FORMATS if sample in WHOLE or name not in ("json", "html")
 ]
-"""The forms that fold nothing are held by two samples: they differ from one plan to another only in its changes."""
+"""JSON and HTML fold nothing, so two samples suffice for them."""
 
 REPORT_CASES = [(sample, name) for sample in REPORTS for name in REPORT_FORMATS if sample != "plan-limit"]
 REPORT_CASES += [("plan-limit", "text"), ("plan-limit", "markdown")]
@@ -36,19 +36,18 @@ def agree(name: str, rendered: str) -> None:
 
 
 @pytest.mark.parametrize(("sample", "name"), PLAN_CASES)
-def test_a_plan_reads_as_it_did(sample: str, name: str) -> None:
-    """A rendering of a plan changes only when somebody means it to."""
+def test_a_plan_equals_its_golden_file(sample: str, name: str) -> None:
+    """A plan is rendered exactly as its golden file."""
     agree(f"plan-{sample}.{name}", without_files(PLAN_FORMATS[name](PLANS[sample](), PLAIN)))
 
 
 @pytest.mark.parametrize(("sample", "name"), REPORT_CASES)
-def test_a_report_reads_as_it_did(sample: str, name: str) -> None:
-    """A rendering of a report changes only when somebody means it to."""
+def test_a_report_equals_its_golden_file(sample: str, name: str) -> None:
+    """A report is rendered exactly as its golden file."""
     agree(f"report-{sample}.{name}", REPORT_FORMATS[name](REPORTS[sample](), PLAIN))
 
 
 def test_no_golden_file_is_left_over() -> None:
-    """Each golden file belongs to a case."""
     expected = {f"plan-{sample}.{name}" for sample, name in PLAN_CASES}
     expected |= {f"report-{sample}.{name}" for sample, name in REPORT_CASES}
     assert {file.name for file in GOLDEN.iterdir()} == expected

@@ -1,4 +1,4 @@
-"""The address of a line at the host of a repository: of the project file, else of the CI service."""
+"""Web addresses of manifest lines, from the project file's template or else from the variables of the CI service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_line_has_an_address(blob: str | None, environ: dict[str, str], addres
     assert links_of(blob, environ).at("2ee3b2c").line("a.yaml", 7) == address
 
 
-def test_a_plan_without_a_commit_is_of_the_one_that_ci_runs_for() -> None:
+def test_a_plan_without_a_commit_links_to_the_commit_of_the_ci_run() -> None:
     assert links_of(None, GITHUB).at(None).line("a.yaml", 7) == "https://github.com/acme/tags/blob/c0ffee/a.yaml#L7"
     assert links_of(OWN, {}).at(None).line("a.yaml", 7) == ""
 

@@ -1,4 +1,4 @@
-"""JSON, JUnit, SARIF, GitHub and GitLab: what machines read."""
+"""The formats for machines: JSON, JUnit, SARIF, GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_has_nothing_that_its_schema_does_not_name(name: str) -> None:
-    """Readers must bear additions, and are told of each."""
+    """Published schemas allow additional fields, but name every field that the program writes."""
     schema, text = DOCUMENTS[name]
     closed = json.dumps(schemas()[f"{schema}.schema.json"]).replace(
         '"additionalProperties": true', '"additionalProperties": false'
@@ -158,7 +158,7 @@ def test_a_document_has_nothing_that_its_schema_does_not_name(name: str) -> None
 
 @pytest.mark.parametrize("value", ["half \ud800 a pair", 2**70])
 def test_json_is_printed_whatever_a_value_holds(value: str | int) -> None:
-    """What the fast writer refuses is escaped by the slow one."""
+    """Values that the fast JSON writer rejects, such as a lone surrogate, are written by the slow one."""
     change = Change(key=tag("A"), action=Action.UPDATE, source=None, fields=(field("closedTimestamp", None, value),))
     assert json.loads(plan_json(plan_of(change)))["changes"][0]["fields"][0]["after"] == value
 
@@ -183,7 +183,7 @@ def test_json_keeps_hostile_text_as_it_is() -> None:
     ],
 )
 def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, status: RunStatus) -> None:
-    """Machines get one document on every path."""
+    """An error before `apply` begins yields a report in every format."""
     report = report_of(error, plan="p-1")
     assert (report.status, report.plan, report.results) == (status, "p-1", ())
     assert report.diagnostics == error.diagnostics()
@@ -193,7 +193,7 @@ def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, stat
 
 
 def refused(error: SyncengineError, count: int = 30) -> Report:
-    """The report of a run that ended before it began, with a plan."""
+    """Return the report of a run that failed after its plan was made and before it was applied."""
     chronicle = Chronicle(lambda event: None)
     changes = [Change(key=tag(f"A-{n}"), action=Action.UPDATE, source=at(n + 1)) for n in range(count)]
     chronicle.plan = plan_of(*changes)
@@ -201,8 +201,8 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
 
 
 @pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)
-def test_what_a_report_calls_refused_is_refused_in_the_history(kind: type[SyncengineError]) -> None:
-    """One list beside `Status`. A command that was misspelt is no run, so that the history has none of it."""
+def test_refused_runs_are_recorded_in_the_history(kind: type[SyncengineError]) -> None:
+    """An error with the status `refused` is recorded in the history, except a usage error, which is no run."""
     assert status_after(kind([]) if kind is Problems else kind("no")) is RunStatus.REFUSED
     assert (kind.exit_code in RECORDED_EXITS) is (kind is not Usage)
 
@@ -211,8 +211,8 @@ NEVER_BEGUN = (GateTripped, StalePlan, LockHeld, WrongTeam, Usage, AuthFailed, U
 
 
 @pytest.mark.parametrize("error", [*(kind("no") for kind in NEVER_BEGUN), Problems(FOUND)], ids=lambda e: e.code)
-def test_what_was_planned_and_never_begun_is_skipped_with_the_reason(error: SyncengineError) -> None:
-    """Counted too, and of the same status as one that never had a plan."""
+def test_changes_that_were_never_begun_are_skipped_with_the_reason(error: SyncengineError) -> None:
+    """If `apply` fails before it begins, each change of its plan is counted as skipped, because of the error."""
     report = refused(error)
     assert (report.totals.skipped, report.totals.applied, len(report.results)) == (30, 0, 30)
     assert {(r.outcome, r.error and r.error.message) for r in report.results} == {(Outcome.SKIPPED, error.message)}
@@ -220,8 +220,8 @@ def test_what_was_planned_and_never_begun_is_skipped_with_the_reason(error: Sync
 
 
 @pytest.mark.parametrize("name", ["text", "github", "gitlab", "sarif", "markdown"])
-def test_one_reason_is_told_once(name: str) -> None:
-    """Thirty warnings beside it would hide it."""
+def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
+    """A refusal of the whole plan is one message, without a warning for each skipped change."""
     said = REPORT_FORMATS[name](refused(GateTripped("nobody approved")), PLAIN)
     assert said.count("nobody approved") == 1
     assert "tag/A-" not in said
@@ -301,7 +301,7 @@ def test_gitlab_has_what_code_quality_asks_for() -> None:
 
 
 def test_each_place_is_kept_and_each_fingerprint_is_its_own() -> None:
-    """Folding is for people: machines get every failed change, also where two are alike in every word."""
+    """Formats for machines list each failed change with its own place and fingerprint, even if messages are equal."""
     issues = json.loads(gitlab(plan_limit()))
     assert len({issue["location"]["lines"]["begin"] for issue in issues}) == 812
     twice = json.loads(gitlab((FOUND[0], FOUND[0])))
@@ -315,8 +315,8 @@ def test_a_fingerprint_outlives_a_moved_line() -> None:
     assert here == there
 
 
-def test_paths_are_told_from_the_root_of_the_repository() -> None:
-    """A project in a subfolder is annotated where its files are."""
+def test_paths_begin_at_the_root_of_the_repository() -> None:
+    """Annotations of a project in a subfolder have paths from the root of the repository."""
     look = Look(prefix="time/project")
     assert json.loads(gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
     assert "file=time/project/manifests/acme.yaml," in github(FOUND, look)
@@ -341,7 +341,7 @@ def test_a_workflow_command_cannot_be_broken_out_of() -> None:
 
 @pytest.mark.parametrize("sample", REPORTS)
 def test_every_finding_is_one_workflow_command(sample: str) -> None:
-    """No service's words start a line of their own."""
+    """A report has one workflow command for each finding; a message of the service cannot start another one."""
     lines = github(REPORTS[sample]()).splitlines()
     assert len(lines) == 1 + len(findings(REPORTS[sample]()))
     assert lines[0].startswith("::notice title=syncengine apply::Applied ")
@@ -353,13 +353,13 @@ def test_every_finding_is_one_workflow_command(sample: str) -> None:
 
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("name", PLAN_FORMATS)
-def test_work_grows_with_the_plan_and_not_with_its_square(name: str, verbose: bool) -> None:
-    """Twice the changes cost about twice the function calls, whether they are alike or each different."""
+def test_rendering_time_grows_linearly_with_the_plan(name: str, verbose: bool) -> None:
+    """Rendering twice the changes costs about twice the function calls, whether changes are alike or different."""
     assert _calls(name, 2_000, verbose) < 2.5 * _calls(name, 1_000, verbose)
 
 
 def _calls(name: str, count: int, verbose: bool) -> int:
-    """Functions called, C ones included, while a plan of so many changes is rendered."""
+    """Return the number of function calls, C functions included, that rendering a plan of `count` changes takes."""
     changes = [
         Change(key=tag(f"T-{n}"), action=Action.UPDATE, source=at(n), fields=(field("url", "a", str(n % 1_500)),))
         for n in range(count)

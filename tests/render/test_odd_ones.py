@@ -1,4 +1,4 @@
-"""Of many changes that are alike, the odd ones: each alone, whole, and above the others; in text, Markdown and HTML."""
+"""A change that is unlike many similar ones is shown whole and above them, in text, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mass(count: int = 299) -> list[Change]:
 
 
 class Words(HTMLParser):
-    """What a page shows, without its script and style."""
+    """Collects the visible text of a page, without its script and style."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -98,7 +98,7 @@ ODD = {
 @in_each
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_the_odd_one_stands_above_the_mass(odd: Change, render: Callable[[Plan], str]) -> None:
-    """Wherever it stands among the manifests, and whatever of it is like the others."""
+    """The odd change comes first, wherever it is in the manifests and whatever it shares with the others."""
     for place in (0, 150, 299):
         changes = mass()
         changes.insert(place, odd)
@@ -117,7 +117,7 @@ def test_the_mass_is_one_row_with_one_example(odd: Change, render: Callable[[Pla
 
 @in_short
 def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str]) -> None:
-    """Two rows that look the same differ in something, and it is said in what."""
+    """An unusual letter in a value is named by its code point, so that rows that look alike can be told apart."""
     odd = ("a letter of another script", "a joiner", "a blank that does not break", "a mark for an accent")
     shown = [render(plan_of(ODD[name], *mass())) for name in odd]
     for text, point in zip(shown, ("U+0435 CYRILLIC SMALL LETTER IE", "U+200D", "U+00A0", "U+0301"), strict=True):
@@ -135,8 +135,8 @@ def test_odd_ones_in_several_files_are_all_shown(render: Callable[[Plan], str]) 
 
 
 @in_short
-def test_two_masses_leave_the_odd_one_odd(render: Callable[[Plan], str]) -> None:
-    """Also one that has an end of the one mass and a category of the other."""
+def test_a_mix_of_two_large_groups_is_odd(render: Callable[[Plan], str]) -> None:
+    """A change that combines a value of one large group with a value of another is odd."""
     half = [
         reviewed(n, fields=(field("description", f"M {n}", f"M {n} (new)"), field("category", "a", "b")))
         for n in range(1, 151)
@@ -152,8 +152,8 @@ def test_two_masses_leave_the_odd_one_odd(render: Callable[[Plan], str]) -> None
 
 
 @in_short
-def test_a_few_of_one_kind_in_thousands_are_odd(render: Callable[[Plan], str]) -> None:
-    """Less than one in a hundred: one row of theirs, above."""
+def test_a_small_group_among_thousands_comes_first(render: Callable[[Plan], str]) -> None:
+    """Similar changes that are less than one in a hundred form one row above the large group."""
     few = [change(n, f"Matter {n}", f"Matter {n} (secret)") for n in range(5001, 5011)]
     shown = render(plan_of(*mass(2_000), *few))
     assert shown.index('+ " (secret)"') < shown.index('+ " (reviewed)"')
@@ -161,8 +161,8 @@ def test_a_few_of_one_kind_in_thousands_are_odd(render: Callable[[Plan], str]) -
 
 
 @in_short
-def test_values_of_their_own_are_never_one_row(render: Callable[[Plan], str]) -> None:
-    """Thirty different ones beside hundreds that are alike."""
+def test_unrelated_changes_are_never_folded(render: Callable[[Plan], str]) -> None:
+    """Thirty unrelated changes beside hundreds of similar ones are each shown."""
     own = [change(n, f"Old {n * 7919 % 1000} text", f"New {n * 104729 % 1000} words") for n in range(600, 630)]
     shown = render(plan_of(*mass(), *own))
     assert [each.key for each in own if f'"{each.fields[0].after}"' not in shown] == []
@@ -170,7 +170,7 @@ def test_values_of_their_own_are_never_one_row(render: Callable[[Plan], str]) ->
 
 @in_short
 def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[[Plan], str]) -> None:
-    """As far as the budget goes, the most unlike first; the rest is said to be unlike."""
+    """Changes are listed up to the limit, the most unusual first; the others are counted as all different."""
     changes = [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(5_000)]
     changes[3_333] = change(3_333, "Matter 3333 of ACME", SECRET)
     plan = plan_of(*changes, gate=TRIPPED)
@@ -182,7 +182,7 @@ def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[
 
 
 def test_a_comment_keeps_removals_and_odd_ones() -> None:
-    """Whatever else there is: what goes, what is approved, what is unlike the rest; then the mass."""
+    """A comment of limited length shows removals and odd changes in preference to thousands of other changes."""
     long = "x" * 200
     plan = plan_of(
         *(
@@ -212,18 +212,18 @@ def test_a_comment_keeps_removals_and_odd_ones() -> None:
 
 
 def rewritten(count: int) -> list[Change]:
-    """Updates whose new descriptions have nothing in common."""
+    """Return updates whose new descriptions have nothing in common."""
     return [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(count)]
 
 
 def shown_and_counted(page: str, prefix: str = "ACME") -> tuple[int, int]:
-    """The resources of a page that are named, and those that its only section counts as more."""
+    """Return how many resources a page names and how many it only counts."""
     counted = re.findall(r"… and ([\d,]+) more tags", page)
     return len(set(re.findall(rf"\*\*`({prefix}-\d+)`", page))), sum(int(n.replace(",", "")) for n in counted)
 
 
 def test_warnings_come_after_the_changes_and_are_folded() -> None:
-    """A warning for each change takes no room from the changes, and alike ones are one line with one example."""
+    """Similar warnings are one line with one example, and take no space from the changes above them."""
     warnings = tuple(
         Diagnostic(
             code=code,
@@ -245,7 +245,7 @@ def test_warnings_come_after_the_changes_and_are_folded() -> None:
 
 
 def test_changes_without_room_are_counted_in_their_section() -> None:
-    """Named and counted ones are all; and the page says that it is cut."""
+    """Changes that do not fit are counted, so that named and counted ones add up, and the page says `Shortened`."""
     page = plan_markdown(plan_of(*rewritten(5_000)), limit=20_000)
     named, counted = shown_and_counted(page)
     assert len(page) <= 20_000
@@ -256,7 +256,7 @@ def test_changes_without_room_are_counted_in_their_section() -> None:
 
 @pytest.mark.parametrize("limit", [65_536, 1_000_000])
 def test_every_removal_is_named_before_the_mass(limit: int) -> None:
-    """As far as the limit allows, whatever the mass is; and the mass goes on to the limit."""
+    """All removals are named within the limit; other changes fill the remaining space."""
     lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(1_400)]
     page = plan_markdown(plan_of(*lost, *rewritten(3_600), gate=TRIPPED), limit=limit)
     assert len(page) <= limit
@@ -267,7 +267,7 @@ def test_every_removal_is_named_before_the_mass(limit: int) -> None:
 
 
 def test_names_without_room_are_said_to_be_cut() -> None:
-    """Where the limit does not allow all removals, their number is said, and that they are cut."""
+    """Removals that do not fit are counted, and the page says `Shortened`."""
     lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
     page = plan_markdown(plan_of(*lost), limit=65_536)
     named = len(set(re.findall(r"`LOST-(\d+)`", page)))
@@ -278,7 +278,7 @@ def test_names_without_room_are_said_to_be_cut() -> None:
 
 @in_each
 def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
-    """A row of many with a sum of keywords would hide it."""
+    """A retired tag that loses more keywords than the others is not folded into their row."""
     losses = {n: ("kw",) if n != 177 else ("kw", "law firm", "client", "court") for n in range(1, 301)}
     retired = [
         Change(key=tag(f"ACME-{n:04}"), action=Action.RETIRE, source=at(n), keywords_deleted=words)
@@ -318,7 +318,7 @@ LOSSES: dict[str, Callable[[int], tuple[str, ...]]] = {
 def test_the_retired_tag_that_loses_another_keyword_stands_alone(
     losses: Callable[[int], tuple[str, ...]], odd: tuple[str, ...], render: Callable[[Plan], str]
 ) -> None:
-    """Whatever the rest has in common: words, names, or words with numbers."""
+    """A retired tag that loses an unrelated keyword comes first, whatever the others' keywords have in common."""
     changes = [retired(n, *losses(n)) for n in range(1, 501)]
     changes[176] = retired(177, *odd)
     shown = render(plan_of(*changes))
@@ -327,8 +327,8 @@ def test_the_retired_tag_that_loses_another_keyword_stands_alone(
 
 
 @in_short
-def test_it_does_so_too_where_each_tag_has_a_file_and_a_reason_of_its_own(render: Callable[[Plan], str]) -> None:
-    """As after a rename of many."""
+def test_a_retired_tag_with_another_keyword_stands_alone_after_many_renames(render: Callable[[Plan], str]) -> None:
+    """As after renaming many tags, each in its own file: the tag that loses an unrelated keyword still comes first."""
     changes = [
         replace(retired(n, f"EP {n}"), source=at(1, f"manifests/{n}.yaml"), reason=f"renamed to NEW-{n * 7919 % 5003}")
         for n in range(1, 501)
@@ -344,7 +344,7 @@ def test_it_does_so_too_where_each_tag_has_a_file_and_a_reason_of_its_own(render
 def test_the_other_retired_tags_are_few_rows(
     losses: Callable[[int], tuple[str, ...]], render: Callable[[Plan], str]
 ) -> None:
-    """With the keywords that they lose, or those of one for example."""
+    """Retired tags fold into few rows that show the deleted keywords, or those of one tag as an example."""
     shown = render(plan_of(*(retired(n, *losses(n)) for n in range(1, 501))))
     rows = re.findall(r"(\d+) ×\s?`? ?[\d,]+ keywords deleted(?:: |, e.g. )", shown)
     assert sum(map(int, rows)) == 500
@@ -353,7 +353,7 @@ def test_the_other_retired_tags_are_few_rows(
 
 @in_short
 def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Callable[[Plan], str]) -> None:
-    """None is unlike the rest where all are, as far as words tell; one that loses more of them is."""
+    """Where each tag loses a different word, none is odd, except one that loses more keywords."""
     words = [f"{a}{b}{c} AG" for a in "bdfghk" for b in "aeiou" for c in "lmnrst"]
     changes = [retired(n, word) for n, word in enumerate(words)]
     changes[77] = retired(77, words[77], "law firm")
@@ -362,8 +362,8 @@ def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Call
     assert shown.index('"law firm"') < shown.index("179 ×")
 
 
-def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
-    """Across the sections of a plan: what is odd among updates stands above the mass of what is new."""
+def test_removals_come_before_tags_made_public_and_odd_updates() -> None:
+    """Sections are ordered: removals, tags made public, odd updates, new tags, all other updates."""
     created = [
         Change(key=tag(f"NEW-{n}"), action=Action.CREATE, source=at(n), fields=(field("category", None, "acme"),))
         for n in range(50)
@@ -387,7 +387,7 @@ def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
     assert all(heading in text for heading in headings)
 
 
-# --- what is new ------------------------------------------------------------------------------------------------------
+# --- new tags ---------------------------------------------------------------------------------------------------------
 
 
 def new(number: int, **others: Value) -> Change:
@@ -416,7 +416,7 @@ UNLIKE_NEW = {
 @in_short
 @pytest.mark.parametrize("odd", UNLIKE_NEW.values(), ids=UNLIKE_NEW)
 def test_of_many_new_ones_the_odd_one_comes_first(odd: Change, render: Callable[[Plan], str]) -> None:
-    """Each shows its description; the one that the template did not make alike stands above."""
+    """New tags each show their description; the one that differs from the template's others comes first."""
     changes = [new(number) for number in range(300)]
     changes.insert(150, odd)
     shown = render(plan_of(*changes))
@@ -425,7 +425,7 @@ def test_of_many_new_ones_the_odd_one_comes_first(odd: Change, render: Callable[
 
 
 def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
-    """Also where the name of each is in its values."""
+    """New tags whose values differ only by their own name fold into one row."""
     changes = [new(number, description="A matter") for number in range(300)]
     changes = [
         Change(key=c.key, action=c.action, source=c.source, fields=c.fields, keywords_added=(c.key.name,))
@@ -439,15 +439,15 @@ def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
 
 
 def closed(number: int, *keywords: str) -> Change:
-    """A new tag that excludes its name from its keywords."""
+    """Return the creation of a tag that excludes its name from its keywords."""
     fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
     key = tag(f"T-{number}")
     return Change(key=key, action=Action.CREATE, source=at(number), fields=fields, keywords_added=keywords)
 
 
 @in_each
-def test_a_name_that_is_a_keyword_all_the_same_is_no_detail(render: Callable[[Plan], str]) -> None:
-    """Of 300 new tags that exclude their names one has it among its keywords, and tags time by it."""
+def test_an_excluded_name_that_is_listed_as_a_keyword_is_odd(render: Callable[[Plan], str]) -> None:
+    """Of 300 tags with `excludeTagNameKeyword`, the only one that lists its name as a keyword is odd."""
     changes = [closed(number) for number in range(300)]
     changes[177] = closed(177, "T-177")
     shown = render(plan_of(*changes))
@@ -478,7 +478,7 @@ FORMERS = {
 def test_a_rename_of_several_tags_names_them_all_above_the_others(
     former: Callable[[int], str], render: Callable[[Plan], str]
 ) -> None:
-    """However many tags are renamed, and in whatever way."""
+    """A tag that replaces several former tags comes first and names all of them."""
     changes = [a_rename(number, former(number)) for number in range(1, 301)]
     names = [f"PARTLY-{number}" for number in range(12)]
     changes[176] = a_rename(177, former(177), *names)
@@ -492,7 +492,7 @@ def test_a_rename_of_several_tags_names_them_all_above_the_others(
 def test_a_tag_that_takes_the_place_of_another_one_than_the_rest_comes_first(
     former: Callable[[int], str], render: Callable[[Plan], str]
 ) -> None:
-    """That a name is its own name is not what renames have in common."""
+    """Among many similar renames, the one whose former name does not fit their pattern comes first."""
     changes = [a_rename(number, former(number)) for number in range(1, 301)]
     changes[176] = a_rename(177, "SECRET-MERGER")
     shown = render(plan_of(*changes))
@@ -509,7 +509,7 @@ def test_renames_that_are_alike_have_an_example_with_both_names(render: Callable
 
 @in_each
 def test_all_names_that_a_rename_opens_are_compared(render: Callable[[Plan], str]) -> None:
-    """One that opens two tags, and one that opens another tag than the rest, stand above those that open one each."""
+    """Among renames that make tags public, one that opens two tags and one that opens an unrelated tag come first."""
     names = {number: (f"OLD-{number:04}",) for number in range(1, 301)} | {100: ("OLD-0100", "B"), 177: ("SECRET",)}
     opening = (field("visibility", "PRIVATE", "PUBLIC"),)
     changes = [replace(a_rename(number, *own), fields=opening, opens=own) for number, own in names.items()]
@@ -529,7 +529,7 @@ def plan_of_new(*fields: FieldChange) -> Plan:
 
 @in_short
 def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
-    """Or shows them, as the page does; and says how all of them are shown."""
+    """A short row counts the fields that it omits and mentions --verbose; the HTML page shows all fields."""
     shown = render(plan_of_new(*SHORT, *MORE))
     is_whole = "https://pms.example.com/T-1" in shown
     assert ("… 2 more fields" in shown) is not is_whole
@@ -537,7 +537,7 @@ def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan
 
 
 @in_short
-def test_short_rows_of_categories_and_activity_types_do_so_too(render: Callable[[Plan], str]) -> None:
+def test_short_rows_of_categories_and_activity_types_count_omitted_fields(render: Callable[[Plan], str]) -> None:
     words, flag = field("keywords", None, ("EP", "US")), field("enableIfNew", None, True)
     rows = ((category("acme"), words, '"US"'), (activity_type("A101"), flag, "enableIfNew: true"))
     for key, more, value in rows:
@@ -547,8 +547,8 @@ def test_short_rows_of_categories_and_activity_types_do_so_too(render: Callable[
 
 
 @in_each
-def test_nothing_is_said_to_be_left_out_where_nothing_is(render: Callable[[Plan], str]) -> None:
-    """Nor of a flag that has the value which it has unsaid."""
+def test_a_row_that_shows_everything_mentions_no_further_fields(render: Callable[[Plan], str]) -> None:
+    """A row that shows everything mentions no further fields; a flag with its default value does not count."""
     shown = render(plan_of_new(*SHORT))
     assert "more field" not in shown
     assert "--verbose" not in shown
@@ -574,13 +574,13 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_shape_has_its_words(shape: str) -> None:
+def test_each_kind_of_edit_has_its_description(shape: str) -> None:
     changes = [change(n, before, after, "url") for n, (before, after) in enumerate(SHAPES[shape])]
     assert f"9 × url: {shape}" in plan_text(plan_of(*changes), Look(width=200))
 
 
 def test_dates_that_move_within_a_year_show_their_range() -> None:
-    """One that moves into another year is odd."""
+    """Dates that move within a year fold into one row with their range; a date that moves to another year is odd."""
     day = 86_400_000
     changes = [change(n, DATE, DATE + n * day, "modifiedTimestamp") for n in range(1, 200)]
     changes[50] = change(900, DATE, DATE + 80 * 365 * day, "modifiedTimestamp")
@@ -590,7 +590,7 @@ def test_dates_that_move_within_a_year_show_their_range() -> None:
 
 
 def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
-    """And a tag that loses another keyword, or has another value, is odd."""
+    """Equal edits of keywords and metadata fold into one row; a tag with another keyword or value is odd."""
     changes = [
         Change(
             key=tag(f"T-{n}"),

@@ -1,4 +1,4 @@
-"""Markdown and HTML: nothing in a plan can break out of its place."""
+"""Markdown and HTML: no text of a plan can become markup, and comments stay within their limit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VOID = {"meta", "input"}
 
 
 class Tags(HTMLParser):
-    """The tags of a page, which must open and close in order."""
+    """Parses a page and checks that its elements open and close in order."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -75,14 +75,14 @@ def parsed(page: str) -> Tags:
 
 @pytest.mark.parametrize("sample", PLANS)
 def test_a_page_is_whole_and_loads_nothing(sample: str) -> None:
-    """Every element closes in order; there is no image, no link, and one script, which the page carries."""
+    """A page is well-formed, loads no resource, and has one inline script."""
     page = plan_html(PLANS[sample]())
     assert parsed(page).seen & {"img", "link", "iframe", "a"} == set()
     assert page.count("<script>") == 1
 
 
 def test_a_page_allows_itself_its_own_script_and_style_alone() -> None:
-    """Named by their digests, so that nothing else runs, whatever text the page holds."""
+    """The content security policy allows only the page's own script and style, by their digests."""
     page = plan_html(hostile())
     policy = page.split('Content-Security-Policy" content="')[1].split('"')[0]
     contents = {name: page.split(f"<{name}>")[1].split(f"</{name}>")[0] for name in ("script", "style")}
@@ -103,7 +103,7 @@ def test_a_folded_row_holds_all_its_names() -> None:
 
 
 def test_a_page_shows_every_value_whole() -> None:
-    """Of thousands of changes, folded or not: long texts, long lists, every field of what is new."""
+    """A page shows long texts, long lists and every field of new tags in full, folded or not."""
     long = [" ".join(f"word-{n}-{m}" for m in range(60)) for n in range(300)]
     changes = [
         Change(
@@ -124,7 +124,7 @@ def test_a_page_shows_every_value_whole() -> None:
 
 
 def test_a_flag_that_is_false_is_shown_where_it_is_odd() -> None:
-    """Elsewhere it says what silence says, and stands in the way of what is read."""
+    """A flag with its default value `false` is shown only where the other new tags have `true`."""
 
     def created(number: int, *, flag: bool) -> Change:
         fields = (field("excludeTagNameKeyword", None, flag), field("description", None, f"Matter {number}"))
@@ -140,7 +140,7 @@ def test_a_flag_that_is_false_is_shown_where_it_is_odd() -> None:
 
 
 def test_a_place_leads_to_its_line_at_the_commit() -> None:
-    """From the folder that Git knows, with everything escaped that means something in an address."""
+    """A link to a line has the path from the root of the repository, with special characters escaped."""
     links = Links("https://git.example.com/acme/tags/blob/{commit}/{file}#L{line}")
     plan = plan_of(Change(key=tag("A"), action=Action.CREATE, source=Source("manifests/a b#1.yaml", 7)))
     address = "https://git.example.com/acme/tags/blob/2ee3b2c/rules/manifests/a%20b%231.yaml#L7"
@@ -151,7 +151,7 @@ def test_a_place_leads_to_its_line_at_the_commit() -> None:
 
 
 def test_the_place_of_what_is_removed_is_at_the_base() -> None:
-    """The line is another's at the commit itself; no link without a base, nor to what was removed earlier."""
+    """A removal links to the base commit; without a base, or if it was removed earlier, it has no link."""
     look = Look(links=Links("https://h/{commit}/{file}#L{line}"))
     plan = plan_of(Change(key=tag("A"), action=Action.DELETE, source=Source("a.yaml", 7)))
     own = replace(plan, compared=Base("origin/main", "ba5e"))
@@ -165,8 +165,8 @@ def test_the_place_of_what_is_removed_is_at_the_base() -> None:
             )
 
 
-def test_a_page_begins_with_short_words() -> None:
-    """A few letters of the commit, minutes, a number of one; names that are folded are counted."""
+def test_the_head_of_a_page_is_brief() -> None:
+    """The head shows a shortened commit, the time in minutes and correct singulars; folded rows count their names."""
     changes = (Change(key=tag(f"T-{n}"), action=Action.DELETE, source=at(1)) for n in range(300))
     plan = plan_of(*changes, requests=1)
     page = plan_html(replace(plan, basis=replace(plan.basis, commit="0123456789abcdef" * 2 + "01234567")))
@@ -186,7 +186,7 @@ def test_a_changed_policy_is_a_heading() -> None:
 
 
 def test_code_in_a_sentence_is_code_on_a_page() -> None:
-    """Between backticks in pairs; what stands there is text all the same, and a backtick alone is a letter."""
+    """Text between two backticks is shown as code and escaped; a single backtick stays a character."""
     texts = {"write `a: <b>` or `c`": "write <code>a: &lt;b&gt;</code> or <code>c</code>", "`<b>": "`&lt;b&gt;"}
     for text, shown in texts.items():
         found = Diagnostic(severity=Severity.ERROR, code="x", message=text)
@@ -196,7 +196,7 @@ def test_code_in_a_sentence_is_code_on_a_page() -> None:
 
 
 def test_every_tag_that_becomes_public_is_counted() -> None:
-    """Each that a rename opens, and those of unknown visibility."""
+    """The count of tags made public includes each one that a rename opens and those of unknown visibility."""
 
     def opened(name: str, before: str | None, *opens: str) -> Change:
         fields = (field("visibility", before, "PUBLIC"),)
@@ -211,7 +211,7 @@ def test_every_tag_that_becomes_public_is_counted() -> None:
 
 @pytest.mark.parametrize("text", ["a`b", "```", "`", "a``b`", " ", "", HOSTILE])
 def test_a_code_span_holds_any_text(text: str) -> None:
-    """The fence is longer than every run of backticks inside, so that it ends where it should."""
+    """The fence of a code span is longer than every run of backticks inside."""
     span = code(text)
     fence = span[: len(span) - len(span.lstrip("`"))]
     inner = span[len(fence) : len(span) - len(fence)]
@@ -227,7 +227,7 @@ INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]|&#8203;|&ZeroWidth")
 
 
 def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
-    """In a code span, whatever stands around it; a mention beside it pings nobody."""
+    """An approval within a sentence is a code span without invisible letters; mentions beside it are disarmed."""
     refused = GateTripped(
         "removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone for COUNT@HASH"
     )
@@ -240,8 +240,8 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     )
 
 
-def test_the_first_line_says_what_stands_in_the_way() -> None:
-    """In each form for people: a gate that is closed, a rule that denies, tags that everybody may see."""
+def test_the_first_line_names_what_blocks_the_plan() -> None:
+    """The first line of text, Markdown and HTML names a closed gate, a denying rule and tags made public."""
     opened = Change(
         key=tag("T"), action=Action.UPDATE, source=at(1), fields=(field("visibility", "PRIVATE", "PUBLIC"),)
     )
@@ -256,7 +256,7 @@ def test_the_first_line_says_what_stands_in_the_way() -> None:
 
 
 def test_diagnostics_come_last_in_a_comment() -> None:
-    """As in text and on a page; doubts of the state stand above the counts."""
+    """In a comment, notes come last; warnings about the state come before the counts."""
     doubt, note = (
         Diagnostic(severity=Severity.WARNING, code=code, message="A message.") for code in ("no-state", "a-note")
     )
@@ -268,7 +268,7 @@ def test_diagnostics_come_last_in_a_comment() -> None:
 
 @pytest.mark.parametrize("sample", ["everything", "approved"])
 def test_no_page_has_an_invisible_letter(sample: str) -> None:
-    """People copy from all of them."""
+    """Markdown and HTML contain no invisible letters, since people copy from them."""
     assert INVISIBLE.findall(plan_markdown(PLANS[sample]()) + plan_html(PLANS[sample]())) == []
 
 
@@ -281,14 +281,14 @@ def test_an_approved_gate_is_not_shown_as_closed(render: Callable[[Plan], str]) 
 
 @pytest.mark.parametrize("render", [lambda: plan_markdown(hostile()), lambda: report_markdown(REPORTS["bitten"]())])
 def test_hostile_text_stays_in_its_line(render: Callable[[], str]) -> None:
-    """Outside code spans there is no HTML but our own and no mention that a host would act on."""
+    """Outside code spans, hostile text adds no HTML and no mention."""
     text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", render())
     assert re.findall(r"</?\w+", text) == []
     assert "@someone" not in text
 
 
 def test_a_comment_is_never_too_long_and_says_what_was_cut() -> None:
-    """The gate and the counts are never what is cut, and every element that was opened is closed."""
+    """A comment that is cut keeps the gate and the counts, and closes every element."""
     changes = [
         Change(key=tag(f"T-{n}"), action=Action.UPDATE, source=at(n), fields=(field("url", "a" * 50, f"{n}"),))
         for n in range(5_000)

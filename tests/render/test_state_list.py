@@ -1,4 +1,4 @@
-"""The list of a state, of any size."""
+"""The list of a state's rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syncengine.resource import Body, Key, Recorded
 
 
 def test_a_long_list_takes_as_long_as_its_lines() -> None:
-    """20,000 rows took 80 s when each line looked at all of them; now it is a fraction of a second."""
+    """20,000 rows are rendered in seconds: the work for a row does not grow with their number."""
     rows = [Recorded(Key.parse(f"tag/MAT-{number:05}"), Body({}, (), {})) for number in range(20_000)]
     began = time.process_time()
     text = rows_text(rows, 120)

@@ -1,4 +1,4 @@
-"""Plans, reports and diagnostics as text for people."""
+"""Plans, reports and diagnostics as text."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def update(name: str, *fields: FieldChange) -> Change:
 @pytest.mark.parametrize("sample", ["empty", "everything", "uniform"])
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_line_of_a_plan_is_wider_than_the_terminal(sample: str, width: int, verbose: bool) -> None:
-    """Diagnostics alone keep their one line, since editors read them."""
+    """Every line of a plan fits the terminal's width, except diagnostics, which editors parse."""
     text = plan_text(PLANS[sample](), Look(width=width, verbose=verbose))
     assert [line for line in text.splitlines() if cells(line) > width and not DIAGNOSTIC.search(line)] == []
 
 
 def test_a_name_is_never_cut() -> None:
-    """A name that is wider than the terminal stands whole, alone on its line, with its place below."""
+    """A name that is wider than the terminal has a line of its own, with its place below."""
     name = "N" * 100
     lines = plan_text(plan_of(update(name, field("url", "a", "b"))), Look(width=80)).splitlines()
     assert f"  ~ {name}" in lines
@@ -70,14 +70,14 @@ def test_a_name_is_never_cut() -> None:
 
 
 def test_places_stand_in_one_column() -> None:
-    """In a section, the places of all rows that fit begin in the same column."""
+    """The places of a section's rows begin in the same column."""
     text = plan_text(plan_of(update("A", field("url", "a", "b")), update("LONGER", field("url", "a", "b"))))
     assert len({line.index("manifests/") for line in text.splitlines() if "manifests/" in line}) == 1
 
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_details_of_names_of_different_lengths_stand_in_one_column(width: int) -> None:
-    """What is done to each is read downwards; a name too long for that does not move the others."""
+    """The details of rows begin in the same column; a very long name does not move those of the others."""
     names = ("00016-Tide", "00017-Tidewater", "A" * 40)
     changes = [update(name, field("visibility", "PRIVATE", "PUBLIC")) for name in names]
     text = plan_text(plan_of(*changes), Look(width=width))
@@ -94,13 +94,13 @@ def test_wide_letters_count_for_two_columns() -> None:
 
 
 def test_a_word_without_spaces_is_broken() -> None:
-    """What has no place to break is broken where the line ends, and nothing is lost."""
+    """A word longer than the line is broken at its end without losing letters."""
     lines = wrapped("a " + "b" * 25, 10)
     assert max(map(len, lines)) <= 10
     assert "".join(lines).replace(" ", "") == "a" + "b" * 25
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- contents ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_without_changes_says_that_in_its_first_line() -> None:
@@ -108,7 +108,7 @@ def test_a_plan_without_changes_says_that_in_its_first_line() -> None:
 
 
 def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
-    """What takes something away is read before what adds."""
+    """The text begins with the summary; sections of removals come before those of additions."""
     text = plan_text(everything(), Look(width=200))
     assert text.startswith("Plan: 3 to create, 5 to update, 5 to delete, 1 to retire, 1 to forget; 41 unchanged;")
     headings = [
@@ -121,15 +121,15 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
     assert positions == sorted(positions)
 
 
-def test_each_part_of_an_update_is_told_once() -> None:
-    """What an update takes away stands with the removals and is not repeated with the rest of it."""
+def test_each_part_of_an_update_is_shown_once() -> None:
+    """The removals of an update are listed among the removals and not repeated among the updates."""
     text = plan_text(everything(), Look(width=200))
     assert text.count("EP 7654321") == text.count("Billing Group") == text.count("PRIVATE → PUBLIC\n") == 1
     assert text.count('added "CA 7654321"') == 1
 
 
 def test_metadata_shows_old_and_new_in_one_place() -> None:
-    """What comes, changes and goes of one tag stands in one row, among the removals."""
+    """A tag's added, changed and removed metadata are one row among the removals."""
     text = plan_text(everything(), Look(width=200))
     assert (
         'metadata: added Office = "the \\"new\\" one"; Client = "ACME Corp." → "ACME Canada"; '
@@ -144,8 +144,8 @@ def test_a_keyword_that_is_replaced_stands_in_one_place() -> None:
     assert text.count("7654321") == 2
 
 
-def test_a_new_tag_shows_what_people_will_see() -> None:
-    """Who sees it, what it is, and its metadata; a long description is cut, and whole with --verbose."""
+def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
+    """A new tag shows its visibility, description and metadata; --verbose shows a long description in full."""
     more = (field("url", None, "u"), field("externalId", None, "4711"))
     fields = (field("description", None, LONG), *more, field("visibility", None, "PRIVATE"))
     new = plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields, metadata_set={"Client": "B"}))
@@ -156,7 +156,7 @@ def test_a_new_tag_shows_what_people_will_see() -> None:
 
 
 def test_one_more_field_is_shown_and_not_counted() -> None:
-    """To say that there is another one takes as much room."""
+    """A single further field is shown, since a count of it would take as much space."""
     fields = (field("url", None, "u"), field("visibility", None, "PRIVATE"))
     brief = plan_text(plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields)), Look(width=300))
     assert 'visibility: PRIVATE; url: "u"' in brief
@@ -165,18 +165,18 @@ def test_one_more_field_is_shown_and_not_counted() -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
 def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
-    """Nor can a backslash be taken for an escape."""
+    """Quotes and backslashes in a quoted value are escaped."""
     assert quoted(value) == shown
 
 
-def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
+def test_a_deleted_category_names_its_tags_and_mentions_unknown_ones() -> None:
     text = plan_text(everything(), Look(width=200))
     assert "also deletes 2 tags in it, and any that were created outside this project" in text
     assert re.search(r"^    - OLD-1 +manifests/old\.yaml:9$", text, re.M)
 
 
 def test_a_tripped_gate_shows_how_it_is_approved() -> None:
-    """All at once, or unit by unit."""
+    """A tripped gate shows the command that approves the whole plan and the approval of each unit."""
     text = plan_text(everything())
     assert "    syncengine apply --approve-deletes 12@0123456789abcdef0123\n" in text
     assert "    approvals:\n      - 4@aaaaaaaaaaaaaaaaaaaa\n" in text
@@ -184,7 +184,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 
 
 def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
-    """Where each was approved; the others can be copied."""
+    """An approved unit says where it was approved; an open one shows its approval to copy."""
     text = plan_text(PLANS["partly"]())
     assert "Blocked: approval needed for this plan.\n" in text
     assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
@@ -194,14 +194,14 @@ def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
 
 
 def test_an_approved_gate_says_who_approved() -> None:
-    """It is not closed, and asks for nothing."""
+    """An approved gate is not called closed and asks for no approval."""
     text = plan_text(approved())
     assert "Approved: syncengine.yaml:14 approves these removals and tags made public.\n" in text
     assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
-def test_a_sweep_of_nothing_known_is_still_told() -> None:
-    """A sweep asked for by hand removes what the service holds beyond the manifests."""
+def test_a_sweep_without_recorded_types_is_shown() -> None:
+    """A sweep is shown even if the state records no activity type that it would delete."""
     text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
     assert "Sweep: delete 0 activity types and all unknown ones" in text
     assert "0 recorded in this state, and any that this project does not know." in text
@@ -231,7 +231,7 @@ def test_a_difference_shows_only_what_differs(change: FieldChange, said: str) ->
 
 
 def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
-    """The common head and the common tail never cover the same letters."""
+    """In excerpts of two repetitive texts, the common start and the common end never overlap."""
     before, after = excerpts("a" * 80, "a" * 90)
     assert len(before) < len(after) <= 62
 
@@ -247,7 +247,7 @@ def test_equal_changes_are_one_line_with_a_count() -> None:
 
 
 def test_new_tags_with_contents_of_their_own_are_listed() -> None:
-    """None of them speaks for another."""
+    """New tags with different keywords are listed one by one, without an example for all."""
     text = plan_text(uniform())
     assert [n for n in range(1, 51) if f'keywords: "EP {n}"' not in text] == []
     assert ("e.g. NEW" in text, " more tags" in text) == (False, False)
@@ -261,7 +261,7 @@ def test_verbose_lists_every_change() -> None:
 
 
 def test_a_long_plan_stays_short() -> None:
-    """Thousands of changes in thousands of files fold into a bounded number of lines, and all are counted."""
+    """Thousands of changes in as many files take a bounded number of lines, and all are counted."""
     changes = [
         Change(key=tag(f"T-{n}"), action=Action.FORGET, source=Source(f"manifests/{n}.yaml", 1)) for n in range(5_000)
     ]
@@ -276,19 +276,19 @@ def test_a_long_plan_stays_short() -> None:
 
 @pytest.mark.parametrize("look", [Look(), Look(verbose=True), Look(width=200), Look(unicode=False)])
 def test_nothing_from_outside_reaches_the_terminal_raw(look: Look) -> None:
-    """Terminal escapes, bells, direction overrides and line ends in names and values are written out."""
+    """Terminal escapes, bells, direction overrides and line ends in names and values are escaped."""
     assert set("\x1b\x07\u202e") & set(plan_text(hostile(), look)) == set()
     assert set("\x1b\x07\u202e") & set(report_text(REPORTS["bitten"](), look)) == set()
     assert "\n::" not in plan_text(hostile(), look)
 
 
 def test_half_a_letter_is_written_out() -> None:
-    """A lone surrogate cannot be encoded, so that it must not be printed."""
+    """Lone surrogates, control characters and line separators are escaped."""
     assert visible("a\ud800b\x9bc\u2028d") == "a\\ud800b\\x9bc\\u2028d"
 
 
 def test_colour_is_only_colour() -> None:
-    """Without its escapes, the coloured text is the plain text."""
+    """Coloured text without its colour codes is the plain text."""
     coloured = plan_text(everything(), Look(colour=True))
     assert "\x1b[31m-\x1b[0m A999" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plan_text(everything())
@@ -302,7 +302,7 @@ def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
 # --- reports ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_change_reads_as_published() -> None:
+def test_a_report_shows_refused_and_skipped_changes_with_their_places() -> None:
     text = report_text(REPORTS["mixed"]())
     assert "manifests/acme.yaml:12: error[refused]: tag/ACME-0042: url is not a URL (upsertTags, item 7)\n" in text
     assert "manifests/acme.yaml:20: warning[skipped]: tag/ACME-0043: its category was not applied\n" in text
@@ -324,13 +324,13 @@ def test_a_complete_report_is_short() -> None:
 
 
 def test_an_apply_that_sends_nothing_says_so() -> None:
-    """Forgotten tags, for example, are only taken out of the state."""
+    """An `apply` that only changes the state, for example by forgetting tags, says that nothing was sent."""
     report = report_of(result("A", Outcome.APPLIED), result("B", Outcome.APPLIED))
     silent = dataclasses.replace(report, totals=dataclasses.replace(report.totals, requests=0, retries=0))
     assert report_text(silent) == "Applied 2 changes, recorded here only: nothing was sent.\n"
 
 
-def test_one_error_on_many_changes_is_told_once() -> None:
+def test_one_error_of_many_changes_is_shown_once() -> None:
     text = report_text(plan_limit())
     assert text.count("the plan's tag limit is reached") == 1
     assert "error[refused]: 812 changes: the plan's tag limit is reached (upsertTags)" in text
@@ -338,7 +338,7 @@ def test_one_error_on_many_changes_is_told_once() -> None:
     assert report_text(plan_limit(), Look(verbose=True)).count("tag/ACME-") == 812
 
 
-def test_thousands_of_different_errors_are_told_in_part() -> None:
+def test_thousands_of_different_errors_are_cut_and_counted() -> None:
     results = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}", "upsertTags", n)) for n in range(1_000)]
     text = report_text(report_of(*results))
     assert "… and 900 more changes not applied; the JSON report lists them all." in text
@@ -356,7 +356,7 @@ def test_a_caret_points_at_the_column() -> None:
 
 @pytest.mark.parametrize("line", ["x" * 500, "\t" * 500, "日" * 500, "\x1b[2J" * 100, "short"])
 def test_a_caret_never_leaves_the_page(line: str) -> None:
-    """Long lines are cut around the column, and nothing in them reaches the terminal raw."""
+    """A long source line is cut around the column of the error, and its control characters are escaped."""
     found = [d.__class__(severity=d.severity, code="c", message="m", file="f", line=1, column=300) for d in FOUND[:1]]
     text = diagnostics_text(found, Look(lines=lambda _: [line]))
     _, shown, caret, *_ = text.splitlines()
@@ -365,8 +365,8 @@ def test_a_caret_never_leaves_the_page(line: str) -> None:
     assert "\x1b" not in text
 
 
-def test_what_is_wrong_everywhere_is_said_once() -> None:
-    """With the number of further places; errors stand last, where they stay on the screen; -v shows all."""
+def test_equal_diagnostics_are_shown_once() -> None:
+    """Equal diagnostics are shown once with a count, errors after warnings; -v and JSON list all."""
     made = replace(FOUND[0], severity=Severity.ERROR, code="unknown-field", message="no field `descripton`")
     same = [replace(made, line=n) for n in range(1, 301)]
     other = [replace(made, code="unknown-category", message=f"no c{n}", line=n) for n in range(1, 301)]
@@ -391,16 +391,16 @@ def test_a_diagnostic_without_a_place_names_its_resource() -> None:
 
 
 def test_one_diagnostic_is_not_counted() -> None:
-    """The line says it all."""
+    """A single diagnostic has no summary line."""
     assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
 
 
-def test_no_diagnostics_is_said() -> None:
+def test_an_empty_list_of_diagnostics_says_no_problems() -> None:
     assert diagnostics_text(()) == "No problems found.\n"
 
 
-def test_what_is_blocked_without_a_change_is_not_said_to_change_anything() -> None:
-    """It asks for what was undone, and is there."""
+def test_a_blocked_plan_without_changes_says_no_changes() -> None:
+    """A plan without changes that is blocked by an undone run says `No changes.` and why it is blocked."""
     asked = Diagnostic(severity=Severity.ERROR, code="undone", message="run r-1 was undone")
     first = headline(plan_of(diagnostics=(asked,)))
     assert first.startswith("No changes. ")
