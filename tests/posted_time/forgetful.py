@@ -1,4 +1,5 @@
-"""A receiver that knows no Idempotency-Key: what it is sent twice, it has twice. It lists what it has, page by page."""
+"""An HTTP receiver that ignores Idempotency-Key: a repeated request makes a second entry. It lists its entries in
+pages."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from urllib.parse import parse_qs, urlsplit
 from tests.posted_time.receiver import Got, Receiver, receiving
 
 LATEST, LISTED = 40.0, 15.0
-"""The longest times, in seconds, until a request is executed whose answer was lost, and until its entry is listed."""
+"""The longest delays, in seconds: until a request with a lost answer is executed, and until its entry is listed."""
 PAGE = 3
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one request left, from when on it is there, and from when on it is listed."""
+    """The entry that one request made, with the times from which it exists and from which it is listed."""
 
     reference: str
     secs: int
@@ -29,7 +30,8 @@ class Entry:
 
 @dataclass
 class Forgetful:
-    """Executes requests by `moods`, or by chance. Its list has all whose reference begins with the one asked for."""
+    """Answers each POST by the next of `moods`, or by chance. Its list returns the entries whose reference has the
+    requested prefix."""
 
     now: Callable[[], float]
     chance: random.Random
@@ -59,7 +61,7 @@ class Forgetful:
     def _listed(self, path: str) -> tuple[int, Any] | None:
         asked = parse_qs(urlsplit(path).query)
         self.questions.append(path)
-        # Of later pages one in ten may fail: else a list of 40 pages, as 1,000 groups have, would never be read whole.
+        # Only one in ten later pages may fail: otherwise the 40 pages of 1,000 groups would never be read completely.
         fails = "at" not in asked or self.chance.random() < 0.1
         mood = self.chance.choice(self.asking) if fails else "answer"
         if mood != "answer":
@@ -82,7 +84,7 @@ FIND = (
 
 
 def finding_sink(url: str, find: str = FIND, name: str = "pms", more: str = "") -> str:
-    """A sink that asks before it repeats."""
+    """An `http` sink with `find`: it looks a group up at the receiver before it sends the group again."""
     body = "{ref: '{{ group.groupId }}', secs: '{{ duration.seconds }}'}"
     sink = f"- name: {name}\n  http: {{url: URL, {find}, json: {body}}}\n  externalId: 'E{{{{ response.id }}}}'\n{more}"
     return sink.replace("URL", f"{url}/api")

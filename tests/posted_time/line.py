@@ -1,4 +1,4 @@
-"""A project with a real ledger in SQLite, its delivery, and what both hold."""
+"""A project with a ledger in SQLite, its delivery, and helpers that read the ledger and the inbox."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 
 SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=1.0, well=0.05, down=0.02, renew=0.1)
-"""Waits that nobody notices, so that a test needs no patience; what is waited for is the same."""
+"""Short waits that keep tests fast; the loops still wait for the same things."""
 
 PROJECT = """\
 version: 1
@@ -49,7 +49,7 @@ class Line:
         return Delivery.of(self.project(), {})
 
     def rows(self) -> list[str]:
-        """Ids in the ledger, in the order of their coming."""
+        """Ids in the ledger, in the order in which they arrived."""
         with closing(sqlite3.connect(self.ledger)) as database:
             return [id for (id,) in database.execute("SELECT id FROM time ORDER BY rowid")]
 
@@ -61,14 +61,14 @@ class Line:
             return {entry.group_id: entry.state for entry in inbox.entries()}
 
     def closes(self) -> None:
-        """The ledger loses its table, as a database in trouble does; `opens` gives it back."""
+        """Rename the ledger's table, so that every insert fails; `opens` restores it."""
         self._execute("ALTER TABLE time RENAME TO away")
 
     def opens(self) -> None:
         self._execute("ALTER TABLE away RENAME TO time")
 
     def files(self) -> bytes:
-        """All that was written anywhere below the project."""
+        """The content of every file below the project folder."""
         return b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
 
     def _execute(self, statement: str) -> None:
@@ -89,7 +89,7 @@ def group(id: str, **given: Any) -> dict[str, Any]:
 
 
 async def until(told: list[Event], there: Callable[[list[Event]], bool]) -> None:
-    """Return once `there` holds of what was told."""
+    """Return as soon as `there` is true of the events in `told`."""
     async with asyncio.timeout(30):
-        while not there(told):  # noqa: ASYNC110 -- the loops tell, they do not ring
+        while not there(told):  # noqa: ASYNC110 -- the loops append to a list and set no event
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""A service on loopback that lists groups as a function says, and knows what it was asked."""
+"""A service on loopback that lists groups as a function decides, and records the requests that it gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.quiet import QuietHTTPServer
 
 Group = dict[str, Any]
 Page = Callable[[int, int | None], Any]
-"""A limit, and `submittedBefore` where it was sent → groups, the bytes of an answer, or a status with bytes."""
+"""The limit, and `submittedBefore` if it was sent → groups, the bytes of an answer, or a status with bytes."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ def listing(page: Page, team: str = "sandbox") -> Iterator[Lister]:
             self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a test looks at `requests`."""
+            """Log nothing: tests read `requests`."""
 
     server = QuietHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -72,7 +72,7 @@ def group(number: int, at: int, *tags: str | Group, **more: Any) -> Group:
 
 
 def obedient(groups: list[Group]) -> Page:
-    """The groups as the interface says: those before an instant, newest first, a page of them."""
+    """A page function that follows the API: the groups before an instant, newest first, up to the limit."""
     ordered = sorted(groups, key=lambda each: -each["submissionTime"])
 
     def page(limit: int, before: int | None) -> list[Group]:

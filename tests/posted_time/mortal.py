@@ -1,4 +1,4 @@
-"""An inbox that dies before or after any of its transactions, and sinks with moods that outlive it."""
+"""An inbox that dies before or after any of its transactions, and sinks with moods that survive its death."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from syncengine.state.inbox_model import DeliveryKey
 
 
 class Dead(BaseException):
-    """What SIGKILL is to a process: nothing that follows is done."""
+    """Raised in place of SIGKILL: no code of the process handles it."""
 
 
 @dataclass
 class Fate:
-    """After how many instants the process dies; None: it lives."""
+    """The number of instants until the process dies; with None it never dies."""
 
     left: int | None = None
 
@@ -35,7 +35,7 @@ class Fate:
 
 
 class MortalInbox(Inbox):
-    """Each transaction is two instants: before it begins, and after it is durable."""
+    """Each transaction has two instants at which the process can die: before it begins, and after it is durable."""
 
     fate: Fate
 
@@ -49,7 +49,7 @@ class MortalInbox(Inbox):
 
 @dataclass
 class Moody:
-    """A sink that remembers what it took, by the key that it was given. `moods` are for the next deliveries."""
+    """A sink that records the groups it took, by key. `moods` decide how it answers the next deliveries."""
 
     name: str
     fate: Fate
@@ -84,4 +84,4 @@ class Moody:
         return None
 
     async def close(self) -> None:
-        """Outlives it."""
+        """Do nothing: the sink survives the process."""

@@ -1,4 +1,4 @@
-"""Projects with a ledger, and routes and deliveries of them."""
+"""Projects with a ledger in SQLite, and the routes and deliveries built from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE TABLE time (
 );
 INSERT INTO matter VALUES (7, 'ACME-0042'), (8, 'ACME-0043');
 """
-"""Without a unique key: if a group came twice, it would be there twice."""
+"""The table `time` has no unique key: a group that is delivered twice has two rows."""
 
 SQL_SINK = """\
 - name: ledger
@@ -82,7 +82,7 @@ def delivering(
 def problems(
     folder: Path, posted_time: str, environ: Mapping[str, str] | None = None, **given: str
 ) -> list[Diagnostic]:
-    """What is said of a project that cannot work."""
+    """The diagnostics for a project that cannot be built; an empty list if it can."""
     try:
         built = build(project(folder, posted_time, **given), environ or {}, now=time.time)
     except Problems as refused:

@@ -1,4 +1,4 @@
-"""A real HTTP sink on loopback that answers as it is told, and keeps what it got."""
+"""An HTTP sink on loopback that answers as a test decides, and records the requests that it gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.quiet import QuietHTTPServer
 
 @dataclass(frozen=True)
 class Got:
-    """One request. `lines` are the names of its headers as they came, in small letters."""
+    """One request. `lines` are its header names in the order in which they arrived, in lower case."""
 
     method: str
     path: str
@@ -26,9 +26,9 @@ class Got:
 
 @dataclass
 class Receiver:
-    """`answer` makes status and JSON (or bytes, sent as they are) of a request.
+    """`answer` returns the status and the JSON (or raw bytes) for a request.
 
-    None: the connection is cut without an answer, the request kept. `headers` go with every answer.
+    If it returns None, the request is recorded and the connection closed. `headers` are part of every answer.
     """
 
     url: str = ""
@@ -38,7 +38,7 @@ class Receiver:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Bodies by Idempotency-Key: what a receiver that honours the key has."""
+        """Bodies by Idempotency-Key, as a receiver that honours the key keeps them."""
         return {got.headers["idempotency-key"]: got.body for got in self.got if got.method == "POST"}
 
 
@@ -72,7 +72,7 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             raise AttributeError(name)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     server = QuietHTTPServer(("127.0.0.1", port), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}"

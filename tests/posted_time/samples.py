@@ -1,4 +1,4 @@
-"""Groups as the service sends them, small ones."""
+"""Small groups of posted time, as the service sends them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncengine.posted_time.group import Group, read_group
 
 
 def row(**given: Any) -> dict[str, Any]:
-    """An hour's work in Vienna, at nine on the second of May."""
+    """One hour of work in Vienna that starts at 09:05 on 2 May 2024."""
     return {
         "activity": "Word",
         "description": "Reply.docx",

@@ -1,4 +1,5 @@
-"""The audit: what the service lists as posted against what the sinks took, both ways."""
+"""`time audit` compares the groups that the service lists as posted with the receipts of the sinks, in both
+directions."""
 
 from __future__ import annotations
 
@@ -35,22 +36,22 @@ def known(*sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS) -> 
     return Known(GroupState.ACKNOWLEDGED, outcome, frozenset(sinks))
 
 
-def test_what_both_sides_have_agrees() -> None:
-    """A sink that was never meant to have a group lacks nothing."""
+def test_a_posted_group_with_a_receipt_agrees() -> None:
+    """A sink to which the group was never routed needs no receipt."""
     found = audit([posted("a")], [taken("a")], BOTH, {"a": known("ledger")}, SINCE)
     assert (found.agrees, found.listed, found.posted, found.others) == (True, 1, 1, ())
 
 
-def test_a_posted_group_without_a_receipt_is_told_for_each_sink() -> None:
-    """The archive was tried, or it cannot be known: then it lacks it too."""
+def test_a_posted_group_without_a_receipt_is_reported_for_each_sink() -> None:
+    """A sink lacks a group that was routed to it, and any group that the inbox does not know."""
     tried = audit([posted("a")], [], BOTH, {"a": known("ledger", "archive")}, SINCE)
     unknown = audit([posted("a")], [], BOTH, {}, SINCE)
     expected = tuple(Lacking("a", sink, posted("a").submitted) for sink in ("ledger", "archive"))
     assert tried.lacking == unknown.lacking == expected
 
 
-def test_a_receipt_that_the_service_does_not_show_as_posted_is_told() -> None:
-    """Pending there, or not listed at all."""
+def test_a_receipt_of_a_group_that_is_not_posted_is_reported() -> None:
+    """The service lists the group as PENDING, or does not list it."""
     found = audit([posted("a", status="PENDING")], [taken("a"), taken("b")], BOTH, {}, SINCE)
     assert found.unposted == (
         Unposted("a", "ledger", NOW - DAY, "PENDING"),
@@ -63,13 +64,13 @@ def test_a_receipt_that_the_service_does_not_show_as_posted_is_told() -> None:
     [([posted("a", 31)], []), ([], [taken("a", days=31)]), ([posted("a", 40)], [taken("a", days=1)])],
     ids=["posted before", "taken before", "posted before and taken since"],
 )
-def test_what_is_older_is_left_out(listed: list[Listed], receipts: list[SinkReceipt]) -> None:
-    """And a group that was posted long before it was taken is no difference."""
+def test_groups_and_receipts_before_since_are_ignored(listed: list[Listed], receipts: list[SinkReceipt]) -> None:
+    """A group that was posted before `since` is no difference, even if its receipt is newer."""
     assert audit(listed, receipts, BOTH, {}, SINCE).agrees
 
 
-def test_pending_groups_lack_nothing_and_are_told() -> None:
-    """They are not posted yet; with what is known of them here."""
+def test_pending_groups_lack_nothing_and_are_listed() -> None:
+    """A PENDING group is reported in `others`, together with what the inbox knows of it."""
     refused = known(outcome=PostedTimeStatus.REFUSED)
     listed = [posted("a", status="PENDING"), posted("b", status="PENDING")]
     found = audit(listed, [], BOTH, {"b": refused}, SINCE)
@@ -82,7 +83,7 @@ def test_pending_groups_lack_nothing_and_are_told() -> None:
 
 @pytest.mark.parametrize("status", ["DONE", None])
 def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None) -> None:
-    """The interface shows PENDING alone: whoever is listed as anything else was answered for."""
+    """Only PENDING means that a group is not posted yet. A group that this project refused lacks no receipt."""
     listed = [Listed(id, status, int(NOW * 1000)) for id in ("lost", "refused", "taken")]
     of = {"refused": known(outcome=PostedTimeStatus.REFUSED), "taken": known("ledger")}
     found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)
@@ -100,8 +101,9 @@ def estate(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def test_the_command_finds_what_somebody_else_posted_and_what_the_service_forgot(estate: World) -> None:
-    """Exit 0 while all agrees; then exit 1, with one line for each difference."""
+def test_the_command_exits_with_1_and_lists_each_difference(estate: World) -> None:
+    """`time audit` exits with 0 while all agrees, and with 1 when a receipt is lost or a delivered group is pending
+    again."""
     estate.project.run("time", "register")
     estate.post("a", "b")
     assert estate.project.run("time", "pull").code == 0
@@ -122,7 +124,7 @@ def test_the_command_finds_what_somebody_else_posted_and_what_the_service_forgot
         },
     )
     _forget_receipt(estate, "a")
-    estate.post("b")  # posted again: pending there, taken here
+    estate.post("b")  # posted again: pending at the service, taken by the sink
     done = estate.project.run("time", "audit", "--format", "json")
     assert done.code == 1
     judge("audit.schema.json").validate(done.document)
@@ -148,8 +150,8 @@ ODD = [
 
 
 @pytest.mark.parametrize("command", ["list", "audit"])
-def test_odd_items_of_a_list_are_counted_and_the_others_are_there(estate: World, command: str) -> None:
-    """Exit 3 says that it is not all; nothing of what people wrote is shown for what cannot be read."""
+def test_unreadable_items_are_counted_and_the_others_listed(estate: World, command: str) -> None:
+    """Exit code 3 marks the result as incomplete, and no text of an unreadable item is shown."""
     estate.service.fault("listPostedTime", times=None, status=200, body=ODD)
     done = estate.project.run("time", command, "--format", "json")
     assert (done.document["complete"], done.document["unreadable"]) == (False, 3)
@@ -162,7 +164,7 @@ def test_odd_items_of_a_list_are_counted_and_the_others_are_there(estate: World,
 
 
 def test_an_instant_that_hides_groups_is_an_incomplete_list(estate: World) -> None:
-    """The service lists 500 of one instant and no more: exit 3, and the instant is named."""
+    """The service lists at most 500 groups of one instant: `time list` exits with 3 and names the instant."""
     page = [{"groupId": f"g{n}", "submissionTime": 2000} for n in range(500)]
     estate.service.fault("listPostedTime", times=2, status=200, body=page)
     estate.service.fault("listPostedTime", times=None, status=200, body=[])
@@ -172,20 +174,21 @@ def test_an_instant_that_hides_groups_is_an_incomplete_list(estate: World) -> No
 
 
 def _forget_receipt(estate: World, id: str) -> None:
-    """As a ledger that was restored from a backup does; the inbox knows nothing of that."""
+    """Delete the receipt from the ledger, as if the ledger were restored from a backup; the inbox keeps its record."""
     with closing(sqlite3.connect(estate.project.folder / "ledger.db")) as database, database:
         assert database.execute("DELETE FROM syncengine_receipts WHERE group_id = ?", [id]).rowcount == 1
 
 
 def _forget_delivery(estate: World, id: str) -> None:
-    """As an inbox that was restored from a backup does."""
+    """Delete the group from the inbox, as if the inbox were restored from a backup."""
     with closing(sqlite3.connect(estate.project.folder / ".syncengine" / "state.db")) as database, database:
         for table in ("inbox_deliveries", "inbox_groups"):
             assert database.execute(f"DELETE FROM {table} WHERE group_id = ?", [id]).rowcount == 1
 
 
-def test_what_a_ledger_has_counts_not_what_the_inbox_remembers(estate: World) -> None:
-    """An inbox from a backup lacks nothing that the ledger has; a receipt that the service knows nothing of is told."""
+def test_the_receipts_of_a_ledger_count_instead_of_the_inbox(estate: World) -> None:
+    """A group in the ledger is not lacking after the inbox forgets it. A receipt of a group that the service does not
+    list is reported."""
     estate.project.run("time", "register")
     estate.post("a", "b")
     assert estate.project.run("time", "pull").code == 0
@@ -199,8 +202,8 @@ def test_what_a_ledger_has_counts_not_what_the_inbox_remembers(estate: World) ->
     assert [one["groupId"] for one in done.document["unposted"]] == ["elsewhere"]
 
 
-def test_a_ledger_that_cannot_be_asked_is_told_and_the_inbox_believed(estate: World) -> None:
-    """Exit 3: nothing differs as far as is known, and that is not all."""
+def test_an_unreadable_ledger_is_reported_and_the_inbox_used_instead(estate: World) -> None:
+    """`time audit` finds no difference, but exits with 3 because the ledger is unread."""
     estate.project.run("time", "register")
     estate.post("a")
     assert estate.project.run("time", "pull").code == 0
@@ -211,8 +214,8 @@ def test_a_ledger_that_cannot_be_asked_is_told_and_the_inbox_believed(estate: Wo
     judge("audit.schema.json").validate(done.document)
 
 
-def test_without_receipts_the_inbox_is_asked(estate: World) -> None:
-    """It alone knows."""
+def test_without_receipts_the_inbox_is_compared(estate: World) -> None:
+    """With `receipts: false`, only the inbox records what the sink took."""
     estate.settings(sinks=LEDGER.replace("source: ledger,", "source: ledger, receipts: false,"))
     estate.project.run("time", "register")
     estate.post("a")
@@ -223,8 +226,8 @@ def test_without_receipts_the_inbox_is_asked(estate: World) -> None:
     assert [one["groupId"] for one in done.document["lacking"]] == ["a"]
 
 
-def test_a_sink_that_runs_for_each_tag_lacks_the_tag_that_it_has_no_receipt_of() -> None:
-    """Named; a group that came whole before `each: tag` was written lacks nothing."""
+def test_a_sink_with_each_tag_lacks_the_tag_without_a_receipt() -> None:
+    """The missing tag is named. A group with one receipt from before `each: tag` was set lacks nothing."""
     tags = ("T2", "T1")
     listed = Listed("a", "SUCCESS", posted("a").submitted, tags)
     key = "ledger" + suffixes(tags)["T2"]

@@ -1,4 +1,4 @@
-"""A row's clock is the user's: its zone, else its offset, else the group's, else UTC."""
+"""The start of a row is in the row's zone, else its offset, else the group's offset, else UTC."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ NOON = {"activityHour": 2024050212, "firstObservedInHour": 30}
         ({"timezone_name": "../etc", "timezone_offset_min": 99999}, "2024-05-02T13:30:00+01:00"),
     ],
 )
-def test_the_nearest_zone_that_there_is_counts(zone: dict[str, Any], expected: str) -> None:
-    """The group is an hour east of Greenwich."""
+def test_the_most_specific_valid_zone_is_used(zone: dict[str, Any], expected: str) -> None:
+    """The group's own offset is one hour east of UTC."""
     (found,) = placed(group(tzOffsetMins=60, timeRows=[row(**NOON, **zone)])).timeRows
     assert found.start is not None
     assert found.start.isoformat() == expected
 
 
-def test_a_set_zone_wins() -> None:
-    """`postedTime.timezone`."""
+def test_postedtime_timezone_overrides_the_zone_of_a_row() -> None:
     (found,) = placed(group(timeRows=[row(**NOON)]), ZoneInfo("America/New_York")).timeRows
     assert found.start is not None
     assert found.start.isoformat() == "2024-05-02T08:30:00-04:00"
 
 
 def test_a_group_starts_with_its_first_row() -> None:
-    """However the rows are ordered; one without an hour does not count."""
+    """The order of the rows does not matter, and a row without an hour is ignored."""
     rows = [row(activityHour=2024050210), row(activityHour=None), row(activityHour=2024050208)]
     found = group_start(placed(group(timeRows=rows)))
     assert found is not None
@@ -45,14 +44,14 @@ def test_a_group_starts_with_its_first_row() -> None:
 
 
 @pytest.mark.parametrize("hour", [0, -1, 20240502, 2024130101, 99999999999, 2024050225])
-def test_an_hour_that_is_none_is_no_start(hour: int) -> None:
-    """It is told as missing."""
+def test_an_invalid_hour_gives_no_start(hour: int) -> None:
+    """The row's start is None."""
     (found,) = placed(group(timeRows=[row(activityHour=hour)])).timeRows
     assert found.start is None
 
 
 def test_without_rows_the_local_date_is_the_start() -> None:
-    """And without that there is none."""
+    """Without a valid local date there is no start."""
     found = group_start(group(timeRows=[], localDate="2024-05-02", tzOffsetMins=120))
     assert found is not None
     assert found.isoformat() == "2024-05-02T00:00:00+02:00"

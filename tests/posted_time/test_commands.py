@@ -1,4 +1,4 @@
-"""`time inbox`, `show`, `preview`, `retry`: the real program, in a project with a ledger and an inbox."""
+"""`time inbox`, `show`, `preview` and `retry`: the real program, in a project with a ledger and an inbox."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ended:
 
 
 def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended:
-    """`syncengine time …` in that folder."""
+    """Run `syncengine time …` in that folder."""
     environment = {**os.environ, "NO_COLOR": "1", **environ}
     done = warm.run(["-C", str(folder), "time", *words], folder=ROOT, environ=environment, text=stdin)
     assert "Traceback" not in done.err
@@ -54,7 +54,7 @@ def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended
 
 
 def filled(folder: Path) -> None:
-    """An inbox with a success, a refusal and a conflict."""
+    """Fill an inbox with a success, a refusal and a conflict."""
 
     async def story(opened: Delivery) -> None:
         await opened.take(raw("g1"), mechanism="fetch")
@@ -72,11 +72,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# --- looking
+# --- `inbox` and `show`
 
 
-def test_the_inbox_shows_what_waits_and_what_failed(folder: Path) -> None:
-    """With the sentence; what is done is not among it."""
+def test_the_inbox_lists_waiting_and_failed_groups(folder: Path) -> None:
+    """Each failed group is shown with its message; acknowledged groups are not listed."""
     ended = program(folder, "inbox")
     assert ended.code == 0
     assert [line.split()[:2] for line in ended.out.splitlines() if line.startswith("g")] == [
@@ -100,15 +100,16 @@ def test_the_inbox_shows_what_waits_and_what_failed(folder: Path) -> None:
         (("--since", "2001-01-01"), ["g3", "g2"]),
     ],
 )
-def test_the_inbox_can_be_searched(folder: Path, words: Sequence[str], expected: list[str]) -> None:
-    """By state, user, tag and time; as JSON."""
+def test_the_inbox_is_filtered_by_state_user_tag_and_time(
+    folder: Path, words: Sequence[str], expected: list[str]
+) -> None:
     document = program(folder, "inbox", *words, "--format", "json").document
     assert document["format"] == "syncengine.inbox/v1"
     assert [group["groupId"] for group in document["groups"]] == expected
 
 
-def test_a_group_tells_its_whole_story(folder: Path) -> None:
-    """For people and for machines."""
+def test_show_prints_the_whole_story_of_a_group(folder: Path) -> None:
+    """Both as text and as JSON."""
     text = program(folder, "show", "g1").out
     accepted = "the service accepted the status SUCCESS"
     for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", accepted):
@@ -125,8 +126,8 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
     ]
 
 
-def test_what_was_changed_is_shown_with_the_offer_that_changed_it(folder: Path) -> None:
-    """Each field, from what to what; nothing is said of a group that came once."""
+def test_show_prints_the_changes_of_each_offer(folder: Path) -> None:
+    """Each changed field is shown with its old and new value. A group that was offered once has no changes."""
     text = program(folder, "show", "g3").out
     assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in text
     story = program(folder, "show", "g3", "--format", "json").document["story"]
@@ -138,8 +139,8 @@ def test_what_was_changed_is_shown_with_the_offer_that_changed_it(folder: Path) 
     assert "changes" not in json.dumps(program(folder, "show", "g1", "--format", "json").document)
 
 
-def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: Path) -> None:
-    """The code of the constraint in `time show` and `time inbox`; the user's sentence has none of it."""
+def test_the_operator_sees_why_a_ledger_rejected_a_group(tmp_path: Path) -> None:
+    """`time show` and `time inbox` name the violated constraint; the message for the user does not."""
 
     async def story(opened: Delivery) -> None:
         await opened.take(raw("g1", totalDurationSecs=0, timeRows=[]), mechanism="fetch")
@@ -166,13 +167,13 @@ def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: P
         (("retry", "--sink", "ledger", "--since", "1d", "-y"), "inbox"),
     ],
 )
-def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[str], schema: str) -> None:
-    """Every field of ours is described, and has the type that is said."""
+def test_json_output_matches_its_schema(folder: Path, words: Sequence[str], schema: str) -> None:
     judge(f"{schema}.schema.json").validate(program(folder, *words, "--format", "json").document)
 
 
 def test_the_schemas_know_every_state() -> None:
-    """Of groups and of sinks, every verdict and every kind of event; and each kind is told in words."""
+    """The schemas list every state of groups and sinks, every verdict and every kind of event, and each kind of event
+    has its words."""
     words = {State: GroupState, SinkStatus: DeliveryStatus, Answer: PostedTimeStatus, EventKind: Kind}
     for published, kind in words.items():
         assert get_args(published) == tuple(kind)
@@ -203,29 +204,28 @@ def test_the_schemas_know_every_state() -> None:
         (("inbox", "--since", "2999-01-01T00:00:00Z"), 64),
     ],
 )
-def test_what_cannot_be_done_is_told(folder: Path, words: Sequence[str], code: int) -> None:
-    """With JSON whole where that was asked for, and nothing changed."""
+def test_a_command_that_cannot_run_reports_it_as_json(folder: Path, words: Sequence[str], code: int) -> None:
+    """The exit code is as given, the JSON document has diagnostics, and the ledger is unchanged."""
     before = rows(folder)
     ended = program(folder, *words, "--format", "json")
     assert (ended.code, bool(ended.document["diagnostics"])) == (code, True)
     assert rows(folder) == before
 
 
-def test_a_folder_that_is_not_there_is_no_empty_inbox(tmp_path: Path) -> None:
-    """Whoever watches it would be content for ever."""
+def test_a_missing_folder_is_an_error_and_no_empty_inbox(tmp_path: Path) -> None:
+    """Otherwise a script that monitors a mistyped folder would never see a failed group."""
     ended = program(tmp_path / "nowhere", "inbox")
     assert (ended.code, "no such folder" in ended.err, ended.out) == (64, True, "")
 
 
 @pytest.mark.parametrize("given", ["{}", '{"groupId": 5}'])
-def test_a_group_that_nobody_could_answer_for_is_previewed_as_such(folder: Path, given: str) -> None:
-    """No id, or one that is no text."""
+def test_a_group_without_a_valid_id_is_previewed_as_a_failure(folder: Path, given: str) -> None:
+    """Its `groupId` is missing or is not a string."""
     document = program(folder, "preview", "-", "--format", "json", stdin=given).document
     assert (document["outcome"], "no id" in document["message"]) == ("FAILURE", True)
 
 
-def test_looking_at_no_inbox_makes_none(tmp_path: Path) -> None:
-    """Nothing is there, and nothing is afterwards."""
+def test_the_inbox_command_creates_no_inbox(tmp_path: Path) -> None:
     project(tmp_path, f"{LOOKUPS}deliver: []\n")
     assert program(tmp_path, "inbox").out == "No group is waiting, and none failed.\n"
     assert not (tmp_path / ".syncengine").exists()
@@ -235,7 +235,7 @@ def test_looking_at_no_inbox_makes_none(tmp_path: Path) -> None:
 
 
 def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
-    """Of a made-up group, a file, stdin, or a group of the inbox."""
+    """The group is a sample, or comes from a file, stdin or the inbox."""
     before = (rows(folder), lines(folder))
     (folder / "group.json").write_text(json.dumps(raw("g9", description="A long day")))
     for words, stdin in (
@@ -255,7 +255,7 @@ def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
 
 
 def test_a_preview_is_offline(tmp_path: Path) -> None:
-    """Neither the database nor the secrets need be there."""
+    """It needs neither the database nor the secrets."""
     deliver = SQL_SINK + "- {name: pms, http: {url: {env: NO_URL}, headers: {Authorization: {env: NO_TOKEN}}}}\n"
     text = f"{LOOKUPS}deliver:\n" + "".join(f"  {line}\n" for line in deliver.splitlines())
     project(tmp_path, text, "ledger: {sql: {env: NO_DATABASE}}")
@@ -264,7 +264,7 @@ def test_a_preview_is_offline(tmp_path: Path) -> None:
 
 
 def test_a_preview_says_what_would_be_refused(folder: Path) -> None:
-    """As the user would be told."""
+    """With the message that the user would get."""
     text = "refuse:\n  - {when: not tag, message: Assign a tag.}\ndeliver: [{name: a, jsonl: {path: a}}]\n"
     project(folder, text)
     (folder / "group.json").write_text(json.dumps(raw(tags=[])))
@@ -272,8 +272,7 @@ def test_a_preview_says_what_would_be_refused(folder: Path) -> None:
     assert (document["outcome"], document["message"], document["sinks"]) == ("FAILURE", "Assign a tag.", [])
 
 
-def test_a_preview_tells_which_template_fails(folder: Path) -> None:
-    """With file and line."""
+def test_a_preview_names_file_and_line_of_a_failing_template(folder: Path) -> None:
     project(
         folder, "deliver:\n  - name: a\n    jsonl: {path: a, json: {x: '{{ user.experienceWeightingPercent * 2 }}'}}\n"
     )
@@ -305,7 +304,7 @@ DEPENDING = {
 
 @pytest.mark.parametrize(("expression", "expected"), DEPENDING.items())
 def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str, tmp_path: Path) -> None:
-    """It reads none: the value is named, and whatever is made of it says so."""
+    """A preview reads no lookup: it prints a placeholder for the value, also in expressions that use it."""
     project(tmp_path, BILLED.replace("    WHEN\n", "").replace("AMOUNT", f"{{{{ {expression} }}}}"))
     document = program(tmp_path, "preview", "--sample", "--format", "json").document
     assert (document["outcome"], document["sinks"][0]["content"]["params"]["secs"]) == ("SUCCESS", expected)
@@ -315,7 +314,7 @@ def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str,
     ("condition", "expression"), [("lookup.person.rate > 100", "1"), ("true", "1 if lookup.person.rate <= 100 else 2")]
 )
 def test_a_preview_has_no_outcome_where_a_lookup_decides(condition: str, expression: str, tmp_path: Path) -> None:
-    """Neither a success nor trouble: it says what it would have to know."""
+    """The outcome is neither a success nor trouble: the message names the lookup value that decides."""
     text = BILLED.replace("WHEN", f"when: {condition}").replace("AMOUNT", f"{{{{ {expression} }}}}")
     project(tmp_path, text)
     document = program(tmp_path, "preview", "--sample", "--format", "json").document
@@ -326,8 +325,8 @@ def test_a_preview_has_no_outcome_where_a_lookup_decides(condition: str, express
 
 
 @pytest.mark.parametrize(("kind", "rate"), [("REAL", 250.5), ("INTEGER", 250), ("NUMERIC", 250.5), ("TEXT", "250.5")])
-def test_hours_times_a_rate_is_the_same_whatever_kind_of_number_it_is(kind: str, rate: object, tmp_path: Path) -> None:
-    """Of a column of fractions, of whole numbers, of decimals; a text has to be made a number."""
+def test_hours_are_multiplied_by_a_rate_of_any_column_type(kind: str, rate: object, tmp_path: Path) -> None:
+    """The rate is a REAL, INTEGER or NUMERIC column; a TEXT column needs the filter `float`."""
     with closing(sqlite3.connect(ledger(tmp_path))) as database, database:
         database.execute(f"ALTER TABLE matter ADD rate {kind}")
         database.execute("UPDATE matter SET rate = ?", (rate,))
@@ -339,26 +338,25 @@ def test_hours_times_a_rate_is_the_same_whatever_kind_of_number_it_is(kind: str,
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '[{"a": 1}, {"a": 2}]', "\x00"])
-def test_a_file_that_is_no_group_is_told_with_its_place(text: str, folder: Path) -> None:
-    """A sentence."""
+def test_a_file_that_holds_no_group_is_an_error_that_names_it(text: str, folder: Path) -> None:
     (folder / "group.json").write_text(text)
     ended = program(folder, "preview", "group.json")
     assert (ended.code, "group.json" in ended.err) == (1, True)
 
 
-def test_a_project_that_is_wrong_is_told_with_line_and_column(tmp_path: Path) -> None:
-    """By `preview` too, which opens nothing."""
+def test_preview_reports_project_errors_with_line_and_column(tmp_path: Path) -> None:
+    """`preview` checks the project although it opens no sink."""
     text = "deliver:\n  - {name: a, when: tga, jsonl: {path: a}}\n"
     assert problems(tmp_path, text)
     ended = program(tmp_path, "preview", "--sample")
     assert (ended.code, "syncengine.yaml:6:23: error[unknown-name]" in ended.err) == (8, True)
 
 
-# --- again
+# --- `retry`
 
 
-def test_a_refused_group_is_retried_once_its_cause_is_gone(folder: Path) -> None:
-    """And the service is told SUCCESS by the next status update."""
+def test_retry_delivers_a_refused_group_once_its_cause_is_gone(folder: Path) -> None:
+    """The new status SUCCESS then waits for the next status update to the service."""
     assert program(folder, "retry", "g2").code == 3
     rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
     ended = program(folder, "retry", "--state", "refused", "--format", "json")
@@ -368,8 +366,8 @@ def test_a_refused_group_is_retried_once_its_cause_is_gone(folder: Path) -> None
         assert ("g2", "SUCCESS") in [(w.group_id, w.status) for w in inbox.waiting()]
 
 
-def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
-    """`--accept`: what the sinks have is right."""
+def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
+    """`--accept` declares the content in the sinks to be right."""
     refused = program(folder, "retry", "g3")
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
     assert "totalDurationSecs: 3600 → 1\n" in refused.err
@@ -381,8 +379,9 @@ def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
     assert (entry.state, entry.outcome, entry.waiting) == ("accepted", "SUCCESS", True)
 
 
-def test_redelivery_is_a_rehearsal_without_y(folder: Path) -> None:
-    """Then a sink takes again what it lost, and only that; a conflict stays one until a person settles it."""
+def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
+    """With `-y` the sink takes the groups that it lost and no others. A conflict stays one until a person settles
+    it."""
     rows_of_matter(folder, "DELETE FROM time WHERE id = 'g1'")
     rows_of_matter(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
     rehearsed = program(folder, "retry", "--sink", "ledger", "--since", "1d", "--format", "json")
@@ -398,8 +397,8 @@ def test_redelivery_is_a_rehearsal_without_y(folder: Path) -> None:
     assert (entry.state, entry.outcome) == ("conflict", "FAILURE")
 
 
-def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
-    """`serve` delivers it in its next round."""
+def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path) -> None:
+    """`serve` delivers the queued group in its next round."""
     rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
 
     async def serving(opened: Delivery) -> None:
@@ -417,7 +416,7 @@ def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
 
 
 def test_no_output_carries_a_secret(folder: Path) -> None:
-    """Neither a header's nor a database's, in any of the formats."""
+    """Neither the secret of a header nor that of a URL appears in text, in JSON or in the state."""
     http = "- {name: pms, http: {url: {env: PMS}, headers: {Authorization: {env: TOKEN}}, json: {a: 1}}}\n"
     project(folder, "deliver:\n  " + http)
     environ = {"PMS": f"http://u:{SECRET}@127.0.0.1:1", "TOKEN": SECRET}

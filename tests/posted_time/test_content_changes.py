@@ -1,4 +1,4 @@
-"""What differs between two contents of a group is told field by field, and it is what makes them two."""
+"""Differences between two contents of a group are listed field by field, exactly when their digests differ."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ def told(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, objec
         ({"activityType": {"code": "A101"}}, {"activityType": None}, [("activityType", "A101", None)]),
     ],
 )
-def test_a_change_is_told_by_field(
+def test_a_change_names_its_field_with_old_and_new_value(
     before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, object, object]]
 ) -> None:
-    """By the interface's names, from what to what; a row that only moved is none."""
+    """Fields have the names of the API. A row that only moved is no change."""
     assert told(before, after) == expected
 
 
-def test_a_row_that_is_there_twice_came_once() -> None:
-    """And one of two that went is told as well."""
+def test_a_duplicate_row_that_is_added_or_removed_is_one_change() -> None:
     (came,) = told({"timeRows": [row()]}, {"timeRows": [row(), row()]})
     (went,) = told({"timeRows": [row(), row()]}, {"timeRows": [row()]})
     assert (came[1], went[2]) == (None, None)
@@ -59,28 +58,27 @@ def test_a_row_that_is_there_twice_came_once() -> None:
 
 
 @pytest.mark.parametrize("change", OTHER)
-def test_another_content_is_never_without_a_difference(change: dict[str, Any]) -> None:
-    """What makes another digest is shown."""
+def test_every_change_of_the_digest_is_shown(change: dict[str, Any]) -> None:
     assert told({}, change)
 
 
 @pytest.mark.parametrize("change", SAME)
-def test_what_the_service_adds_is_no_difference(change: dict[str, Any]) -> None:
-    """As it is no other content."""
+def test_fields_that_the_service_adds_are_no_difference(change: dict[str, Any]) -> None:
+    """They do not change the digest either."""
     assert told({}, change) == []
 
 
 @settings(deadline=None, max_examples=tried(40), suppress_health_check=[HealthCheck.too_slow])
 @given(ANYTHING, ANYTHING)
-def test_no_content_is_too_odd_to_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Two digests that differ have a difference to show, in lines of 80 columns that a terminal can show."""
+def test_any_two_contents_can_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two different digests have at least one difference, shown in printable lines of at most 80 columns."""
     found = changes(stored(one), stored(other))
     assert found or digest(read_group(one)) == digest(read_group(other))
     assert all(len(line) <= 80 and line.isprintable() for line in changes_lines(found))
 
 
 def test_differences_fit_80_columns_and_hold_no_escapes() -> None:
-    """Of a long text the part that differs; a row that came, in words."""
+    """Of a long text only the part that differs is shown; an added row is summarized."""
     found = (
         ContentChange("description", f"{LONG}as posted", f"{LONG}as changed"),
         ContentChange("timeRows[1]", None, {"activity": "\x1b[31mWord", "durationSecs": 60, "description": None}),
@@ -93,15 +91,15 @@ def test_differences_fit_80_columns_and_hold_no_escapes() -> None:
     ]
 
 
-def test_of_many_differences_the_first_are_told() -> None:
-    """And how many more there are."""
+def test_only_the_first_20_differences_are_shown() -> None:
+    """The last line says how many more there are."""
     found = tuple(ContentChange(f"timeRows[{at}].durationSecs", at, at + 1) for at in range(25))
     *told_of, last = changes_lines(found)
     assert (len(told_of), last) == (20, "    … and 5 more; `syncengine time show --format json` lists all of them")
 
 
-def test_each_offer_is_compared_with_the_content_that_stood_then(tmp_path: Path) -> None:
-    """A revision takes the first one's place; what is not kept any more is not compared."""
+def test_each_offer_is_compared_with_the_content_accepted_at_that_time(tmp_path: Path) -> None:
+    """A revision replaces the content before it, and offers before the revision are no longer compared."""
     with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
 
         def offer(seconds: int) -> Offer:

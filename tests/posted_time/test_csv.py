@@ -1,4 +1,4 @@
-"""Records of a CSV file: one header, each group once, wherever writing broke off, nothing of others lost."""
+"""The `csv` sink: one header, each group once wherever a write broke off, and lines of other programs kept."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lines(folder: Path) -> list[dict[str, str]]:
 
 
 def test_a_group_is_a_record_below_a_header(tmp_path: Path) -> None:
-    """Quotes, commas and line breaks stay in their field; the header stands there once."""
+    """Quotes, commas and line breaks stay inside their field, and the header is written once."""
     text = 'He said "no",\r\nthen left; ü'
     for id in ("g1", "g2", "g1"):
         (verdict,) = taking(delivering(tmp_path, SINK, ""), raw(id, description=text))
@@ -63,8 +63,8 @@ def test_a_group_is_a_record_below_a_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [b"", HEADER, HEADER + BEFORE], ids=["empty", "header", "record"])
 @pytest.mark.parametrize("cut", range(len(LINE) + 1))
-def test_a_record_stands_there_once_wherever_its_writing_broke_off(cut: int, before: bytes, tmp_path: Path) -> None:
-    """In the middle of a quoted field with line breaks, or between the two characters of its end."""
+def test_a_record_is_written_once_wherever_its_write_broke_off(cut: int, before: bytes, tmp_path: Path) -> None:
+    """Even inside a quoted field with line breaks, or between the CR and the LF at its end."""
     file, notes = tmp_path / "time.csv", Notebook()
     if before:
         file.write_bytes(before)
@@ -79,8 +79,8 @@ def test_a_record_stands_there_once_wherever_its_writing_broke_off(cut: int, bef
 
 
 @pytest.mark.parametrize("cut", range(len(HEADER) + 1))
-def test_a_header_stands_there_once_wherever_its_writing_broke_off(cut: int, tmp_path: Path) -> None:
-    """The first record comes below the whole of it."""
+def test_a_header_is_written_once_wherever_its_write_broke_off(cut: int, tmp_path: Path) -> None:
+    """The first record follows the complete header."""
     (tmp_path / "time.csv").write_bytes(HEADER[:cut])
     assert deliver(sink(tmp_path)) == Took()
     assert (tmp_path / "time.csv").read_bytes() == HEADER + LINE
@@ -88,7 +88,7 @@ def test_a_header_stands_there_once_wherever_its_writing_broke_off(cut: int, tmp
 
 @pytest.mark.parametrize("change", [rotated, removed, emptied])
 def test_a_new_file_gets_its_own_header(change: Callable[[Path], None], tmp_path: Path) -> None:
-    """After a rotation, or whatever else took the records away."""
+    """After the file is rotated, removed or emptied."""
     assert deliver(sink(tmp_path)) == Took()
     change(tmp_path / "time.csv")
     assert deliver(sink(tmp_path)) == Took()
@@ -102,10 +102,10 @@ def test_a_new_file_gets_its_own_header(change: Callable[[Path], None], tmp_path
         'Date,Matter,"Hours, worked",Note\n2024-05-01,A,1,"x\ny"\n2024-05-01,B,1,\n',
         '"Date","Matter","Hours, worked","Note"\n"2024-05-01","A","1","x"\n',
     ],
-    ids=["mark", "line feeds", "quotes"],
+    ids=["byte order mark", "line feeds", "quotes"],
 )
-def test_what_another_program_saved_stays(text: str, tmp_path: Path) -> None:
-    """With a mark of UTF-8, other line ends, or more quotes; the next record comes below."""
+def test_lines_that_another_program_saved_are_kept(text: str, tmp_path: Path) -> None:
+    """They may have a byte order mark, other line ends or more quotes; the next record is appended below."""
     file = tmp_path / "time.csv"
     file.write_bytes(text.encode())
     assert deliver(sink(tmp_path)) == Took()
@@ -116,7 +116,7 @@ def test_what_another_program_saved_stays(text: str, tmp_path: Path) -> None:
 
 
 def test_a_file_with_another_header_is_refused_at_start(tmp_path: Path) -> None:
-    """With both headers and the cure; nothing is written to it."""
+    """The message shows the header and says how to solve it; the file is unchanged."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out/time.csv").write_text("Date,Matter\r\n", encoding="utf-8")
     (found,) = problems(tmp_path, f"deliver:\n{SINK}".replace("\n", "\n  "))
@@ -126,7 +126,7 @@ def test_a_file_with_another_header_is_refused_at_start(tmp_path: Path) -> None:
     assert (tmp_path / "out/time.csv").read_text(encoding="utf-8") == "Date,Matter\n"
 
 
-def test_a_file_that_gets_another_header_meanwhile_is_trouble(tmp_path: Path) -> None:
+def test_a_file_whose_header_changes_later_is_trouble(tmp_path: Path) -> None:
     """Nothing is appended to it."""
     file = tmp_path / "time.csv"
     file.write_bytes(b"Datum,Akte\r\n1,2\r\n")
@@ -138,13 +138,12 @@ def test_a_file_that_gets_another_header_meanwhile_is_trouble(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " \n=1"])
 def test_no_text_runs_as_a_formula(text: str) -> None:
-    """It gets an apostrophe in front; numbers do not, and other texts stay as they are."""
+    """A text that a spreadsheet would run gets a leading apostrophe; numbers and other texts stay as they are."""
     assert records(record([text, -1, -0.5, "a=1", "2024-05-02"]).encode()) == [
         [f"'{text}", "-1", "-0.5", "a=1", "2024-05-02"]
     ]
 
 
-def test_a_sink_needs_a_column(tmp_path: Path) -> None:
-    """A header of nothing is no header."""
+def test_a_csv_sink_needs_at_least_one_column(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, "deliver:\n  - {name: books, csv: {path: out/time.csv, columns: {}}}\n")
     assert "at least one column" in found.message

@@ -1,4 +1,4 @@
-"""SQL sinks on every database that is offered; and what a database's errors mean, whichever driver tells them."""
+"""SQL sinks on every supported database, and what the errors of database drivers mean."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TABLES = {
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
-    """A ledger with an empty table."""
+    """A ledger with an empty table `hours`."""
     if request.param == "sqlite":
         sqlite3.connect(tmp_path / "hours.db").close()
     is_file = request.param == "sqlite"
@@ -72,8 +72,10 @@ def rows(engine: sa.Engine, query: str = "SELECT id, secs FROM hours ORDER BY nu
         return [tuple(row) for row in connection.execute(sa.text(query))]
 
 
-def test_a_group_is_delivered_once_and_its_reference_is_the_databases(engine: sa.Engine, tmp_path: Path) -> None:
-    """`returned` is what the statement returned; another process, with another inbox, is told the same."""
+def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statement(
+    engine: sa.Engine, tmp_path: Path
+) -> None:
+    """A process with a new inbox gets the same reference from the receipt."""
     assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")] * 2
     (tmp_path / ".syncengine/state.db").unlink()
     assert taking(delivery(tmp_path, engine), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")]
@@ -82,12 +84,12 @@ def test_a_group_is_delivered_once_and_its_reference_is_the_databases(engine: sa
 
 
 def test_a_statement_need_not_return_anything(engine: sa.Engine, tmp_path: Path) -> None:
-    """Then there is no reference."""
+    """Then the verdict has no external id."""
     assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, None)]
 
 
-def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path) -> None:
-    """A check, a NOT NULL; and nothing of the driver's words."""
+def test_a_violated_constraint_refuses_the_group(engine: sa.Engine, tmp_path: Path) -> None:
+    """A CHECK or NOT NULL constraint; the message to the user repeats nothing of the driver's."""
     verdicts = taking(
         delivery(tmp_path, engine), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2", tags=[]), raw("g3")
     )
@@ -104,15 +106,15 @@ def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path
 def test_a_statement_that_cannot_run_is_refused_at_start(
     engine: sa.Engine, change: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Nothing is written to find that out."""
+    """The check writes nothing to the database."""
     with pytest.raises(Problems) as refused:
         delivery(tmp_path, engine, SINK.replace(*change))
     assert [d.code for d in refused.value.found] == ["bad-statement"]
     assert rows(engine) == []
 
 
-def test_two_processes_sign_for_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
-    """Each has an inbox of its own: two runners without a lease between them."""
+def test_two_processes_deliver_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
+    """Each has its own inbox, so no lease keeps them apart: the receipt in the database does."""
 
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
@@ -130,7 +132,7 @@ def test_two_processes_sign_for_a_group_once(engine: sa.Engine, tmp_path: Path) 
 
 
 class _Stated(Exception):
-    """As drivers of PostgreSQL raise them."""
+    """An error with a SQLSTATE, like those of PostgreSQL drivers."""
 
     def __init__(self, state: str | None, text: str = "x") -> None:
         super().__init__(text)
@@ -156,14 +158,14 @@ STATES = {
 
 
 @pytest.mark.parametrize(("state", "expected"), STATES.items())
-def test_a_sqlstate_says_what_is_wrong(state: str, expected: TroubleKind | None) -> None:
-    """Constraints and values are the user's matter; the rest is trouble of a kind."""
+def test_a_sqlstate_is_mapped_to_a_kind_of_trouble(state: str, expected: TroubleKind | None) -> None:
+    """Violated constraints and bad values are no trouble: they refuse the group."""
     error = exc.DBAPIError("INSERT", None, _Stated(state))
     assert meaning(error) is expected
 
 
 def test_after_a_deadlock_the_database_is_not_down() -> None:
-    """Only this transaction has to be repeated."""
+    """Only the transaction has to be repeated."""
     assert not is_down(exc.DBAPIError("x", None, _Stated("40P01")))
     assert is_down(exc.DBAPIError("x", None, _Stated("08006")))
 
@@ -179,26 +181,24 @@ def test_after_a_deadlock_the_database_is_not_down() -> None:
         (OSError("x"), "UNREACHABLE"),
     ],
 )
-def test_without_a_sqlstate_the_family_decides(error: Exception, expected: str) -> None:
-    """Drivers that tell none, and connections that never came about."""
+def test_without_a_sqlstate_the_exception_class_and_its_text_decide(error: Exception, expected: str) -> None:
+    """Some drivers give no SQLSTATE, and a connection that fails has none."""
     assert isinstance(error, FAILURES)
     assert meaning(error) is TroubleKind[expected]
 
 
-def test_an_integrity_error_of_any_driver_is_the_users_matter() -> None:
-    """By its family."""
+def test_an_integrity_or_data_error_of_any_driver_refuses_the_group() -> None:
     assert meaning(exc.IntegrityError("x", None, _Stated(None))) is None
     assert meaning(exc.DataError("x", None, _Stated(None))) is None
 
 
 @pytest.mark.parametrize("kind", TroubleKind)
 def test_every_kind_of_trouble_has_a_sentence(kind: TroubleKind) -> None:
-    """For people."""
     assert sentence("ledger", kind).startswith("ledger ")
 
 
-def test_no_words_of_a_check_or_a_trigger_are_told_and_columns_are(tmp_path: Path) -> None:
-    """What somebody wrote there may be anything; columns are names of the schema."""
+def test_a_cause_names_columns_but_no_text_of_a_check_or_trigger(tmp_path: Path) -> None:
+    """The text of a check or trigger may hold anything; column names are part of the schema."""
     with closing(sqlite3.connect(tmp_path / "x.db")) as database:
         database.execute("CREATE TABLE t (a TEXT UNIQUE NOT NULL, b INTEGER CHECK (b > 0))")
         database.execute("INSERT INTO t VALUES ('one', 1)")
@@ -222,14 +222,14 @@ def test_no_words_of_a_check_or_a_trigger_are_told_and_columns_are(tmp_path: Pat
     ],
 )
 def test_a_driver_that_is_missing_is_named(url: str, words: str) -> None:
-    """And a URL that nobody knows is another matter."""
+    """An unknown URL scheme has a message of its own."""
     with pytest.raises(Problems) as refused:
         open_engine(url, "ledger")
     assert words in refused.value.found[0].message
 
 
 def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
-    """SQLite's own codes."""
+    """SQLite's own error code means UNREACHABLE."""
     path = tmp_path / "x.db"
     path.write_text("this is not a database, though it is long enough to look at it twice" * 20)
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.DatabaseError) as raised:
@@ -237,9 +237,9 @@ def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
     assert meaning(raised.value) is TroubleKind.UNREACHABLE
 
 
-def test_a_database_that_is_silent_is_given_up(tmp_path: Path) -> None:
-    """After its time, with few threads that wait for it; what it says later is heard by nobody, and then it is asked
-    again. Whoever is given up is told so before it writes."""
+def test_a_silent_database_is_given_up_after_its_patience(tmp_path: Path) -> None:
+    """At most `MOST_SILENT` threads wait for it, each knows that it was given up, and once they end the database is
+    asked again."""
     path = tmp_path / "x.db"
     sqlite3.connect(path).close()
     database = Database(open_engine(str(path), "x"), "x", patience=0.05)
@@ -269,8 +269,8 @@ def test_a_database_that_is_silent_is_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 3])
-def test_what_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> None:
-    """Of one group or of several: they were answered with trouble, and their users may change them meanwhile."""
+def test_a_delivery_that_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> None:
+    """The groups were answered with trouble, and their users may change them before the next attempt."""
     path = tmp_path / "x.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE hours (id TEXT, paused INTEGER)")

@@ -1,4 +1,4 @@
-"""What holds where the project file says nothing, and that what it says gets where it counts."""
+"""Defaults for settings that the project file omits, and settings that take effect where they should."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DAY = 86400
 
 
 def test_a_group_that_no_sink_takes_is_refused(tmp_path: Path) -> None:
-    """Time that went nowhere is never said to be posted."""
+    """Time that no sink took is never reported as posted."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n"), raw())
     assert (verdict.outcome, rows(tmp_path)) == (PostedTimeStatus.REFUSED, [])
 
 
 def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
-    """A day before they are whole, a day after they are id and receipts."""
+    """After 59 days a group still has its body; after 61 days only its id and receipts remain."""
     now = 1_000_000.0
     delivery = delivering(tmp_path, now=lambda: now)
 
@@ -47,8 +47,8 @@ def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
     run(delivery, story)
 
 
-def test_a_templates_file_is_read_at_the_start_only(tmp_path: Path) -> None:
-    """What is done to it afterwards changes no group before it is loaded anew, nor harms one."""
+def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
+    """A template that changes or disappears later does not affect groups until the project is loaded again."""
     narrative = tmp_path / "narrative.j2"
     narrative.write_text("As it was: {{ tag.name }}.")
     delivery = delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")
@@ -64,15 +64,15 @@ def test_a_templates_file_is_read_at_the_start_only(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 3
 
 
-def test_a_fetch_outlasts_the_services_minute_and_sinks_are_looked_at_each_minute() -> None:
-    """Else each quiet minute were trouble, and an outage were nobody's news for long."""
+def test_a_fetch_waits_longer_than_the_service_and_sinks_are_probed_each_minute() -> None:
+    """The service holds a fetch open for one minute: a shorter wait would report trouble when nothing is posted."""
     assert PACE.fetch > 60
     assert PACE.well == 60
 
 
 @pytest.mark.parametrize(("setting", "limit"), [("", 1 << 20), (", maxBody: 4096", 4096)], ids=["default", "set"])
-def test_a_webhook_call_may_be_so_large(setting: str, limit: int, tmp_path: Path) -> None:
-    """A byte more is 413, and nothing of it is stored."""
+def test_a_webhook_call_larger_than_maxbody_is_refused(setting: str, limit: int, tmp_path: Path) -> None:
+    """A call of one byte more than the limit gets 413, and nothing of it is stored."""
     port = unused_port()
     url = f"http://127.0.0.1:{port}/hook"
     answers: list[int] = []

@@ -1,4 +1,5 @@
-"""A group is stored first, prepared whole, delivered once to each sink, and the service is told what became of it."""
+"""Delivery stores a group, renders it for all sinks, delivers it once to each, and reports its status to the
+service."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ UNTAGGED = raw("g2", tags=[])
 # --- before anything is delivered
 
 
-def test_a_rule_refuses_with_its_sentence(tmp_path: Path) -> None:
-    """Before lookups and sinks; the next group is delivered."""
+def test_a_refuse_rule_refuses_a_group_with_its_message(tmp_path: Path) -> None:
+    """No lookup or sink sees the group, and the next group is delivered."""
     verdicts = taking(delivering(tmp_path, more=REFUSE + LOOKUPS), UNTAGGED, raw())
     assert verdicts == [
         Verdict(PostedTimeStatus.REFUSED, "Assign a tag, Jo Doe."),
@@ -31,8 +32,8 @@ def test_a_rule_refuses_with_its_sentence(tmp_path: Path) -> None:
     ]
 
 
-def test_a_lookup_that_finds_nothing_refuses_with_its_sentence(tmp_path: Path) -> None:
-    """A miss is the user's matter."""
+def test_a_lookup_that_finds_nothing_refuses_with_its_message(tmp_path: Path) -> None:
+    """A missing row is for the user to correct."""
     verdicts = taking(delivering(tmp_path), raw(tags=[{"name": "NO-1"}]), UNTAGGED)
     assert [v.message for v in verdicts] == [
         "Matter NO-1 is not in the ledger.",
@@ -42,14 +43,14 @@ def test_a_lookup_that_finds_nothing_refuses_with_its_sentence(tmp_path: Path) -
 
 
 def test_a_lookup_that_finds_two_refuses(tmp_path: Path) -> None:
-    """Neither of them is surely the one."""
+    """An ambiguous lookup never picks a row."""
     more = LOOKUPS.replace("WHERE no = :no", "WHERE no <> :no")
     (verdict,) = taking(delivering(tmp_path, more=more), raw(tags=[{"name": "NO-1"}]))
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "matter was found more than once.")
 
 
-def test_a_lookup_can_be_left_out(tmp_path: Path) -> None:
-    """Then it is none."""
+def test_a_lookup_whose_when_is_false_is_skipped(tmp_path: Path) -> None:
+    """Its value is then none."""
     more = LOOKUPS + "    when: tag\n"
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "{{ lookup.matter.id or 8 }}")
     taking(delivering(tmp_path, sink, more), raw(), UNTAGGED)
@@ -57,7 +58,7 @@ def test_a_lookup_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_every_sink_is_rendered_before_the_first_gets_anything(tmp_path: Path) -> None:
-    """A template of the last that fails leaves the first without the group."""
+    """If a template of the last sink fails, the first sink does not get the group either."""
     deliver = JSONL + SQL_SINK.replace("{{ duration.seconds }}", "{{ user.name.no_such() }}")
     delivery = delivering(tmp_path, deliver)
 
@@ -75,22 +76,22 @@ def test_every_sink_is_rendered_before_the_first_gets_anything(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("unmatched", "outcome"), [("refuse", PostedTimeStatus.REFUSED), ("accept", PostedTimeStatus.SUCCESS)]
 )
-def test_a_group_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp_path: Path) -> None:
-    """`unmatched`."""
+def test_unmatched_decides_on_a_group_that_no_sink_takes(
+    unmatched: str, outcome: PostedTimeStatus, tmp_path: Path
+) -> None:
     more = LOOKUPS + f"unmatched: {unmatched}\n"
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n", more), raw())
     assert (verdict.outcome, rows(tmp_path)) == (outcome, [])
 
 
-def test_each_sink_takes_what_is_for_it(tmp_path: Path) -> None:
-    """`when`."""
+def test_each_sink_takes_the_groups_that_match_its_when(tmp_path: Path) -> None:
     deliver = SQL_SINK + "  when: tag\n" + "- {name: archive, when: not tag, jsonl: {path: out/time.jsonl}}\n"
     taking(delivering(tmp_path, deliver, LOOKUPS + "    when: tag\n"), raw(), UNTAGGED)
     assert ([r[0] for r in rows(tmp_path)], [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g2"])
 
 
 def test_a_group_without_an_id_is_refused_and_the_next_is_taken(tmp_path: Path) -> None:
-    """There is nothing to keep it under."""
+    """The inbox cannot store a group without an id."""
     verdicts = taking(delivering(tmp_path), {"tags": []}, raw())
     assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
 
@@ -99,7 +100,7 @@ def test_a_group_without_an_id_is_refused_and_the_next_is_taken(tmp_path: Path) 
 
 
 def test_a_delivered_group_is_answered_again_and_not_delivered_again(tmp_path: Path) -> None:
-    """With the same reference, whatever the service added meanwhile, in this process and the next."""
+    """The answer has the same reference, even if the service added fields to the group or another process answers."""
     again = raw(status="SUCCESS", submissionTime=99, callerKey="x")
     taking(delivering(tmp_path), raw(), again)
     assert taking(delivering(tmp_path), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")]
@@ -107,7 +108,7 @@ def test_a_delivered_group_is_answered_again_and_not_delivered_again(tmp_path: P
 
 
 def test_offers_at_the_same_time_are_one_delivery(tmp_path: Path) -> None:
-    """The service calls again while the first call is under way."""
+    """The service may call again while its first call is in progress."""
 
     async def story(opened: Delivery) -> set[Verdict]:
         return set(await asyncio.gather(*(opened.take(raw(), mechanism="webhook") for _ in range(8))))
@@ -117,7 +118,7 @@ def test_offers_at_the_same_time_are_one_delivery(tmp_path: Path) -> None:
 
 
 def test_a_refused_group_is_processed_again(tmp_path: Path) -> None:
-    """The user posted it again, after the matter was opened."""
+    """The user posts it again after the matter is opened."""
     delivery = delivering(tmp_path)
 
     async def story(opened: Delivery) -> None:
@@ -139,8 +140,8 @@ def rows_of_matter(folder: Path, statement: str) -> None:
         connection.commit()
 
 
-def test_another_content_after_a_refusal_is_the_next_revision(tmp_path: Path) -> None:
-    """Nobody has the first; an HTTP receiver can tell the two apart by their keys."""
+def test_changed_content_after_a_refusal_is_the_next_revision(tmp_path: Path) -> None:
+    """No sink has the first content. The Idempotency-Key of the second names its revision."""
     with receiving() as receiver:
         answers = iter([(422, {}), (201, {"id": 1})])
         receiver.answer = lambda got: next(answers)
@@ -153,8 +154,8 @@ def test_another_content_after_a_refusal_is_the_next_revision(tmp_path: Path) ->
     ]
 
 
-def test_another_content_after_a_sink_took_it_is_a_conflict(tmp_path: Path) -> None:
-    """For a person; the sink keeps what it has, and the first content offered again is a success as before."""
+def test_changed_content_after_a_delivery_is_a_conflict(tmp_path: Path) -> None:
+    """The sink keeps the first content, and an offer of the first content is still answered with SUCCESS."""
     delivery = delivering(tmp_path)
 
     async def story(opened: Delivery) -> None:
@@ -171,8 +172,7 @@ def test_another_content_after_a_sink_took_it_is_a_conflict(tmp_path: Path) -> N
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-def test_a_conflict_is_found_in_the_target_too(tmp_path: Path) -> None:
-    """The inbox was lost, the receipt was not."""
+def test_a_conflict_is_found_by_the_receipt_if_the_inbox_is_lost(tmp_path: Path) -> None:
     taking(delivering(tmp_path), raw())
     (tmp_path / ".syncengine/state.db").unlink()
     delivery = delivering(tmp_path)
@@ -187,8 +187,8 @@ def test_a_conflict_is_found_in_the_target_too(tmp_path: Path) -> None:
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-def test_half_a_delivery_and_another_content_is_a_conflict(tmp_path: Path) -> None:
-    """The first sink has it, the second refused: a change cannot reach the first any more."""
+def test_changed_content_after_a_partial_delivery_is_a_conflict(tmp_path: Path) -> None:
+    """The first sink took the group and the second refused it: a change can no longer reach the first."""
     deliver = JSONL + SQL_SINK
     delivery = delivering(tmp_path, deliver)
     sent = raw(totalDurationSecs=0, timeRows=[])
@@ -198,8 +198,8 @@ def test_half_a_delivery_and_another_content_is_a_conflict(tmp_path: Path) -> No
     assert (len(lines(tmp_path)), rows(tmp_path)) == (1, [])
 
 
-def test_a_conflict_names_the_sinks_that_have_it_and_no_other(tmp_path: Path) -> None:
-    """Not the one that was in trouble when the first took it."""
+def test_a_conflict_names_only_the_sinks_that_have_the_group(tmp_path: Path) -> None:
+    """A sink that was in trouble at the first delivery is not named."""
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {})
         delivery = delivering(tmp_path, JSONL + http_sink(receiver.url), "")
@@ -215,8 +215,7 @@ def test_a_conflict_names_the_sinks_that_have_it_and_no_other(tmp_path: Path) ->
     assert note == "offered again with different content; archive took it as revision 1"
 
 
-def test_a_conflict_after_a_lost_answer_says_what_is_known(tmp_path: Path) -> None:
-    """That the sink may have it."""
+def test_a_conflict_after_a_lost_answer_says_that_the_sink_may_have_it(tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda got: None
         delivery = delivering(tmp_path, http_sink(receiver.url), "")
@@ -224,8 +223,9 @@ def test_a_conflict_after_a_lost_answer_says_what_is_known(tmp_path: Path) -> No
     assert "pms may have it in that form" in (verdict.message or "")
 
 
-def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
-    """Neither content that was offered till then; a third is one."""
+def test_content_that_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
+    """This holds for the delivered content and the last one offered before the decision; any other content is a
+    conflict."""
     changed, third = raw(totalDurationSecs=1), raw(totalDurationSecs=2)
 
     async def story(opened: Delivery) -> list[PostedTimeStatus]:
@@ -241,8 +241,8 @@ def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-def test_only_the_sink_that_lacks_it_is_given_it_again(tmp_path: Path) -> None:
-    """The second was in trouble; the first is not asked twice."""
+def test_only_the_sink_that_lacks_a_group_gets_it_again(tmp_path: Path) -> None:
+    """The second sink was in trouble; the first gets the group once."""
     with receiving() as receiver:
         statuses = iter([503, 503, 201])
         receiver.answer = lambda got: (next(statuses), {"id": 5})
@@ -257,15 +257,19 @@ def test_only_the_sink_that_lacks_it_is_given_it_again(tmp_path: Path) -> None:
 
 
 LOST: dict[str, tuple[int | None, PostedTimeStatus]] = {
-    "nobody can tell": (None, PostedTimeStatus.REFUSED),
-    "the receiver said that it has it not": (403, PostedTimeStatus.SUCCESS),
-    **{f"{status} says nothing": (status, PostedTimeStatus.REFUSED) for status in (303, 408, 425, 429, 500, 503, 524)},
+    "no answer": (None, PostedTimeStatus.REFUSED),
+    "403 says that it was not taken": (403, PostedTimeStatus.SUCCESS),
+    **{
+        f"{status} leaves it open": (status, PostedTimeStatus.REFUSED) for status in (303, 408, 425, 429, 500, 503, 524)
+    },
 }
 
 
 @pytest.mark.parametrize(("status", "outcome"), LOST.values(), ids=LOST.keys())
-def test_another_content_after_a_lost_answer(status: int | None, outcome: PostedTimeStatus, tmp_path: Path) -> None:
-    """Two contents of one group must not both be in a sink: what may have been taken counts as taken."""
+def test_changed_content_after_an_unclear_answer_is_refused(
+    status: int | None, outcome: PostedTimeStatus, tmp_path: Path
+) -> None:
+    """A sink must never hold two contents of one group: a group that it may have taken counts as taken."""
     with receiving() as receiver:
         answers = iter([(status, {}) if status else None, (201, {"id": 1})])
         receiver.answer = lambda got: next(answers)  # type: ignore[assignment,return-value]
@@ -274,11 +278,11 @@ def test_another_content_after_a_lost_answer(status: int | None, outcome: Posted
     assert [v.outcome for v in verdicts] == [PostedTimeStatus.TROUBLE, outcome]
 
 
-# --- what the service is told
+# --- the status that the service gets
 
 
 def test_verdicts_of_fetch_wait_until_the_service_accepted_them(tmp_path: Path) -> None:
-    """Across a restart; those of the webhook were the answer itself."""
+    """They survive a restart. A verdict on a webhook call does not wait: it was the answer to the call."""
 
     async def first(opened: Delivery) -> None:
         await opened.take(raw("g1"), mechanism="fetch")
@@ -305,7 +309,7 @@ def test_verdicts_of_fetch_wait_until_the_service_accepted_them(tmp_path: Path) 
 
 
 def test_an_acceptance_of_an_older_verdict_does_not_end_the_wait(tmp_path: Path) -> None:
-    """FAILURE was under way when the group came again and was delivered."""
+    """FAILURE was on its way to the service when the group was offered again and delivered."""
 
     async def story(opened: Delivery) -> None:
         sent = raw(tags=[{"name": "NO-1"}])
@@ -319,7 +323,7 @@ def test_an_acceptance_of_an_older_verdict_does_not_end_the_wait(tmp_path: Path)
 
 
 def test_the_whole_story_of_a_group_is_kept(tmp_path: Path) -> None:
-    """Each offer, each attempt with the sink's reference, each status."""
+    """Every offer, every attempt with the sink's reference, and every status."""
 
     async def story(opened: Delivery) -> list[tuple[Any, ...]]:
         await opened.take(raw(), mechanism="fetch")
@@ -335,7 +339,8 @@ def test_the_whole_story_of_a_group_is_kept(tmp_path: Path) -> None:
 
 
 def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
-    """After `keep`; and are still known when they are offered again. What failed stays whole."""
+    """After `keep`, a group keeps its id and receipts, so a later offer is recognized. Groups that are not acknowledged
+    stay whole."""
     now = 1_000_000.0
     delivery = delivering(tmp_path, more=LOOKUPS + "keep: 30d\n", now=lambda: now)
 
@@ -362,7 +367,7 @@ def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
 
 
 def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) -> None:
-    """A backup was restored: rows and receipts of one group are gone."""
+    """The ledger was restored from a backup that lacks the row and the receipt of one group."""
     delivery = delivering(tmp_path, JSONL + SQL_SINK)
 
     async def story(opened: Delivery) -> None:
@@ -383,9 +388,7 @@ def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) 
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1", "g2"]
 
 
-def test_redelivery_gives_nothing_to_a_sink_that_came_later(tmp_path: Path) -> None:
-    """Who asks for one sink does not ask for another to be filled with what is old."""
-
+def test_redelivery_to_one_sink_gives_nothing_to_a_sink_added_later(tmp_path: Path) -> None:
     async def first(opened: Delivery) -> None:
         await opened.take(raw(), mechanism="fetch")
         opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
@@ -402,8 +405,8 @@ def test_redelivery_gives_nothing_to_a_sink_that_came_later(tmp_path: Path) -> N
     assert [r[0] for r in rows(tmp_path)] == ["g2"]
 
 
-def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> None:
-    """The service was told the truth; what is missing stays visible."""
+def test_a_failed_redelivery_keeps_the_status_success(tmp_path: Path) -> None:
+    """The status stays acknowledged, and the group stays unsettled."""
     with receiving() as receiver:
         delivery = delivering(tmp_path, http_sink(receiver.url), "")
 
@@ -420,8 +423,7 @@ def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> N
         run(delivery, story)
 
 
-def test_a_receiver_that_answers_is_asked_one_group_at_a_time_only_for_the_same_group(tmp_path: Path) -> None:
-    """Different groups are delivered concurrently."""
+def test_different_groups_are_delivered_concurrently(tmp_path: Path) -> None:
     with receiving() as receiver:
         import threading
 
@@ -440,8 +442,7 @@ def test_a_receiver_that_answers_is_asked_one_group_at_a_time_only_for_the_same_
     assert [v.outcome for v in verdicts] == [PostedTimeStatus.SUCCESS] * 2
 
 
-def test_rows_and_weights_reach_the_sink(tmp_path: Path) -> None:
-    """`duration` of the project file."""
+def test_the_duration_settings_decide_the_seconds_that_a_sink_gets(tmp_path: Path) -> None:
     more = LOOKUPS + "duration: {from: rows, weighting: always, roundUpTo: 6m}\n"
     sent = raw(totalDurationSecs=9999, timeRows=[row(durationSecs=1000)], user={"experienceWeightingPercent": 50})
     taking(delivering(tmp_path, more=more), sent)
@@ -456,10 +457,10 @@ ROUNDED = {
 
 @pytest.mark.parametrize(("value", "more"), ROUNDED.values(), ids=ROUNDED.keys())
 @pytest.mark.parametrize(("seconds", "word"), [(-5, "negative"), (0, "0 seconds")])
-def test_what_is_not_positive_is_refused_instead_of_rounded_up(
+def test_a_duration_that_is_not_positive_is_refused_and_not_rounded_up(
     seconds: int, word: str, value: str, more: str, tmp_path: Path
 ) -> None:
-    """-5 s were once delivered as 360: its user is told, nothing is delivered, and it is not tried for ever."""
+    """Rounding -5 s up to 6 minutes would bill time that was never worked."""
     sink = SQL_SINK.replace("{{ duration.seconds }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + more), raw(totalDurationSecs=seconds, timeRows=[]))
     assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (PostedTimeStatus.REFUSED, True, [])
@@ -486,7 +487,7 @@ def test_what_is_not_positive_is_refused_instead_of_rounded_up(
     ],
 )
 def test_a_value_that_a_template_cannot_use_is_refused(value: str, why: str, tmp_path: Path) -> None:
-    """It would be so at each attempt: its user is told what is wrong, the operator where."""
+    """Every attempt would fail alike: the user gets the reason, the operator the place in the template."""
     content = raw(user={**raw()["user"], "externalId": "jd", "experienceWeightingPercent": None})
 
     async def story(opened: Delivery) -> None:
@@ -501,14 +502,14 @@ def test_a_value_that_a_template_cannot_use_is_refused(value: str, why: str, tmp
 @pytest.mark.parametrize(
     "value", ["{{ user.name.no_such }}", "{{ user.name.no_such() }}", "{{ start | local(user.name) }}"]
 )
-def test_a_mistake_in_a_template_waits_until_it_is_mended(value: str, tmp_path: Path) -> None:
-    """The time is right, and its user cannot correct what the project names in vain."""
+def test_a_mistake_in_a_template_is_trouble_and_no_refusal(value: str, tmp_path: Path) -> None:
+    """The user's time is right; only the operator can correct the template."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK.replace("{{ narrative }}", value)), raw())
     assert verdict.outcome is PostedTimeStatus.TROUBLE
 
 
-def test_a_narrative_that_nothing_has_cannot_fail(tmp_path: Path) -> None:
-    """It is rendered where something is delivered with it, and for whoever looks at a preview."""
+def test_a_narrative_that_no_sink_uses_cannot_fail_a_delivery(tmp_path: Path) -> None:
+    """The narrative is rendered only for a sink that uses it, and for previews."""
     (tmp_path / "n.j2").write_text("{{ 1 // (rows | length) }}")
     more = LOOKUPS + "narrative: {template: n.j2}\n"
 
@@ -524,7 +525,7 @@ def test_a_narrative_that_nothing_has_cannot_fail(tmp_path: Path) -> None:
 
 
 def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
-    """What the service answered to the registration; what it did not say is none."""
+    """It is the service's answer to the registration; a missing entry is none."""
     sink = SQL_SINK.replace("{{ narrative }}", "{{ connectorConfiguration.ADD }}/{{ connectorConfiguration.OTHER }}")
 
     async def story(opened: Delivery) -> None:
@@ -536,8 +537,8 @@ def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["{{ rows }}", "{{ tag }}", "{{ [tag.name] }}", "{{ user.name.no_such }}"])
-def test_a_value_that_no_sink_can_take_holds_up_nobody_else(value: str, tmp_path: Path) -> None:
-    """Its group is in trouble, and its note says why; the sink is not down."""
+def test_a_value_that_no_sink_can_take_affects_only_its_group(value: str, tmp_path: Path) -> None:
+    """The group is in trouble with a note that says why, and the sink is not reported as down."""
     deliver = SQL_SINK.replace("{{ narrative }}", value) + "  when: tag\n"
 
     async def story(opened: Delivery) -> None:

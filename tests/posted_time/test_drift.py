@@ -1,4 +1,4 @@
-"""`drift` as a process, against the sandbox: calls, exit codes, privacy, formats, and the mend that it prints."""
+"""`drift` as a process, against the sandbox: requests, exit codes, privacy, formats, and the printed repair."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HELD = [
 
 @dataclass
 class Team:
-    """A project that was applied, and the people who post time."""
+    """A team with an applied project, in which time is posted."""
 
     service: Service
     project: Project
@@ -51,14 +51,14 @@ class Team:
         assert response.status_code == 200, response.text
 
     def edit(self, name: str, **fields: Any) -> None:
-        """Somebody edits a tag in the console, and time is posted with it."""
+        """Edit a tag in the console and post time with it."""
         self.post({"name": name, **fields})
 
     def drift(self, *arguments: str, **environ: str) -> Ended:
         return self.project.run("drift", *arguments, environ=environ)
 
     def found(self, *arguments: str) -> dict[str, str]:
-        """Kinds by address."""
+        """The kind of each finding, by address."""
         document = self.drift("--format", "json", *arguments).document
         return {finding["address"]: finding["kind"] for finding in document["findings"]}
 
@@ -74,7 +74,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 
 def drifted(team: Team) -> Team:
-    """One finding of each kind in posted time, and one of a name that is PRIVATE."""
+    """Cause one finding of each kind, and one more of a PRIVATE tag."""
     team.edit("ACME-0042", description="Opposition, edited")
     team.edit("HUSH-1", description="Merger of Z")
     team.post({"name": "NEW 1", "description": "by hand", "externalId": "9"})
@@ -91,11 +91,11 @@ EACH = {
 }
 
 
-# --- what is called
+# --- requests
 
 
-def test_only_the_list_and_the_team_are_read(team: Team) -> None:
-    """Nothing is registered, fetched, acknowledged or changed; no lock is taken, and no file is written."""
+def test_drift_only_reads_the_team_and_the_list(team: Team) -> None:
+    """It registers, fetches, acknowledges and changes nothing, takes no lock and writes no file."""
     drifted(team)
     before, files, held = len(team.service.asked()), team.project.files(), team.service.holds()
     assert team.drift().code == 0
@@ -104,14 +104,13 @@ def test_only_the_list_and_the_team_are_read(team: Team) -> None:
     assert team.service.control.get("/state").json()["connection"]["mechanism"] is None
 
 
-def test_it_reads_while_another_run_holds_the_lock(team: Team) -> None:
-    """An apply may be under way."""
+def test_drift_runs_while_another_run_holds_the_lock(team: Team) -> None:
     assert team.project.run("state", "lock", "--reason", "a move").code == 0
     assert drifted(team).found() == EACH
 
 
-def test_each_kind_is_found(team: Team) -> None:
-    """Once; tags that are as recorded, and groups without a tag, are none."""
+def test_each_kind_of_drift_is_found_once(team: Team) -> None:
+    """Tags that match the state, and groups without a tag, are no findings."""
     drifted(team).post("ACME-0043")
     team.post()
     assert team.found() == EACH
@@ -120,8 +119,8 @@ def test_each_kind_is_found(team: Team) -> None:
 # --- exit codes
 
 
-def test_findings_end_with_2_where_that_is_asked_for(team: Team) -> None:
-    """Else with 0; a tag that is not used is no reason."""
+def test_detailed_exitcode_exits_with_2_on_findings(team: Team) -> None:
+    """Without the option `drift` exits with 0. Unused tags alone do not count."""
     assert team.drift("--detailed-exitcode").code == 0
     unused = team.drift("--unused", "180d", "--detailed-exitcode", "--format", "json")
     assert {each["kind"] for each in unused.document["findings"]} == {"unused"}
@@ -130,8 +129,8 @@ def test_findings_end_with_2_where_that_is_asked_for(team: Team) -> None:
     assert (team.drift().code, team.drift("--detailed-exitcode").code) == (0, 2)
 
 
-def test_a_team_that_is_not_the_states_ends_with_7(team: Team) -> None:
-    """Its posted time is not asked for."""
+def test_a_team_other_than_the_states_exits_with_7(team: Team) -> None:
+    """The posted time of the other team is not requested."""
     with listing(obedient([]), team="Another") as lister:
         _move(team.project, lister.url)
         done = team.drift()
@@ -139,22 +138,21 @@ def test_a_team_that_is_not_the_states_ends_with_7(team: Team) -> None:
     assert "Another" in done.err
 
 
-def test_a_service_that_is_not_the_states_ends_with_7(team: Team) -> None:
-    """Before anything is asked."""
+def test_a_service_other_than_the_states_exits_with_7(team: Team) -> None:
+    """`drift` sends no request to it."""
     with listing(obedient([])) as lister:
         done = team.drift(SYNCENGINE_BASE_URL=lister.url)
     assert (done.code, lister.requests, "other-service" in done.err) == (7, [], True)
 
 
-def test_a_service_that_is_down_ends_with_9(tmp_path: Path) -> None:
-    """Nothing answers there."""
+def test_a_service_that_is_down_exits_with_9(tmp_path: Path) -> None:
     with listing(obedient([])) as lister:
         project = Project(tmp_path, lister.url)
     assert project.run("drift").code == 9
 
 
-def test_answers_that_are_none_end_with_1(tmp_path: Path) -> None:
-    """A sentence, in each format."""
+def test_an_invalid_answer_exits_with_1(tmp_path: Path) -> None:
+    """Each format has a message that repeats nothing of the answer."""
     with listing(lambda *_: b"<html>Jane Doe</html>") as lister:
         project = Project(tmp_path, lister.url)
         for format in ("text", "json", "markdown"):
@@ -166,14 +164,14 @@ def test_answers_that_are_none_end_with_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("none", ["0d", "0h", "0.0s"])
-def test_a_time_of_nothing_is_refused_as_such(tmp_path: Path, none: str) -> None:
-    """It is a duration, and nothing reaches back so far."""
+def test_a_since_of_zero_is_refused(tmp_path: Path, none: str) -> None:
+    """The exit code is 64, and the message says that the duration must be longer than zero."""
     done = Project(tmp_path, "http://localhost:1").run("drift", "--since", none)
     assert (done.code, "must be longer than zero" in done.err) == (64, True), done.err
 
 
-def test_a_list_that_is_not_whole_ends_with_3(tmp_path: Path) -> None:
-    """What is missing is said; findings stand nevertheless."""
+def test_an_incomplete_list_exits_with_3(tmp_path: Path) -> None:
+    """The message says why the list is incomplete; the findings are still printed."""
     with listing(lambda limit, _: [group(n, 1_790_000_000_000 - n, "X") for n in range(limit)]) as lister:
         project = Project(tmp_path, lister.url)
         done = project.run("drift", "--since", "9000d", "--format", "json", "--detailed-exitcode")
@@ -183,15 +181,15 @@ def test_a_list_that_is_not_whole_ends_with_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--since", "soon"), ("--unused", "-3d"), ("--format", "html"), ("x",)], ids=str)
-def test_mistakes_are_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """With exit 64, and nothing sent."""
+def test_usage_errors_exit_with_64(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """No request is sent."""
     with listing(obedient([])) as lister:
         done = Project(tmp_path, lister.url).run("drift", *words)
     assert (done.code, lister.requests) == (64, [])
 
 
 def test_without_a_state_every_tag_is_unknown(tmp_path: Path) -> None:
-    """Which is said; in a CI job a missing state is a mistake. None is created."""
+    """A warning says so, and no state is created. In a CI job a missing state exits with 4."""
     with serving() as service:
         team = Team(service, Project(tmp_path, service.url))
         team.post("A")
@@ -202,11 +200,11 @@ def test_without_a_state_every_tag_is_unknown(tmp_path: Path) -> None:
         assert not (tmp_path / ".syncengine").exists()
 
 
-# --- states that may only be read
+# --- read-only states
 
 
-def test_a_state_in_a_folder_that_may_not_be_written(team: Team) -> None:
-    """SQLite, as a job may have it mounted."""
+def test_a_state_in_a_read_only_folder_can_be_read(team: Team) -> None:
+    """A CI job may mount the SQLite state read-only."""
     drifted(team)
     folder = team.project.folder / ".syncengine"
     files = team.project.files()
@@ -219,8 +217,8 @@ def test_a_state_in_a_folder_that_may_not_be_written(team: Team) -> None:
     assert team.project.files() == files
 
 
-def test_a_role_that_may_only_select(tmp_path: Path, postgresql_url: str) -> None:
-    """PostgreSQL, with the URL that pull requests are planned with."""
+def test_a_postgresql_role_that_may_only_select_can_read(tmp_path: Path, postgresql_url: str) -> None:
+    """Pull requests are planned with such a role."""
     engine = sa.create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
     METADATA.drop_all(engine)
     try:
@@ -248,7 +246,7 @@ def test_a_role_that_may_only_select(tmp_path: Path, postgresql_url: str) -> Non
         engine.dispose()
 
 
-# --- people
+# --- personal data
 
 
 MARK = "zq7-marker"
@@ -268,8 +266,8 @@ PEOPLE: Json = {
 
 @pytest.mark.parametrize("format", ["text", "json", "markdown"])
 @pytest.mark.parametrize("debug", [(), ("--debug", "-v"), ("--debug", "--log-format", "json")], ids=str)
-def test_nothing_of_people_is_shown_or_written(team: Team, format: str, debug: tuple[str, ...]) -> None:
-    """Not their names, their words or their rows: in no output, no log, and in no file of the project."""
+def test_no_personal_data_is_shown_or_written(team: Team, format: str, debug: tuple[str, ...]) -> None:
+    """No name, narrative or row of a user appears in an output, a log or a file of the project."""
     team.post("NEW", "ACME-0042", {"name": "X", f"{MARK}-more": MARK}, **PEOPLE)
     done = team.drift("--format", format, "--unused", "180d", *debug)
     assert done.code == 0
@@ -277,8 +275,8 @@ def test_nothing_of_people_is_shown_or_written(team: Team, format: str, debug: t
     assert not [name for name, content in team.project.files().items() if MARK.encode() in content]
 
 
-def test_errors_show_nothing_of_people_either(tmp_path: Path) -> None:
-    """An answer that breaks off in the middle."""
+def test_errors_show_no_personal_data(tmp_path: Path) -> None:
+    """The answer of the service breaks off in the middle."""
     whole = json.dumps([{**PEOPLE, "tags": [], "submissionTime": 5}]).encode()
     with listing(lambda *_: whole[:-30]) as lister:
         project = Project(tmp_path, lister.url)
@@ -287,11 +285,11 @@ def test_errors_show_nothing_of_people_either(tmp_path: Path) -> None:
     assert MARK not in done.out + done.err
 
 
-# --- what is published
+# --- published output
 
 
 def test_only_names_of_declared_tags_that_are_not_private_are_published(team: Team) -> None:
-    """Markdown anywhere, and every format in a CI job: no other name, no value, no time, no count below five."""
+    """Markdown, and every format in a CI job, shows no other name, no value, no time and no count below five."""
     drifted(team)
     texts = [team.drift("--format", "markdown").out, *(team.drift(*words, **IN_CI).out for words in FORMATS)]
     for text in texts:
@@ -314,8 +312,8 @@ def test_only_names_of_declared_tags_that_are_not_private_are_published(team: Te
 FORMATS = ((), ("--format", "json"), ("--format", "markdown"))
 
 
-def test_counts_of_few_groups_are_published_nowhere(team: Team) -> None:
-    """Also not in the coverage."""
+def test_counts_below_five_are_not_published(team: Team) -> None:
+    """This includes the counts of the coverage."""
     team.post("ACME-0043")
     for words in FORMATS:
         assert re.search(r"<5", team.drift(*words, **IN_CI).out)
@@ -325,16 +323,16 @@ def test_counts_of_few_groups_are_published_nowhere(team: Team) -> None:
 # --- documents
 
 
-def test_the_document_is_what_its_schema_says(team: Team) -> None:
-    """Here and where it is published."""
+def test_the_json_document_matches_its_schema(team: Team) -> None:
+    """Both on a developer's machine and in a CI job."""
     for environ in ({}, IN_CI):
         document = drifted(team).drift("--format", "json", "--unused", "1d", **environ).document
         judge("drift.schema.json").validate(document)
         assert document["format"] == "syncengine.drift/v1"
 
 
-def test_a_finding_tells_what_was_recorded_and_what_was_seen(team: Team) -> None:
-    """Of the fields that differ; of a tag that is gone its status; of an unknown one what a manifest needs."""
+def test_a_finding_shows_recorded_and_seen_values(team: Team) -> None:
+    """A changed tag shows the fields that differ, a retired one its status, an unknown one what a manifest needs."""
     findings = drifted(team).drift("--format", "json").document["findings"]
     by_address = {each["address"]: (each["recorded"], each["seen"], each["groups"]) for each in findings}
     assert by_address["tag/ACME-0042"] == ({"description": "Opposition"}, {"description": "Opposition, edited"}, 1)
@@ -343,8 +341,8 @@ def test_a_finding_tells_what_was_recorded_and_what_was_seen(team: Team) -> None
     assert by_address["tag/OLD"][2] == 6
 
 
-def test_it_says_how_much_was_seen(team: Team) -> None:
-    """Since absence proves nothing."""
+def test_drift_reports_its_coverage(team: Team) -> None:
+    """A tag that was not seen in posted time may have drifted as well."""
     team.post("ACME-0043")
     team.post("NEW")
     team.post()
@@ -354,15 +352,15 @@ def test_it_says_how_much_was_seen(team: Team) -> None:
     assert (coverage["tags"], coverage["seen"], coverage["groups"], coverage["complete"]) == (3, 1, 3, True)
 
 
-def test_the_page_shows_what_is_printed(team: Team) -> None:
-    """With its times all alike."""
+def test_docs_repair_shows_the_printed_output(team: Team) -> None:
+    """Except for the times."""
     (text,) = (each for each in blocks(ROOT / "docs/repair.md", "text") if each.startswith("Drift:"))
     printed = drifted(team).drift().out
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "2026-05-04 09:30 UTC", printed) == text
 
 
-def test_strange_names_do_no_harm(team: Team) -> None:
-    """Escapes of terminals, markup, commands of runners, quotes and globs."""
+def test_strange_tag_names_are_escaped(team: Team) -> None:
+    """Terminal escapes, markup, commands of CI runners, quotes and globs."""
     for name in ("\x1b[31mred", "`a` <b> | @jo #1", "::error::x", 'it\'s "[*]"', "\u202eright", "-rf", "\x00"):
         team.edit(name)
     done = team.drift("-v")
@@ -375,8 +373,8 @@ def test_strange_names_do_no_harm(team: Team) -> None:
 # --- windows
 
 
-def test_groups_from_before_count_for_nothing(team: Team) -> None:
-    """Those of before `--since`, and those from before the row settled."""
+def test_groups_from_before_the_window_are_ignored(team: Team) -> None:
+    """Groups from before `--since`, and from before the last apply of their tag."""
     team.post("NEW", submissionTime=1_000_000_000_000)
     team.post({"name": "ACME-0042", "description": "as it was"}, submissionTime=1_000_000_000_000)
     team.post("OLD", submissionTime=1_000_000_000_000)
@@ -384,16 +382,16 @@ def test_groups_from_before_count_for_nothing(team: Team) -> None:
     assert team.found("--since", "90000d") == {"tag/NEW": "unknown"}
 
 
-def test_a_move_in_the_manifests_hides_no_drift(team: Team) -> None:
-    """The next apply records other lines, and sends nothing."""
+def test_a_moved_declaration_hides_no_drift(team: Team) -> None:
+    """An apply that only records new line numbers sends nothing, so earlier groups still count."""
     drifted(team)
     team.project.wants(tags=[tag("FIRST"), *HELD])
     assert team.project.apply().code == 0
     assert team.found() == EACH
 
 
-def test_unused_tags_are_those_of_no_group_since_then(team: Team) -> None:
-    """Older groups are of no use, and younger ones than `--since` are read for it."""
+def test_unused_lists_tags_without_a_group_in_its_window(team: Team) -> None:
+    """`--unused` reads further back than `--since`."""
     now = int(time.time() * 1000)
     team.post("ACME-0042", submissionTime=now - 60 * 86_400_000)
     team.post("ACME-0043", submissionTime=now - 200 * 86_400_000)
@@ -401,22 +399,21 @@ def test_unused_tags_are_those_of_no_group_since_then(team: Team) -> None:
     assert set(team.found("--unused", "30d")) == {"tag/ACME-0042", "tag/ACME-0043", "tag/HUSH-1"}
 
 
-def test_tags_that_live_elsewhere_can_be_left_out(team: Team) -> None:
-    """By globs on their addresses."""
+def test_exclude_leaves_out_addresses_that_match_a_glob(team: Team) -> None:
     team.post("HR-1")
     team.post("NEW")
     assert team.found("--exclude", "tag/HR-*") == {"tag/NEW": "unknown"}
 
 
-def test_a_tag_whose_address_looks_like_a_glob_can_be_left_out(team: Team) -> None:
-    """By its address, declared or not."""
+def test_exclude_takes_an_address_that_looks_like_a_glob(team: Team) -> None:
+    """The address matches itself."""
     team.post("HR[1]")
     team.post("HR2")
     assert team.found("--exclude", "tag/HR[1]") == {"tag/HR2": "unknown"}
 
 
-def test_what_was_forgotten_is_left_alone(team: Team) -> None:
-    """By the policy, or by hand: it is somebody else's from then on."""
+def test_forgotten_tags_are_no_findings(team: Team) -> None:
+    """A tag that the policy released or `state forget` dropped is not managed any more."""
     team.project.settings("policy: {maxDeletes: {tags: 100%}}")
     team.project.settle(tags=HELD[1:])
     assert team.project.run("state", "forget", "tag/HUSH-1", "-y").code == 0
@@ -425,22 +422,22 @@ def test_what_was_forgotten_is_left_alone(team: Team) -> None:
     assert team.found() == {}
 
 
-def test_a_tag_in_doubt_says_nothing(team: Team) -> None:
-    """The next apply sends it again whatever posted time shows."""
+def test_a_tag_in_doubt_is_no_finding(team: Team) -> None:
+    """The next apply sends it again anyway."""
     drifted(team)
     with closing(sqlite3.connect(team.project.folder / ".syncengine/state.db")) as state, state:
         state.execute("UPDATE state_rows SET doubtful = 1")
     assert team.found() == {"tag/NEW 1": "unknown"}
 
 
-# --- the mend
+# --- the repair
 
 
 NAMES = ("ACME-0042", "it's [1]*?", "a b", "Ü/ü", '"quoted"', "-x", "$HOME `id`")
 
 
-def test_the_printed_command_puts_the_service_right(tmp_path: Path) -> None:
-    """Whatever the names are; what drifted is as declared, the rest is not sent, and no drift is left."""
+def test_the_printed_command_repairs_the_drift(tmp_path: Path) -> None:
+    """Whatever the names are: only the drifted tags are sent, and no drift remains."""
     with serving() as service:
         project = Project(tmp_path / "project", service.url)
         project.settle(tags=[tag("REST"), *(tag(name, description="declared") for name in NAMES)])
@@ -461,8 +458,8 @@ def test_the_printed_command_puts_the_service_right(tmp_path: Path) -> None:
         assert team.found() == {}
 
 
-def test_the_printed_entries_are_a_manifest(team: Team) -> None:
-    """Which declares what was seen, and is applied without a change of it."""
+def test_the_printed_entries_are_a_valid_manifest(team: Team) -> None:
+    """They declare the unknown tags as they were seen, and applying them leaves no drift."""
     team.post({"name": 'say "hi": #1', "description": "d: e", "externalId": "010", "path": "/x"})
     team.post({"name": "no", "path": "/"})
     text = team.drift().out
@@ -477,7 +474,7 @@ def test_the_printed_entries_are_a_manifest(team: Team) -> None:
 
 
 def test_the_printed_command_names_the_project(team: Team) -> None:
-    """As it was named here."""
+    """With the same `-C` and `--config` as this run."""
     drifted(team)
     done = team.project.run("-C", str(team.project.folder), "drift", "--config", "syncengine.yaml")
     folder = shlex.quote(str(team.project.folder))
@@ -485,7 +482,7 @@ def test_the_printed_command_names_the_project(team: Team) -> None:
 
 
 def _move(project: Project, url: str) -> None:
-    """The project, and its state, are of this service from now on."""
+    """Point the project and its state to another service."""
     project.url = url
     project.settings(POLICY)
     with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection, connection:

@@ -1,4 +1,4 @@
-"""Drift of lists that are long, odd or endless: from a service that says what a test wrote down."""
+"""`drift` reads long, odd and endless lists of posted time, from a service that a test scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY = 86_400_000
 
 
 class Recollection:
-    """A state of these rows, which all settled at one time."""
+    """A state of these rows, all settled at the same time."""
 
     def __init__(self, *rows: Recorded, at: float = 0.0) -> None:
         self._rows = {row.key: row for row in rows}
@@ -69,14 +69,14 @@ def found(drift: Drift) -> dict[str, tuple[str, int]]:
 
 
 def test_groups_that_share_an_instant_are_counted_once() -> None:
-    """Pages overlap by the instant at which they meet."""
+    """Consecutive pages overlap at the instant where they meet."""
     groups = [group(n, NOW - n // 7, "X") for n in range(2_345)]
     drift = read(obedient(groups))
     assert (drift.reading.groups, found(drift), drift.reading.is_complete) == (2_345, {"X": ("unknown", 2_345)}, True)
 
 
 def test_groups_that_are_posted_while_it_reads_are_not_counted_twice() -> None:
-    """With each page there are 50 newer ones, so that a page of numbers would repeat the last of the one before."""
+    """Each page brings 50 newer groups, so pages by number would repeat groups."""
     groups = [group(n, NOW - n, "X") for n in range(1_700)]
     pages = 0
 
@@ -92,29 +92,29 @@ def test_groups_that_are_posted_while_it_reads_are_not_counted_twice() -> None:
     assert drift.reading.is_complete
 
 
-def test_a_service_whose_pages_are_smaller_is_read_to_its_end() -> None:
-    """A short page is not the last one."""
+def test_a_service_with_smaller_pages_is_read_to_the_end() -> None:
+    """A short page is not taken for the last one."""
     groups = [group(n, NOW - n, "X") for n in range(40)]
     assert read(lambda limit, before: obedient(groups)(7, before)).reading.groups == 40
 
 
-def test_a_service_that_gives_one_instant_too_many_is_no_stranger() -> None:
-    """`submittedBefore` may mean that instant, too."""
+def test_submittedbefore_may_include_its_instant() -> None:
+    """Groups of that instant are counted once."""
     groups = [group(n, NOW - n, "X") for n in range(1_200)]
     drift = read(lambda limit, before: obedient(groups)(limit, before and before + 1))
     assert (drift.reading.groups, drift.reading.is_complete) == (1_200, True)
 
 
-def test_a_service_that_ignores_where_a_page_begins_is_noticed() -> None:
-    """Its newest groups are counted once, and it is known that others are missing: no tag is called unused."""
+def test_a_service_that_ignores_submittedbefore_is_noticed() -> None:
+    """Its newest groups are counted once, the reading is incomplete, and no tag is reported as unused."""
     groups = [group(n, NOW - n, "X") for n in range(900)]
     drift = read(lambda limit, _: obedient(groups)(limit, None), Recollection(row("A")), unused_since=0.0)
     assert (drift.reading.groups, drift.reading.ignored, drift.reading.is_complete) == (500, True, False)
     assert found(drift) == {"X": ("unknown", 500)}
 
 
-def test_a_list_without_an_end_is_left() -> None:
-    """Each page is new and older than the one before."""
+def test_reading_stops_after_the_most_pages() -> None:
+    """An endless list, in which each page is new and older, is reported as incomplete."""
 
     def page(limit: int, before: int | None) -> list[Group]:
         first = NOW if before is None else before - 1
@@ -125,15 +125,15 @@ def test_a_list_without_an_end_is_left() -> None:
     assert drift.reading.groups == 500 + 11 * 499
 
 
-def test_more_groups_of_one_instant_than_a_page_are_told() -> None:
-    """The service lists at most 500 of them."""
+def test_an_instant_with_more_groups_than_a_page_is_reported() -> None:
+    """The service lists at most 500 groups of one instant."""
     groups = [group(n, NOW, "X") for n in range(600)] + [group(1_000, NOW - DAY, "Y")]
     drift = read(obedient(groups))
     assert (drift.reading.hidden, drift.reading.groups) == ([NOW], 501)
 
 
-def test_reading_ends_where_the_window_does() -> None:
-    """Newest first, so that the rest is older; one page is enough."""
+def test_reading_ends_at_the_start_of_the_window() -> None:
+    """The list is newest first, so one page is enough here."""
     asked = []
 
     def page(limit: int, before: int | None) -> list[Group]:
@@ -145,20 +145,20 @@ def test_reading_ends_where_the_window_does() -> None:
 
 
 def test_a_list_in_another_order_is_filtered() -> None:
-    """Oldest first within a page: groups of the window are found behind those that are too old."""
+    """With the oldest first within a page, groups of the window are found behind those that are too old."""
     groups = [group(n, NOW - n * 1_000, "X") for n in range(900)]
     drift = read(lambda limit, before: obedient(groups)(limit, before)[::-1], since=(NOW - 700_000) / 1000)
     assert drift.reading.groups == 701
 
 
-# --- answers that are none
+# --- invalid answers
 
 
 @pytest.mark.parametrize(
     "answer", [b"<html>", b"null", b"{}", b'{"groups": []}', b"[", b'"text"', b"[1, 2", b"\xff\xfe"]
 )
 def test_an_answer_that_is_no_list_is_an_error(answer: bytes) -> None:
-    """With the path and the size, and no word of what came."""
+    """The message repeats nothing of the answer, and the exit code is 1."""
     with pytest.raises(SyncengineError) as refused:
         read(lambda *_: answer)
     assert "answered something that its specification does not allow" in refused.value.message
@@ -167,8 +167,8 @@ def test_an_answer_that_is_no_list_is_an_error(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(("status", "exit_code"), [(401, 7), (403, 7), (400, 1), (404, 1), (503, 9), (500, 9)])
-def test_a_refusal_is_an_error(status: int, exit_code: int) -> None:
-    """Authentication is 7, a service in trouble 9."""
+def test_an_error_status_is_mapped_to_an_exit_code(status: int, exit_code: int) -> None:
+    """Failed authentication is 7, a service in trouble is 9."""
     with pytest.raises(SyncengineError) as refused:
         read(lambda *_: (status, b"{}"))
     assert refused.value.exit_code == exit_code
@@ -191,23 +191,22 @@ ODD: list[Any] = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_an_item_that_is_no_group_costs_no_other(odd: Any) -> None:
-    """It is counted, and it is known that something is missing."""
+def test_an_unreadable_item_does_not_affect_other_groups(odd: Any) -> None:
+    """It is counted, and the reading is incomplete."""
     drift = read(lambda _, before: [] if before and before < NOW else [group(1, NOW, "X"), odd, group(2, NOW, "Y")])
     assert found(drift) == {"X": ("unknown", 1), "Y": ("unknown", 1)}
     assert (drift.reading.unreadable > 0, drift.reading.is_complete) == (True, False)
 
 
 @pytest.mark.parametrize("tags", [None, [], [{}], [{"name": None}], [{"name": ""}], [{"description": "d"}]], ids=str)
-def test_a_group_without_a_tag_is_a_group(tags: Any) -> None:
-    """People post such, too."""
+def test_a_group_without_a_tag_is_counted(tags: Any) -> None:
     drift = read(obedient([{"groupId": "g", "submissionTime": NOW, "tags": tags}]))
     assert (drift.reading.groups, drift.reading.is_complete, drift.findings) == (1, True, ())
 
 
 @pytest.mark.parametrize("text", [rb"\ud83d", b"\xff", b"NaN", b"\x01"], ids=repr)
-def test_bad_letters_elsewhere_cost_no_other_group(text: bytes) -> None:
-    """In a title that was cut in the middle of a letter, say."""
+def test_bad_characters_in_one_group_do_not_affect_others(text: bytes) -> None:
+    """For example half a surrogate pair, in a title that was cut off."""
     quote = b"" if text == b"NaN" else b'"'
     odd = b'{"groupId": "b", "submissionTime": %d, "tags": [{"name": "Y"}], "x": %b%b%b}' % (NOW, quote, text, quote)
     body = b'[{"groupId": "a", "submissionTime": %d, "tags": [{"name": "X"}]}, %b]' % (NOW, odd)
@@ -220,7 +219,7 @@ def test_bad_letters_elsewhere_cost_no_other_group(text: bytes) -> None:
 
 
 def peak(groups: int) -> int:
-    """Bytes at most, in this process, for a list of so many groups of 300 tags, each with a long narrative."""
+    """The peak memory in bytes for reading that many groups of 300 tags, each with a long narrative."""
 
     def page(limit: int, before: int | None) -> list[Group]:
         first = NOW if before is None else before - 1
@@ -229,7 +228,7 @@ def peak(groups: int) -> int:
 
     before = gc.get_threshold()
     gc.collect()
-    gc.set_threshold(100, 5, 5)  # garbage that waits to be collected is no memory that grows
+    gc.set_threshold(100, 5, 5)  # so that uncollected garbage does not count
     tracemalloc.start()
     try:
         drift = read(page)
@@ -241,13 +240,13 @@ def peak(groups: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_number_of_groups() -> None:
-    """Six times as many groups take as much as these."""
+    """Six times as many groups need less than 1.2 times the memory."""
     few = peak(1_000)
     assert peak(6_000) < 1.2 * few
 
 
-def test_tags_that_nobody_declared_are_bounded() -> None:
-    """A tag of its own for each group: the first ten thousand are listed, the others counted."""
+def test_the_number_of_listed_unknown_tags_is_bounded() -> None:
+    """Each group has its own unknown tag: the first `MOST_UNKNOWN` are listed, the others only counted."""
     many = MOST_UNKNOWN + 700
 
     def page(limit: int, before: int | None) -> list[Group]:
@@ -258,11 +257,11 @@ def test_tags_that_nobody_declared_are_bounded() -> None:
     assert (len(drift.findings), drift.unlisted) == (MOST_UNKNOWN, 700)
 
 
-# --- what is compared
+# --- comparison
 
 
 def differing(recorded: dict[str, str], seen: dict[str, Any], *others: Group) -> dict[str, str] | None:
-    """The values of a tag that are told to be others than recorded."""
+    """The seen values of tag A that are reported as different from the recorded ones."""
     groups = [group(1, NOW, {"name": "A", **seen}), *others]
     drift = read(obedient(groups), Recollection(row("A", **recorded)))
     return next((dict(each.seen) for each in drift.findings if each.name == "A"), None)
@@ -295,15 +294,15 @@ IDENTIFIED = group(2, NOW - 5, {"name": "B", "externalId": "7"})
         ({"externalId": "1"}, {}, None),
     ],
 )
-def test_only_what_was_declared_and_is_shown_is_compared(
+def test_only_declared_fields_that_a_group_shows_are_compared(
     recorded: dict[str, str], seen: dict[str, Any], told: dict[str, str] | None
 ) -> None:
-    """What a group leaves out says nothing, nor what nobody declared; blanks around it and Unicode forms are none."""
+    """Surrounding blanks and Unicode normalization forms are no difference."""
     assert differing(recorded, seen) == told
 
 
-def test_an_external_id_that_is_missing_is_another() -> None:
-    """The interface sends it with each posted tag: where others have theirs, this tag has none."""
+def test_a_missing_external_id_differs_if_other_tags_show_theirs() -> None:
+    """The service sends the external id with each posted tag, so a tag without one has lost it."""
     assert differing({"externalId": "1"}, {}, IDENTIFIED) == {"externalId": ""}
     assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
 
@@ -318,7 +317,7 @@ def test_an_external_id_that_is_missing_is_another() -> None:
     ],
 )
 def test_a_released_tag_is_left_alone(status: Status, kinds: set[str]) -> None:
-    """It stays on the service and goes on tagging time, as its plan said; one that is gone should not."""
+    """It stays at the service and may tag time; a retired or deleted tag should not."""
     drift = read(
         obedient([group(1, NOW, {"name": "A", "description": "e"})]), Recollection(row("A", status, description="d"))
     )
@@ -326,8 +325,8 @@ def test_a_released_tag_is_left_alone(status: Status, kinds: set[str]) -> None:
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_doubtful_row_says_nothing(status: Status) -> None:
-    """Nobody knows what the service was made to hold."""
+def test_a_doubtful_row_is_no_finding(status: Status) -> None:
+    """It is unknown what the service holds for it."""
     doubtful = Recorded(Key(Kind.TAG, "A"), Body({"description": "d"}), status, doubtful=True)
     drift = read(
         obedient([group(1, NOW, {"name": "A", "description": "e"})]),
@@ -338,33 +337,32 @@ def test_a_doubtful_row_says_nothing(status: Status) -> None:
 
 
 @pytest.mark.parametrize(("later", "count"), [(-1, 0), (0, 0), (1, 1)])
-def test_only_groups_from_after_the_row_settled_count(later: int, count: int) -> None:
-    """To the millisecond: one that was submitted before shows what was there before."""
+def test_only_groups_after_the_row_settled_count(later: int, count: int) -> None:
+    """To the millisecond: an earlier group shows the tag as it was before the apply."""
     rows = Recollection(row("A", description="d"), row("B", Status.RETIRED), at=NOW / 1000)
     groups = [group(1, NOW + later, {"name": "A", "description": "e"}), group(2, NOW + later, "B")]
     assert found(read(obedient(groups), rows)) == ({"A": ("differs", 1), "B": ("retired-in-use", 1)} if count else {})
 
 
-def test_a_newer_group_that_is_right_is_told() -> None:
-    """Somebody put it back by hand."""
+def test_a_newer_group_with_the_recorded_value_marks_the_finding_as_mended() -> None:
+    """Somebody restored the value by hand."""
     groups = [group(1, NOW, {"name": "A", "description": "d"}), group(2, NOW - 1, {"name": "A", "description": "e"})]
     (finding,) = read(obedient(groups), Recollection(row("A", description="d"))).findings
     assert (finding.groups, finding.mended) == (1, True)
 
 
-def test_a_name_of_another_form_is_another_tag() -> None:
-    """As the service has it; the declared one is named, as lints do."""
+def test_a_name_in_another_unicode_form_is_another_tag() -> None:
+    """The finding names the similar declared tag."""
     (finding,) = read(obedient([group(1, NOW, "acme-É")]), Recollection(row("ACME-e\u0301"))).findings
     assert (finding.kind.value, finding.similar) == ("unknown", "ACME-e\u0301")
 
 
-def test_a_tag_that_two_entries_of_a_group_show_is_in_one_group() -> None:
-    """Groups are counted."""
+def test_a_tag_that_a_group_shows_twice_counts_once() -> None:
     assert found(read(obedient([group(1, NOW, "X", "X")]))) == {"X": ("unknown", 1)}
 
 
-def test_a_row_that_was_written_meanwhile_says_nothing() -> None:
-    """An apply ran while the list was read: what it made was compared with what was there before."""
+def test_a_row_written_while_the_list_is_read_is_no_finding() -> None:
+    """An apply ran meanwhile, so the list shows the tag as it was before."""
 
     class Moving(Recollection):
         def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:

@@ -1,6 +1,6 @@
-"""The work of a process that delivers groups until it is killed.
+"""What a process does that delivers groups until it is killed.
 
-Every group is offered, as the service would, until all were, with its tags in any order; each verdict is one line on
+Each group is offered with its tags in random order, as the service may send them. Each verdict is one line on
 stdout.
 """
 
@@ -35,5 +35,5 @@ async def deliver(folder: Path, groups: int, tags: Sequence[str], *, at_once: bo
 
 
 def work(folder: Path, groups: int, tags: Sequence[str] = ("ACME-0042",), *, at_once: bool = False) -> None:
-    """Deliver so many groups, one after the other or all `at_once`."""
+    """Deliver `groups` groups, one after the other or all `at_once`."""
     asyncio.run(deliver(folder, groups, tags, at_once=at_once))
