@@ -63,7 +63,7 @@ def committed(texts: Sequence[str]) -> Iterator[Clone]:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "init", "-q", folder], check=True, env={**os.environ, **AUTHOR})
         clone = Clone(Path(folder))
-        clone.write("syncengine.yaml", "version: 1\n")
+        clone.write("syncengine.yaml", "version: 1\nservice: {baseUrl: sandbox}\n")
         for text in texts:
             clone.commit(all=text)
         yield clone
@@ -72,7 +72,7 @@ def committed(texts: Sequence[str]) -> Iterator[Clone]:
 def lost_and_rebuilt(texts: Sequence[str]) -> Rows:
     with committed(texts) as clone:
         project = load_project(folder=clone.folder, environ={})
-        new = rebuilt("HEAD", project, loaded)
+        new = rebuilt("HEAD", project, loaded, replaces=False, create=True)
         return {row.key: row for row in new.rows}
 
 

@@ -67,7 +67,7 @@ class HttpQuery:
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
     items: Steps = ()
-    paging: Paging = field(default_factory=Paging)
+    paging: Paging = field(default_factory=Paging.model_construct)
     may_be_partial: bool = False
     may_repeat: bool = False
 
