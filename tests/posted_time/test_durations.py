@@ -1,4 +1,4 @@
-"""Seconds are counted in whole numbers, weighted and rounded as the project says."""
+"""Durations are whole seconds, chosen, weighted and rounded as the project configures."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def weighted(percent: Any, **given: Any) -> dict[str, Any]:
 
 
 def test_total_is_what_was_posted_and_worked_is_the_rows() -> None:
-    """Both are kept apart, and `from` chooses."""
+    """`from` chooses which of the two is delivered."""
     edited = group(totalDurationSecs=5000, timeRows=[row(durationSecs=1000), row(durationSecs=2000)])
     found = duration_of(edited, settings())
     assert (found.seconds, found.totalSeconds, found.workedSeconds, found.isEdited) == (5000, 5000, 3000, True)
     assert duration_of(edited, settings(from_=DurationFrom.ROWS)).seconds == 3000
 
 
-def test_what_is_missing_is_made_up_for() -> None:
-    """No total: the rows. No rows: the total, even if rows were asked for."""
+def test_a_missing_total_or_missing_rows_are_substituted() -> None:
+    """Without a total the rows count; without rows the total counts, even with `from: rows`."""
     assert duration_of(group(totalDurationSecs=None), settings()).seconds == 3600
     assert duration_of(group(timeRows=[]), settings(from_=DurationFrom.ROWS)).seconds == 3600
 
@@ -51,17 +51,17 @@ def test_what_is_missing_is_made_up_for() -> None:
 HOURS = {
     "hours alone": ({"totalDurationHours": 1.5, "timeRows": []}, 5400),
     "hours as text": ({"totalDurationHours": "1.5", "timeRows": []}, 5400),
-    "hours that are no whole seconds": ({"totalDurationHours": 1.1001, "timeRows": []}, 3960),
+    "hours that are not whole seconds": ({"totalDurationHours": 1.1001, "timeRows": []}, 3960),
     "hours that were changed": ({"totalDurationHours": 2, "timeRows": [row(durationSecs=3600)]}, 7200),
-    "hours that are the rows', rounded": ({"totalDurationHours": 2.78, "timeRows": [row(durationSecs=10000)]}, 10000),
+    "hours that match the rows, rounded": ({"totalDurationHours": 2.78, "timeRows": [row(durationSecs=10000)]}, 10000),
     "seconds and hours": ({"totalDurationSecs": 10000, "totalDurationHours": 2.78, "timeRows": []}, 10000),
-    "seconds, and hours that cannot be read": ({"totalDurationSecs": 60, "totalDurationHours": "x"}, 60),
+    "seconds and unreadable hours": ({"totalDurationSecs": 60, "totalDurationHours": "x"}, 60),
 }
 
 
 @pytest.mark.parametrize(("given", "expected"), HOURS.values(), ids=HOURS.keys())
 def test_hours_are_the_total_where_there_are_no_seconds(given: dict[str, Any], expected: int) -> None:
-    """As exact as they can be, and part of what was posted: other hours are other content."""
+    """If the total comes in hours only, other hours are another content."""
     posted = group(**{"totalDurationSecs": None, **given})
     found = duration_of(posted, settings())
     assert objection(posted, settings()) is None
@@ -71,22 +71,22 @@ def test_hours_are_the_total_where_there_are_no_seconds(given: dict[str, Any], e
 
 
 UNKNOWN = {
-    "nothing": {"timeRows": []},
+    "no duration at all": {"timeRows": []},
     "hours that are no number": {"totalDurationHours": "x", "timeRows": []},
-    "hours that are no number, beside rows": {"totalDurationHours": "1,5"},
+    "hours that are no number, with rows": {"totalDurationHours": "1,5"},
     "rows without a duration": {"timeRows": [row(durationSecs=None)]},
-    "one of the rows": {"timeRows": [row(), row(durationSecs=None)]},
+    "one row without a duration": {"timeRows": [row(), row(durationSecs=None)]},
 }
 
 
 @pytest.mark.parametrize("given", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_a_duration_that_nobody_gave_is_not_zero(given: dict[str, Any]) -> None:
-    """It is unknown, and so is a sum with an unknown part."""
+def test_an_unknown_duration_is_unreadable_and_not_zero(given: dict[str, Any]) -> None:
+    """A sum with an unknown part is unknown as well."""
     assert objection(group(**{"totalDurationSecs": None, **given}), settings()) == UNREADABLE
 
 
 def test_a_row_of_unknown_length_is_unknown_only_where_rows_count() -> None:
-    """The posted total counts without them, unless the project counts rows."""
+    """The posted total is used in spite of such a row, except with `from: rows`."""
     posted = group(timeRows=[row(), row(durationSecs=None)])
     assert objection(posted, settings()) is None
     assert objection(posted, settings(from_=DurationFrom.ROWS)) == UNREADABLE
@@ -108,22 +108,22 @@ def test_a_row_of_unknown_length_is_unknown_only_where_rows_count() -> None:
     ],
 )
 def test_weighting_is_exact(percent: Any, seconds: int, expected: int) -> None:
-    """100 s at 7 % is 7 s, not 7.000000000000001 rounded up; a half goes up."""
+    """7 % of 100 s is 7 s, not 7.000000000000001 s rounded up; halves are rounded up."""
     rows = [row(durationSecs=seconds)]
     found = duration_of(group(**weighted(percent, totalDurationSecs=seconds, timeRows=rows)), settings())
     assert found.seconds == expected
 
 
 @pytest.mark.parametrize("percent", [None, 0, -5, 101, 100.1, "x", True])
-def test_a_weighting_that_is_none_does_not_weight(percent: object) -> None:
-    """None, 0 and what is out of range."""
+def test_a_missing_or_invalid_weighting_is_ignored(percent: object) -> None:
+    """Including 0 and percentages outside 0 to 100."""
     assert duration_of(group(**weighted(percent)), settings(weighting=Weighting.ALWAYS)).seconds == 3600
 
 
 @pytest.mark.parametrize("odd", [2**63, 10**30, "1h", True, [3], {}, float("nan"), float("inf"), "nan"], ids=repr)
 @pytest.mark.parametrize("place", ["total", "row"])
-def test_a_duration_that_cannot_be_read_is_no_duration(odd: object, place: str) -> None:
-    """Neither nothing nor the rows' instead: what somebody posted is not known, and nothing else may be billed."""
+def test_a_duration_that_cannot_be_read_is_refused(odd: object, place: str) -> None:
+    """It is neither zero nor replaced by the rows: nothing but the posted time may be billed."""
     given = {"totalDurationSecs": odd} if place == "total" else {"timeRows": [row(durationSecs=odd)]}
     assert objection(group(**given), settings()) == UNREADABLE
     again = orjson.loads(stored(raw(**given)))
@@ -131,7 +131,7 @@ def test_a_duration_that_cannot_be_read_is_no_duration(odd: object, place: str) 
 
 
 def test_a_duration_below_zero_is_refused() -> None:
-    """Nobody works for less than no time; where rows below zero add up to more, that counts."""
+    """A negative row is accepted if the sum of the rows is positive."""
     assert objection(group(totalDurationSecs=-100), settings()) == NEGATIVE
     assert (
         objection(group(timeRows=[row(durationSecs=-1), row(durationSecs=2)], totalDurationSecs=1), settings()) is None
@@ -140,26 +140,26 @@ def test_a_duration_below_zero_is_refused() -> None:
 
 BELOW_ZERO = {
     "the total": ({"totalDurationSecs": -5}, {}),
-    "less than a second": ({"totalDurationSecs": -0.4, "timeRows": []}, {}),
-    "so little of it that nothing is left": (weighted(1, totalDurationSecs=-5), {"weighting": Weighting.ALWAYS}),
+    "a fraction of a second": ({"totalDurationSecs": -0.4, "timeRows": []}, {}),
+    "weighted to less than a second": (weighted(1, totalDurationSecs=-5), {"weighting": Weighting.ALWAYS}),
     "hours": ({"totalDurationSecs": None, "totalDurationHours": "-1.5", "timeRows": []}, {}),
     "the rows": ({"timeRows": [row(durationSecs=-5)]}, {"from_": DurationFrom.ROWS}),
-    "the total, where the rows count": ({"totalDurationSecs": -5}, {"from_": DurationFrom.ROWS}),
+    "the total, with `from: rows`": ({"totalDurationSecs": -5}, {"from_": DurationFrom.ROWS}),
 }
 
 
 @pytest.mark.parametrize("unit", [None, 360.0])
 @pytest.mark.parametrize(("given", "chosen"), BELOW_ZERO.values(), ids=BELOW_ZERO.keys())
-def test_what_is_below_zero_is_refused_before_it_is_rounded(
+def test_a_negative_duration_is_refused_before_rounding(
     given: dict[str, Any], chosen: dict[str, Any], unit: float | None
 ) -> None:
-    """-5 s are not six minutes, whatever is rounded, weighted or counted."""
+    """-5 s never become six minutes, whatever is rounded, weighted or chosen."""
     assert objection(group(**given), settings(**chosen, round_up_to=unit)) == NEGATIVE
 
 
-def test_nothing_is_delivered_as_nothing_and_never_rounded_up() -> None:
-    """0 s are 0 s; with a unit they are refused, so that nobody pays six minutes for nothing. A part of a second that
-    weighting left is more than nothing."""
+def test_zero_seconds_are_never_rounded_up() -> None:
+    """0 s are delivered as 0 s, but refused if the project rounds up. A fraction of a second left by weighting is
+    rounded up."""
     nothing = group(totalDurationSecs=0, timeRows=[])
     assert (objection(nothing, settings()), duration_of(nothing, settings()).seconds) == (None, 0)
     assert objection(nothing, settings(round_up_to=360.0)) == NOTHING
@@ -169,14 +169,13 @@ def test_nothing_is_delivered_as_nothing_and_never_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, -360, -0.5, Decimal(0)])
-def test_nothing_that_is_not_positive_can_be_rounded_up(seconds: int | Decimal) -> None:
-    """Upwards from below zero is towards zero, which is no rounding that anybody wants."""
+def test_round_up_raises_for_a_duration_that_is_not_positive(seconds: int | Decimal) -> None:
     with pytest.raises(NotPositive):
         round_up(seconds, 360)
 
 
-def test_an_edited_total_is_weighted_only_always() -> None:
-    """Who typed a total meant that total."""
+def test_an_edited_total_is_weighted_only_with_weighting_always() -> None:
+    """`unless-edited` leaves a total that the user typed as it is."""
     edited = group(**weighted(50, totalDurationSecs=4000))
     untouched = group(**weighted(50))
     by = {w: (duration_of(edited, settings(weighting=w)).seconds, duration_of(untouched, settings(weighting=w)).seconds)
@@ -189,7 +188,7 @@ def test_an_edited_total_is_weighted_only_always() -> None:
 
 
 def test_rounding_up_comes_last() -> None:
-    """And hours are of what is delivered."""
+    """After weighting; hours are computed from the rounded seconds."""
     found = duration_of(group(**weighted(50)), settings(round_up_to=360.0, weighting=Weighting.ALWAYS))
     assert (found.seconds, found.hours) == (1800, Decimal("0.5"))
     assert duration_of(group(totalDurationSecs=3601), settings(round_up_to=360.0)).seconds == 3960
@@ -199,13 +198,12 @@ def test_rounding_up_comes_last() -> None:
     ("seconds", "words"),
     [(0, "0s"), (59, "59s"), (60, "1m"), (10000, "2h 46m 40s"), (86400, "1d"), (93784, "1d 2h 3m 4s"), (-60, "-1m")],
 )
-def test_durations_in_words_keep_days(seconds: int, words: str) -> None:
-    """A week of 40 hours reads as days and hours."""
+def test_durations_in_words_use_days(seconds: int, words: str) -> None:
     assert in_words(seconds) == words
 
 
-def test_halves_go_up() -> None:
-    """Not to the even neighbour, and 2.675 is 2.675."""
+def test_halves_are_rounded_up() -> None:
+    """Not to the nearest even number, and 2.675 counts as exactly 2.675."""
     assert [half_up(Decimal(text)) for text in ("0.5", "1.5", "2.5", "-2.5", "2.49")] == [1, 2, 3, -3, 2]
     assert (rounded(2.675, 2), hours(10000, 3), hours(1, 2)) == (Decimal("2.68"), Decimal("2.778"), Decimal("0.00"))
 
@@ -214,6 +212,6 @@ def test_halves_go_up() -> None:
     ("seconds", "unit", "expected"),
     [(0, 0, 0), (0.2, 360, 360), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)],
 )
-def test_rounding_up_to_a_unit(seconds: int, unit: int, expected: int) -> None:
-    """Six minutes are six minutes; no unit, no rounding."""
+def test_round_up_to_a_multiple_of_the_unit(seconds: int, unit: int, expected: int) -> None:
+    """A unit of zero means no rounding."""
     assert round_up(seconds, unit) == expected

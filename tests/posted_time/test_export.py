@@ -1,4 +1,4 @@
-"""`time export`: what the sinks took, from the inbox, as a table or JSON."""
+"""`time export` prints the deliveries that the inbox records, as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def taken(folder: Path, *groups: dict[str, object], deliver: str = JSONL + SQL_S
     run(delivering(folder, deliver), story)
 
 
-def test_each_delivery_is_a_row_with_what_a_book_knows_it_by(tmp_path: Path) -> None:
-    """Once for each sink that took it; what no sink took is not in it."""
+def test_each_delivery_is_a_row_with_its_reference(tmp_path: Path) -> None:
+    """A group has one row for each sink that took it; groups that no sink took have none."""
     taken(tmp_path, raw("g1"), raw("g2", tags=[{"name": "NO-1"}]), raw("g3"))
     ended = program(tmp_path, "export", "--since", "30d", "--format", "csv")
     assert (ended.code, ended.err) == (0, "")
@@ -51,8 +51,8 @@ def test_each_delivery_is_a_row_with_what_a_book_knows_it_by(tmp_path: Path) -> 
     assert ended.out.splitlines()[0].startswith("delivered,groupId,sink,externalId,date,start,tag,user,")
 
 
-def test_one_sink_and_a_time(tmp_path: Path) -> None:
-    """An unknown sink is a mistake; a time that has passed since leaves the header."""
+def test_sink_and_since_filter_the_deliveries(tmp_path: Path) -> None:
+    """An unknown sink is a usage error; without a delivery only the header is printed."""
     taken(tmp_path, raw("g1"))
     assert [row["sink"] for row in table(program(tmp_path, "export", "--sink", "ledger"))] == ["ledger"]
     time.sleep(0.01)
@@ -64,7 +64,7 @@ def test_one_sink_and_a_time(tmp_path: Path) -> None:
 
 
 def test_shares_of_tags_add_up_to_the_whole(tmp_path: Path) -> None:
-    """One row for each tag, by today's settings."""
+    """Each tag has its own row, split by the current settings."""
     taken(
         tmp_path, raw("g1", tags=[{"name": "ACME-0043"}, {"name": "ACME-0042"}], totalDurationSecs=3601), deliver=EACH
     )
@@ -77,7 +77,7 @@ def test_shares_of_tags_add_up_to_the_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['=HYPERLINK("http://x","y")', "+1+1", "-2", "@SUM(A1)", "\t=1", "  =1+1"])
 def test_no_text_runs_as_a_formula(text: str, tmp_path: Path) -> None:
-    """In the table a text gets an apostrophe in front; JSON has it as it came."""
+    """In CSV such a text gets a leading apostrophe; in JSON it is unchanged."""
     taken(tmp_path, raw("g1", description=text), deliver=JSONL)
     (row,) = table(program(tmp_path, "export"))
     assert row["description"] == f"'{text}"
@@ -86,14 +86,14 @@ def test_no_text_runs_as_a_formula(text: str, tmp_path: Path) -> None:
 
 
 def test_texts_with_quotes_and_line_ends_stay_in_their_cell(tmp_path: Path) -> None:
-    """As RFC 4180 has it."""
+    """The quoting follows RFC 4180."""
     text = 'He said "no",\nthen left; ü'
     taken(tmp_path, raw("g1", description=text), deliver=JSONL)
     assert table(program(tmp_path, "export"))[0]["description"] == text
 
 
-def test_the_json_document_is_that_of_its_schema(tmp_path: Path) -> None:
-    """With the whole group, from which a target that was lost can be filled again."""
+def test_the_json_document_matches_its_schema(tmp_path: Path) -> None:
+    """It holds the whole groups, so that a lost target can be filled again."""
     taken(tmp_path, raw("g1"))
     document = program(tmp_path, "export", "--format", "json").document
     judge("time-export.schema.json").validate(document)
@@ -101,8 +101,8 @@ def test_the_json_document_is_that_of_its_schema(tmp_path: Path) -> None:
     assert "s3cr3t-caller" not in str(document)
 
 
-def test_of_a_group_that_was_reduced_its_receipt_is_left(tmp_path: Path) -> None:
-    """A row with the sink's reference, and a warning that says what keeps more."""
+def test_a_reduced_group_is_exported_with_its_receipt_only(tmp_path: Path) -> None:
+    """A warning names `postedTime.keep`, which keeps groups longer."""
     taken(tmp_path, raw("g1"))
     with open_inbox(str(tmp_path / ".syncengine/state.db"), write=True) as inbox:
         inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
@@ -113,7 +113,6 @@ def test_of_a_group_that_was_reduced_its_receipt_is_left(tmp_path: Path) -> None
     assert "`postedTime.keep`" in ended.err
 
 
-def test_without_an_inbox_there_is_a_header(tmp_path: Path) -> None:
-    """Or an empty list."""
+def test_without_an_inbox_only_the_header_is_printed(tmp_path: Path) -> None:
     delivering(tmp_path, JSONL)._databases.close()
     assert len(program(tmp_path, "export").out.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Acknowledging what was fetched: each verdict of the inbox until the service has accepted it, whatever it takes."""
+"""Acknowledging fetched groups: every verdict in the inbox is sent to the service until the service accepts it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TROUBLED: Verdict = ("c", PostedTimeStatus.TROUBLE, "The ledger cannot be reache
 
 
 def decided(state: str, verdicts: Sequence[Verdict]) -> None:
-    """Groups in an inbox, with these verdicts."""
+    """Store groups with these verdicts in an inbox."""
     with open_inbox(state, write=True) as inbox:
         for id, outcome, message, external_id in verdicts:
             entry = inbox.receive(Offer(id, "d", "{}", "fetch"))
@@ -45,7 +45,7 @@ def acknowledge(
     has_webhook: bool = False,
     timeout: float = 30.0,
 ) -> tuple[list[Event], list[Any], dict[str, str]]:
-    """Run the loop until `ends` holds: what it told, what the service heard, the states of the groups after it."""
+    """Run the loop until `ends` is true; return its events, the requests that the service got, and the final states."""
     state = str(folder / "state.db")
     decided(state, verdicts)
 
@@ -72,8 +72,8 @@ def ended(count: int) -> Any:
     return lambda told: sum(isinstance(event, Acknowledged | GivenUp) for event in told) >= count
 
 
-def test_each_verdict_is_told_with_all_that_is_known(tmp_path: Path) -> None:
-    """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their sentences; each once."""
+def test_each_verdict_is_sent_once_with_its_reference_or_message(tmp_path: Path) -> None:
+    """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their messages."""
     _, heard, states = acknowledge(tmp_path, (OK,), POSTED, REFUSED, TROUBLED, ends=ended(3))
     assert heard == [
         {"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"},
@@ -86,18 +86,18 @@ def test_each_verdict_is_told_with_all_that_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "lost",
     [CUT, saying({}, 500), saying("no", 400), saying({}, 401), saying({}, 409), Reply(429, b"", {"Retry-After": "0"})],
-    ids=["lost", "500", "400", "401", "409", "429"],
+    ids=["no answer", "500", "400", "401", "409", "429"],
 )
-def test_a_status_that_was_not_accepted_is_sent_again_as_it_was(tmp_path: Path, lost: Reply) -> None:
-    """Lost, dropped or refused three times: the fourth is accepted, and every one said the same."""
+def test_a_status_that_was_not_accepted_is_sent_again_unchanged(tmp_path: Path, lost: Reply) -> None:
+    """Three attempts fail and the fourth is accepted."""
     told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED, ends=ended(1))
     assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
     assert sum(isinstance(event, RetryLater) for event in told) == 3
     assert states == {"a": "acknowledged"}
 
 
-def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) -> None:
-    """The same words again and again are one line, with a count; none of it is what else an answer may hold."""
+def test_rejected_status_updates_are_in_the_groups_story(tmp_path: Path) -> None:
+    """Equal rejections in a row are one entry with a count, and bodies other than a message are not repeated."""
     maintenance = saying({"message": "maintenance"}, 503)
     script = (maintenance, maintenance, maintenance, Reply(500, b"a narrative"), CUT, OK)
     acknowledge(tmp_path, script, POSTED, ends=ended(1))
@@ -115,7 +115,7 @@ def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) 
 
 
 def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
-    """Of what the service says when it accepts no status; the group's own id may hold it."""
+    """If the service's error repeats the API key, it is masked; a group id that holds the key is sent unchanged."""
     script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
     told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
     assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
@@ -126,15 +126,15 @@ def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
 
 
 def test_an_unknown_group_is_given_up_and_stays_visible(tmp_path: Path) -> None:
-    """404: it is not asked for again, and the inbox shows it."""
+    """After a 404 the status is not sent again, and the inbox shows the group as given up."""
     told, heard, states = acknowledge(tmp_path, (saying("who?", 404), OK), POSTED, REFUSED, ends=ended(2))
     assert [type(event) for event in told] == [GivenUp, Acknowledged]
     assert len(heard) == 2
     assert states == {"a": "given-up", "b": "acknowledged"}
 
 
-def test_one_status_that_is_refused_keeps_no_other_waiting(tmp_path: Path) -> None:
-    """The second is accepted while the first is still refused."""
+def test_a_rejected_status_does_not_delay_others(tmp_path: Path) -> None:
+    """The second status is accepted while the first is still rejected."""
     script = (saying("no", 400), OK, saying("no", 400), OK)
     told, heard, _ = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2))
     assert [event.group_id for event in told if isinstance(event, Acknowledged)] == ["b", "a"]
@@ -142,27 +142,28 @@ def test_one_status_that_is_refused_keeps_no_other_waiting(tmp_path: Path) -> No
 
 
 def sent_for(heard: Sequence[Any]) -> str:
-    """The groups whose status was sent, in order."""
+    """The ids of the groups whose status was sent, in order."""
     return "".join(body["timeGroupId"] for body in heard)
 
 
 @pytest.mark.parametrize("trouble", [Reply(until=asyncio.Event()), saying({}, 401), saying({}, 403)])
-def test_a_status_that_ends_in_trouble_comes_after_those_that_wait(trouble: Reply, tmp_path: Path) -> None:
-    """Time-out, 401, 403: the second is sent before the first is sent again."""
+def test_a_status_that_met_trouble_is_repeated_after_the_waiting_ones(trouble: Reply, tmp_path: Path) -> None:
+    """After a timeout, 401 or 403 the second status is sent before the first is repeated."""
     _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, REFUSED, ends=ended(2), timeout=0.5)
     assert sent_for(heard) == "aba"
 
 
-def test_two_statuses_without_an_answer_keep_a_third_waiting_no_longer_than_the_service(tmp_path: Path) -> None:
-    """Silence for the second time is the service's: the round ends, and the next begins with what was not sent yet."""
+def test_a_second_timeout_ends_the_round(tmp_path: Path) -> None:
+    """Two timeouts mean that the service is in trouble; the next round begins with the statuses that were not sent
+    yet."""
     never = Reply(until=asyncio.Event())
     told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, REFUSED, TROUBLED, ends=ended(3), timeout=0.5)
     assert sent_for(heard)[:3] == "abc"
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
 
-def test_what_was_accepted_is_written_while_others_are_on_their_way(tmp_path: Path) -> None:
-    """A process that dies while it waits for one answer tells the service nothing twice for it."""
+def test_an_acceptance_is_recorded_while_other_requests_are_open(tmp_path: Path) -> None:
+    """A process that dies while it waits for one answer does not repeat the accepted status later."""
     state = str(tmp_path / "state.db")
     decided(state, [POSTED, REFUSED])
 
@@ -179,11 +180,11 @@ def test_what_was_accepted_is_written_while_others_are_on_their_way(tmp_path: Pa
                 await round
         return left
 
-    assert asyncio.run(play()) in (["b"], ["a"])  # whichever of them the service heard first
+    assert asyncio.run(play()) in (["b"], ["a"])  # whichever request arrived second
 
 
 def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
-    """A key that is not accepted: those that were on their way are all that it hears in this round."""
+    """With a rejected API key, only the requests that were already open are sent in this round."""
     state = str(tmp_path / "state.db")
     decided(state, [(f"g{number}", *POSTED[1:]) for number in range(SIDE_BY_SIDE + 4)])
 
@@ -199,7 +200,7 @@ def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
 
 
 def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
-    """But those that were about to be: nobody would know that the others were told."""
+    """An acceptance could not be recorded, so only requests that were about to be sent still are."""
     state = str(tmp_path / "state.db")
     decided(state, [(f"g{number}", *POSTED[1:]) for number in range(5 * SIDE_BY_SIDE)])
 
@@ -217,8 +218,8 @@ def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
     assert SIDE_BY_SIDE <= asyncio.run(play()) <= 2 * SIDE_BY_SIDE
 
 
-def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:
-    """One by hand while the loop is in its own: each status is sent once, and neither round stumbles."""
+def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:
+    """A round by hand during a round of the loop sends no status twice."""
     state = str(tmp_path / "state.db")
     decided(state, [POSTED, REFUSED])
 
@@ -234,8 +235,8 @@ def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None
     assert sent_for(asyncio.run(play())) == "ab"
 
 
-def test_what_was_fetched_before_a_webhook_came_is_given_up(tmp_path: Path) -> None:
-    """409 where this project has a webhook: the service takes no status any more, and the inbox says so."""
+def test_fetched_groups_are_given_up_once_the_project_has_a_webhook(tmp_path: Path) -> None:
+    """The service answers 409 and takes no status for them any more; the inbox shows them as given up."""
     told, heard, states = acknowledge(tmp_path, (saying({}, 409),), POSTED, ends=ended(1), has_webhook=True)
     assert isinstance(told[0], GivenUp)
     assert (len(heard), states) == (1, {"a": "given-up"})

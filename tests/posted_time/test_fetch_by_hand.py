@@ -1,4 +1,4 @@
-"""time list, pull, register, unregister: as a process, against the sandbox."""
+"""`time list`, `pull`, `register` and `unregister` as processes, against the sandbox."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def estate(tmp_path: Path) -> Iterator[World]:
 
 
 def test_a_pull_fetches_delivers_and_acknowledges(estate: World) -> None:
-    """One round: the row, the status with the reference, and what it says of both."""
+    """The group is in the ledger, the service has the status, and the JSON document reports both."""
     assert estate.project.run("time", "register").code == 0
     estate.post("a", "b")
     done = estate.project.run("time", "pull", "--format", "json")
@@ -40,15 +40,15 @@ def test_a_pull_fetches_delivers_and_acknowledges(estate: World) -> None:
     assert set(estate.states().values()) == {"success"}
 
 
-def test_a_pull_of_nothing_says_so(estate: World) -> None:
-    """Exit 0; the fetch client is registered by the fetch itself."""
+def test_a_pull_without_posted_time_says_so(estate: World) -> None:
+    """It exits with 0; the fetch itself registers the fetch client."""
     done = estate.project.run("time", "pull")
     assert (done.code, done.out) == (0, "There is no posted time to fetch.\n")
     assert estate.connection()["mechanism"] == "fetch"
 
 
 def test_a_pull_acknowledges_what_an_earlier_one_could_not(estate: World) -> None:
-    """Exit 3 while the service was not told; the next pull tells it and delivers nothing twice."""
+    """`pull` exits with 3 while the service accepts no status; the next pull sends it and delivers nothing twice."""
     estate.project.run("time", "register")
     estate.post("a")
     estate.service.choose(reofferSeconds=3600)
@@ -60,8 +60,8 @@ def test_a_pull_acknowledges_what_an_earlier_one_could_not(estate: World) -> Non
     assert (done.code, estate.ledger(), estate.states()) == (0, ["a"], {"a": "success"})
 
 
-def test_a_pull_takes_no_more_than_it_is_told(estate: World) -> None:
-    """`--limit`; less than one is a usage error, and nothing is asked of the service."""
+def test_a_pull_takes_at_most_limit_groups(estate: World) -> None:
+    """A limit out of range is a usage error, and no request is sent."""
     estate.project.run("time", "register")
     estate.post("a", "b", "c")
     estate.project.run("time", "pull", "--limit", "2")
@@ -72,8 +72,8 @@ def test_a_pull_takes_no_more_than_it_is_told(estate: World) -> None:
     assert len(estate.service.asked()) == before
 
 
-def test_a_pull_beside_a_serve_is_refused(estate: World) -> None:
-    """Exit 6: the inbox is one process's at a time, and it says whose."""
+def test_a_pull_while_serve_runs_exits_with_6(estate: World) -> None:
+    """Only one process may hold the inbox; the message names the holder."""
     estate.serve().says("leading")
     done = estate.project.run("time", "pull")
     assert done.code == 6
@@ -81,8 +81,8 @@ def test_a_pull_beside_a_serve_is_refused(estate: World) -> None:
 
 
 @pytest.mark.parametrize("words", [("pull",), ("register",), ("retry", "a")])
-def test_another_teams_time_is_left_alone(estate: World, words: tuple[str, ...]) -> None:
-    """Exit 7, as `serve` has it: nothing is registered, fetched or delivered."""
+def test_a_team_other_than_the_configured_one_exits_with_7(estate: World, words: tuple[str, ...]) -> None:
+    """Nothing is registered, fetched or delivered."""
     _refused(estate, "a")
     before = estate.service.asked()
     estate.settings(service=("team: Others",))
@@ -93,8 +93,8 @@ def test_another_teams_time_is_left_alone(estate: World, words: tuple[str, ...])
 
 
 @pytest.mark.parametrize("words", [("pull",), ("register",)])
-def test_a_project_that_only_carries_time_has_a_team_too(estate: World, words: tuple[str, ...]) -> None:
-    """The first one that it met: another one's time is left alone."""
+def test_a_project_without_manifests_remembers_its_team(estate: World, words: tuple[str, ...]) -> None:
+    """The project belongs to the first team that it met; the time of another team is not fetched."""
     estate.project.run("time", "register")
     estate.post("a")
     assert estate.project.run("time", *words).code == 0
@@ -108,10 +108,10 @@ def test_a_project_that_only_carries_time_has_a_team_too(estate: World, words: t
 @pytest.mark.parametrize(
     "fault",
     [{"status": 204}, {"status": 200, "body": ""}, {"status": 200, "body": ["odd"]}, {"status": 400}, {"status": 500}],
-    ids=["nothing said", "empty", "odd", "refused", "in trouble"],
+    ids=["204", "empty", "invalid", "400", "500"],
 )
-def test_a_pull_goes_on_without_the_services_settings(estate: World, fault: dict[str, Any]) -> None:
-    """Time is delivered all the same, as `serve` does."""
+def test_a_pull_goes_on_without_the_connector_configuration(estate: World, fault: dict[str, Any]) -> None:
+    """Time is delivered even if the registration fails, as with `serve`."""
     estate.project.run("time", "register")
     estate.post("a")
     estate.service.fault("registerConnector", times=None, **fault)
@@ -121,7 +121,7 @@ def test_a_pull_goes_on_without_the_services_settings(estate: World, fault: dict
 
 
 def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
-    """Exit 3, and the sink is named: what nobody fetched, no user sees fail."""
+    """It exits with 3 and names the sink. A group that is not fetched does not fail for its user."""
     estate.project.run("time", "register")
     estate.post("a")
     pms = "    - {name: pms, http: {url: 'http://127.0.0.1:9/', json: {}}}\n"
@@ -136,8 +136,8 @@ def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["off", "webhook"])
-def test_a_pull_that_the_project_switched_off_is_refused(estate: World, mode: str) -> None:
-    """A usage error that says what to write; the service is asked nothing, so that it records nothing for us."""
+def test_a_pull_with_mode_off_or_webhook_is_a_usage_error(estate: World, mode: str) -> None:
+    """The message says which setting to change, and no request is sent to the service."""
     hook = '  webhook: {callbackUrl: "http://127.0.0.1:9/hook", callerKey: {env: CALLER_KEY}}'
     estate.settings(posted=f"  mode: {mode}\n{hook}")
     done = estate.project.run("time", "pull", environ={"CALLER_KEY": "k-of-a-test"})
@@ -147,7 +147,7 @@ def test_a_pull_that_the_project_switched_off_is_refused(estate: World, mode: st
 
 @contextmanager
 def taking_nothing(estate: World) -> Iterator[Receiver]:
-    """A receiver that answers 503 to what is posted, and is there for all else."""
+    """A receiver that answers 503 to each POST and 404 to other requests."""
     with receiving() as pms:
         pms.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
         estate.settings(sinks=f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n")
@@ -156,7 +156,7 @@ def taking_nothing(estate: World) -> Iterator[Receiver]:
 
 
 def test_pulls_fetch_nothing_while_a_sink_answers_503_and_report_it(estate: World) -> None:
-    """Its address answers all the time. Whoever posts is told, and one group alone tries it, pull after pull."""
+    """Probes of its address succeed, but deliveries fail: health is reported, and each pull tries one group only."""
     with taking_nothing(estate) as pms:
         estate.post("a")
         assert estate.project.run("time", "pull").code == 3
@@ -176,8 +176,8 @@ def pms_lacks(estate: World) -> set[str]:
     return {id for id, state in estate.states().items() if state != "success"}
 
 
-def test_one_503_that_is_over_at_the_next_try_is_nobodys_business(estate: World) -> None:
-    """The group is tried once more before the service hears of it; nothing is reported."""
+def test_a_single_503_is_retried_and_not_reported(estate: World) -> None:
+    """The group is tried once more before the service gets its status."""
     with taking_nothing(estate) as pms:
         answers = iter([503])
         pms.answer = lambda got: (next(answers, 201) if got.method == "POST" else 404, {})
@@ -188,8 +188,8 @@ def test_one_503_that_is_over_at_the_next_try_is_nobodys_business(estate: World)
     assert estate.told("reportHealthFailure") == 0
 
 
-def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: World) -> None:
-    """Nobody else does where there is no `serve`."""
+def test_a_pull_delivers_queued_retries_and_reduces_old_groups(estate: World) -> None:
+    """Without a `serve`, no other process would do that."""
     _refused(estate, "a")
     estate.post("b")
     estate.settings(posted="  keep: 1s")
@@ -202,7 +202,7 @@ def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: Worl
 
 
 def _refused(estate: World, id: str) -> None:
-    """A group in the inbox, refused by a rule that is gone afterwards."""
+    """Put a group into the inbox that a rule refuses, and then remove the rule."""
     estate.settings(posted="  refuse: [{when: tag, message: Not now.}]")
     estate.project.run("time", "register")
     estate.post(id)
@@ -216,9 +216,8 @@ def _is_reduced(estate: World, id: str) -> bool:
     return entry is not None and entry.body is None
 
 
-def test_a_retry_knows_the_services_settings(estate: World) -> None:
-    """Registered where there is something to deliver; where the service is in trouble it delivers with those that it
-    named last."""
+def test_a_retry_uses_the_connector_configuration(estate: World) -> None:
+    """It registers only if there is something to deliver; if that fails, it uses the last known configuration."""
     estate.service.choose(connectorConfiguration={"DESK": "desk 7"})
     _refused(estate, "a")
     estate.settings(sinks=LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK or 'none' }}"))
@@ -234,9 +233,8 @@ def test_a_retry_knows_the_services_settings(estate: World) -> None:
     assert estate.matters() == ["desk 7", "desk 7"]
 
 
-def test_a_registration_by_hand_is_remembered_for_all_who_deliver(estate: World) -> None:
-    """Whether our narrative ends in a summary is known without another answer: to a rehearsal, a pull, and until the
-    service says otherwise."""
+def test_register_stores_the_connector_configuration(estate: World) -> None:
+    """`preview` and `pull` use the stored configuration until the service sends another one."""
     estate.project.run("time", "register")
     noted = LEDGER.replace("{{ tag.name }}", "{{ narrative }}")
     estate.settings(sinks=noted)
@@ -261,7 +259,7 @@ def test_a_registration_by_hand_is_remembered_for_all_who_deliver(estate: World)
 
 
 def test_all_groups_are_listed_each_once(estate: World) -> None:
-    """Posted and pending, in pages; since when may be said."""
+    """Posted and pending groups are listed across pages; `--since` leaves out older ones."""
     estate.project.run("time", "register")
     estate.post(*[f"g{number}" for number in range(7)])
     done = estate.project.run("time", "list", "--limit", "3", "--format", "json")
@@ -272,7 +270,7 @@ def test_all_groups_are_listed_each_once(estate: World) -> None:
 
 
 def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
-    """By hand too: webhook after fetch after webhook."""
+    """`register` changes from webhook to fetch and back."""
     hook = '  webhook: {callbackUrl: "http://127.0.0.1:9/hook", callerKey: {env: CALLER_KEY}}'
     estate.settings(posted=hook)
     environ = {"CALLER_KEY": "k-of-a-test"}
@@ -283,8 +281,8 @@ def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
         assert estate.connection()["mechanism"] == mechanism
 
 
-def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> None:
-    """Plainly where this project registered it; with the service's words where another may have."""
+def test_register_says_if_a_client_is_already_registered(estate: World) -> None:
+    """If this project did not register it, the output repeats the answer of the service."""
     assert estate.project.run("time", "register").out == "Registered a fetch client.\n"
     again = estate.project.run("time", "register")
     assert (again.code, again.out) == (
@@ -297,8 +295,8 @@ def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> Non
     assert "the team already has a fetch client" in foreign.out
 
 
-def test_what_is_registered_is_unregistered(estate: World) -> None:
-    """Without saying which; a second time there is nothing to end."""
+def test_unregister_finds_the_registered_mechanism(estate: World) -> None:
+    """A second `unregister` changes nothing and exits with 0."""
     estate.project.run("time", "register")
     ended = estate.project.run("time", "unregister", "--format", "json")
     assert ended.document["unregistered"] == "fetch client"
@@ -309,8 +307,8 @@ def test_what_is_registered_is_unregistered(estate: World) -> None:
         judge("mechanism.schema.json").validate(done.document)
 
 
-def test_what_is_registered_instead_is_told(estate: World) -> None:
-    """A webhook is nobody's fetch client: it stays, and how to end it is said."""
+def test_unregister_names_the_mechanism_that_is_registered_instead(estate: World) -> None:
+    """The webhook stays registered, and the output says how to unregister it."""
     hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
     loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
     done = estate.project.run("time", "unregister", "fetch")
@@ -319,8 +317,8 @@ def test_what_is_registered_instead_is_told(estate: World) -> None:
     assert estate.project.run("time", "unregister", "webhook").out == "Unregistered the webhook.\n"
 
 
-def test_a_webhook_in_the_way_is_explained(estate: World) -> None:
-    """409 on a pull: what to do about it, and exit 1."""
+def test_a_pull_explains_a_webhook_that_prevents_fetching(estate: World) -> None:
+    """On a 409 it exits with 1 and names the command that unregisters the webhook."""
     estate.service.fault("fetchPostedTime", status=409, body="has a webhook")
     done = estate.project.run("time", "pull")
     assert done.code == 1

@@ -1,4 +1,4 @@
-"""The fetch loop: what it takes, when it waits, and what ends it."""
+"""The fetch loop: which groups it takes, when it waits, and what ends it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any
 
 
 def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | None = None, pace: Pace = SWIFT) -> Any:
-    """Run the loop against a scripted service until the scene is over."""
+    """Run the loop against a scripted service until the scene returns."""
 
     async def play() -> Any:
         told: list[Event] = []
@@ -55,7 +55,7 @@ def taken(told: list[Event]) -> list[tuple[str, PostedTimeStatus]]:
 
 
 class Desk:
-    """A delivery that takes everything and keeps no books: for rules of the loop that no sink has a part in."""
+    """A delivery that takes every group and stores nothing, for tests of the loop that need no sink."""
 
     def __init__(self, *troubles: SinkTrouble, raising: Exception | None = None) -> None:
         self.troubles: Sequence[SinkTrouble] = troubles
@@ -90,8 +90,8 @@ class Desk:
         return Verdict(PostedTimeStatus.REFUSED)
 
 
-def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: Path) -> None:
-    """Two groups, one without a tag: one row in the ledger, both in the inbox with their verdict."""
+def test_fetched_groups_are_delivered_or_refused_by_the_project(tmp_path: Path) -> None:
+    """The group without a tag is refused; both groups are in the inbox, and only the other is in the ledger."""
     posted = line(tmp_path)
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> None:
@@ -121,10 +121,10 @@ def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: 
         Reply(200, b"<html>"),
         saying({}, 401),
     ],
-    ids=["cut", "500", "503", "429", "html", "401"],
+    ids=["no answer", "500", "503", "429", "html", "401"],
 )
-def test_trouble_is_waited_for_and_then_it_goes_on(trouble: Reply) -> None:
-    """Each is told with what came; the groups that come after it are taken."""
+def test_the_loop_waits_and_goes_on_after_trouble(trouble: Reply) -> None:
+    """Each failed fetch is reported as an event."""
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
@@ -137,8 +137,6 @@ def test_trouble_is_waited_for_and_then_it_goes_on(trouble: Reply) -> None:
 
 
 def test_an_empty_answer_is_no_trouble() -> None:
-    """Nothing is told but that there was nothing."""
-
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> set[type]:
         await run_until(loop, stop, told, lambda seen: len(seen) >= 3)
         return {type(event) for event in told}
@@ -147,9 +145,9 @@ def test_an_empty_answer_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("ending", [None, Reply(504), Reply(408), CUT], ids=["never", "504", "408", "closed"])
-def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(ending: Reply | None) -> None:
-    """The service, or a gateway before it, was quiet for as long as it holds a fetch: the next one follows at once."""
-    slow, pace = asyncio.Event(), replace(SWIFT, fetch=2.0)  # a busy machine needs longer than usual to connect
+def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending: Reply | None) -> None:
+    """The service or a gateway ended a fetch that it held open for its whole time: the next fetch follows at once."""
+    slow, pace = asyncio.Event(), replace(SWIFT, fetch=2.0)  # long enough to connect on a busy machine
 
     async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         if ending is not None:
@@ -162,7 +160,7 @@ def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(endi
 
 
 def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
-    """409: it says what is in the way and how to end it, and asks no second time."""
+    """On a 409 the error says how to unregister the webhook, and no second fetch is sent."""
 
     async def scene(server: Scripted, loop: Fetching, _: list[Event], __: asyncio.Event) -> int:
         with pytest.raises(WebhookRegistered, match=r"has a webhook.*unregister webhook"):
@@ -173,7 +171,7 @@ def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
 
 
 def test_nothing_is_fetched_while_a_sink_is_down() -> None:
-    """Once it is up again the loop fetches; before, the service is not asked at all."""
+    """The loop fetches again as soon as the sink is up."""
     desk = Desk(SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached."))
 
     async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> int:
@@ -189,8 +187,8 @@ def test_nothing_is_fetched_while_a_sink_is_down() -> None:
     assert fetching((saying([group("a")]), NOTHING), desk, scene) == 0
 
 
-def test_a_group_without_an_id_is_told_and_passed_over() -> None:
-    """The others of the same answer are taken."""
+def test_a_group_without_an_id_is_reported_and_skipped() -> None:
+    """The other groups of the same answer are taken."""
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[type]:
         await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
@@ -200,8 +198,9 @@ def test_a_group_without_an_id_is_told_and_passed_over() -> None:
 
 
 @pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
-def test_an_inbox_that_cannot_have_a_group_is_waited_for(error: Exception) -> None:
-    """The rest of the answer is left: it is offered again. No other library's words are told."""
+def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
+    """The rest of the answer is dropped, as the service offers it again. The event repeats no text of a foreign
+    exception."""
     desk = Desk(raising=error)
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
@@ -216,7 +215,7 @@ def test_an_inbox_that_cannot_have_a_group_is_waited_for(error: Exception) -> No
 
 
 def test_a_lost_lease_ends_the_loop() -> None:
-    """Another process has the inbox: no further group is begun by this one."""
+    """Another process has the inbox: this one begins no further group."""
     desk = Desk(raising=LockLost("taken over"))
 
     async def scene(_: Scripted, loop: Fetching, __: list[Event], ___: asyncio.Event) -> None:
@@ -227,8 +226,8 @@ def test_a_lost_lease_ends_the_loop() -> None:
     assert desk.took == MANY[:WIDTH]
 
 
-def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
-    """The loop ends although the service would hold its fetch for a minute."""
+def test_a_stop_aborts_the_open_fetch() -> None:
+    """The loop ends at once, although the service would hold the fetch open for a minute."""
 
     async def scene(server: Scripted, loop: Fetching, _: list[Event], stop: asyncio.Event) -> int:
         asked = asyncio.Event()
@@ -245,8 +244,8 @@ def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
 MANY = [f"g{number}" for number in range(WIDTH + 2)]
 
 
-def test_a_stop_finishes_the_groups_in_hand_and_leaves_the_rest() -> None:
-    """What was not begun is in the inbox: the next process goes on with it."""
+def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
+    """The other groups are in the inbox, where the next process continues with them."""
 
     class Slow(Desk):
         async def deliver(self, kept: Any) -> Verdict:
@@ -266,8 +265,8 @@ def test_a_stop_finishes_the_groups_in_hand_and_leaves_the_rest() -> None:
     assert desk.took == MANY[:WIDTH]
 
 
-def test_the_limit_is_asked_anew_before_each_fetch() -> None:
-    """A sink that was in trouble is tried with one group."""
+def test_the_limit_is_computed_before_each_fetch() -> None:
+    """After trouble with a sink, a single group is fetched first."""
     limits = iter([1, 25, 25, 25, 25, 25, 25, 25])
 
     async def play() -> list[str]:
@@ -281,8 +280,8 @@ def test_the_limit_is_asked_anew_before_each_fetch() -> None:
     assert asyncio.run(play()) == ["limit=1", "limit=25"]
 
 
-def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
-    """It tries the sink that is in doubt; a verdict that is not final is told to nobody, and said."""
+def test_a_held_group_is_tried_before_the_next_fetch() -> None:
+    """It tests the doubtful sink. A verdict that is not final is reported as an event, but not sent."""
     desk = Desk()
     desk.held = [
         ("kept", Verdict(PostedTimeStatus.SUCCESS)),
@@ -298,8 +297,8 @@ def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
 
 
-def test_a_loop_that_is_begun_again_goes_on_with_what_was_left() -> None:
-    """The loop before it ended with an error, as where the inbox was away, and nobody knows what it had not begun."""
+def test_a_restarted_loop_first_delivers_the_groups_left_before() -> None:
+    """The loop before it ended with an error and left groups in the inbox."""
 
     class Left(Desk):
         is_cautious = False
@@ -315,8 +314,8 @@ def test_a_loop_that_is_begun_again_goes_on_with_what_was_left() -> None:
     assert taken(told) == [("left", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
 
 
-def test_what_a_resumption_did_not_begin_comes_before_the_next_fetch() -> None:
-    """A sink went down in the middle of it, and is well again: the rest of it is not left to a next start."""
+def test_groups_left_by_an_interrupted_resume_come_before_the_next_fetch() -> None:
+    """A sink went down during `resume` and recovered: the remaining groups do not wait for the next start."""
 
     class Falling(Desk):
         is_cautious = False

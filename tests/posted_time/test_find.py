@@ -1,4 +1,5 @@
-"""A receiver that takes repeats for new time is asked before anything is sent again: nothing lost, nothing twice."""
+"""A receiver that ignores Idempotency-Key is searched with `find` before a group is sent again: nothing is lost or
+doubled."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tests.posted_time.samples import raw
 from tests.support import warm
 
 GROUPS = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
-"""How many groups; 1,000 take some minutes."""
+"""The number of groups; 1,000 take some minutes."""
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
 
 
@@ -35,7 +36,7 @@ class Clock:
 
 
 class Connector:
-    """A connector that may die at any transaction of its inbox, and starts again."""
+    """A connector that may die at any transaction of its inbox, and then starts again."""
 
     def __init__(self, folder: Path, deliver: str, clock: Clock) -> None:
         self.project = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}")
@@ -70,8 +71,9 @@ class Connector:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_is_cut_late_or_killed_each_group_is_there_once(seed: int, tmp_path: Path) -> None:
-    """The service offers a group until it hears an end of it; FAILURE is heard only of what is not there."""
+def test_each_group_is_there_once_whatever_is_cut_late_or_killed(seed: int, tmp_path: Path) -> None:
+    """The service offers each group until it gets SUCCESS, and FAILURE is only sent for a group that the receiver does
+    not have."""
     chance, clock = random.Random(seed), Clock()
     usual = ("take", "take", "cut", "lost", "gateway", "late", "down", "refuse")
     with forgetting(clock, seed, usual=usual, asking=("answer",) * 3 + ("cut", "down", "odd")) as pms:
@@ -95,14 +97,14 @@ def test_whatever_is_cut_late_or_killed_each_group_is_there_once(seed: int, tmp_
 
 
 def lost(connector: Connector, pms: Forgetful, mood: str = "lost", group: str = "g1") -> None:
-    """An attempt of unknown end."""
+    """Deliver a group whose outcome stays unknown."""
     pms.moods.append(mood)
     (verdict,) = connector.take(raw(group))
     assert verdict.outcome is TROUBLE
 
 
-def test_it_is_asked_only_after_a_while_and_only_in_doubt(tmp_path: Path) -> None:
-    """A first attempt asks nothing; a wait is trouble that `time show` explains, and sends nothing."""
+def test_find_asks_only_after_an_unclear_attempt_and_a_wait(tmp_path: Path) -> None:
+    """During the wait nothing is sent, and the trouble is explained in the note that `time show` prints."""
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -125,8 +127,8 @@ def test_it_is_asked_only_after_a_while_and_only_in_doubt(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mood", ["cut", "late"])
-def test_what_is_not_there_is_sent_again(mood: str, tmp_path: Path) -> None:
-    """And what arrives late is seen, because it is asked for after that."""
+def test_a_group_that_is_not_found_is_sent_again(mood: str, tmp_path: Path) -> None:
+    """An entry that is made late is found, because `find` asks after the wait."""
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -136,7 +138,7 @@ def test_what_is_not_there_is_sent_again(mood: str, tmp_path: Path) -> None:
         assert len(pms.has("g1")) == 1
 
 
-def test_without_a_time_of_its_own_it_waits_as_long_as_the_sink_and_a_minute(tmp_path: Path) -> None:
+def test_find_without_after_waits_for_the_timeout_and_a_minute(tmp_path: Path) -> None:
     clock = Clock()
     with forgetting(clock) as pms:
         sink = finding_sink(pms.receiver.url, FIND.replace(", after: 60s", ""), more="").replace(
@@ -150,8 +152,8 @@ def test_without_a_time_of_its_own_it_waits_as_long_as_the_sink_and_a_minute(tmp
         assert connector.take(raw("g1"))[0].outcome is SUCCESS
 
 
-def test_it_reads_every_page_and_takes_only_what_it_asked_for(tmp_path: Path) -> None:
-    """The list begins with others whose references begin alike."""
+def test_find_reads_every_page_and_matches_the_whole_reference(tmp_path: Path) -> None:
+    """The first pages hold entries whose references have the same prefix."""
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -162,7 +164,7 @@ def test_it_reads_every_page_and_takes_only_what_it_asked_for(tmp_path: Path) ->
         assert len(pms.questions) == 3
 
 
-def test_two_entries_are_a_matter_for_a_person(tmp_path: Path) -> None:
+def test_two_entries_of_a_group_are_a_conflict(tmp_path: Path) -> None:
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -181,10 +183,10 @@ def test_two_entries_are_a_matter_for_a_person(tmp_path: Path) -> None:
 
 
 ANSWERS = {
-    "no list": {"data": {}},
+    "no list of entries": {"data": {}},
     "no readable reference": {"data": {"entries": [{"id": 1}]}},
     "a reference that is no text": {"data": {"entries": [{"id": 1, "external": {"ref": ["g1"]}}]}},
-    "more than was read": {"data": {"entries": []}, "next_page": "/more"},
+    "a next page": {"data": {"entries": []}, "next_page": "/more"},
     "a larger total": {"data": {"entries": [], "total": 4}},
     "no object": [],
     "no JSON": b"<html>",
@@ -207,7 +209,9 @@ def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(404, SUCCESS), (401, TROUBLE), (500, TROUBLE), (302, TROUBLE)])
-def test_a_status_that_says_nothing_is_there(status: int, outcome: PostedTimeStatus, tmp_path: Path) -> None:
+def test_only_a_404_of_find_means_that_the_entry_is_missing(
+    status: int, outcome: PostedTimeStatus, tmp_path: Path
+) -> None:
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -218,8 +222,8 @@ def test_a_status_that_says_nothing_is_there(status: int, outcome: PostedTimeSta
         assert len(pms.entries) == (outcome is SUCCESS)
 
 
-def test_another_content_is_sent_only_if_the_first_is_not_there(tmp_path: Path) -> None:
-    """Else it is a conflict, and the first content, posted again, is what the receiver has."""
+def test_changed_content_is_sent_only_if_the_first_is_not_found(tmp_path: Path) -> None:
+    """Otherwise it is a conflict, and an offer of the first content is answered with SUCCESS."""
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -235,8 +239,8 @@ def test_another_content_is_sent_only_if_the_first_is_not_there(tmp_path: Path) 
         assert len(pms.entries) == 2
 
 
-def test_a_refusal_of_the_repeat_is_no_failure_if_the_entry_came_meanwhile(tmp_path: Path) -> None:
-    """It is looked for once more: 409 may be the word for what was executed between question and repeat."""
+def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(tmp_path: Path) -> None:
+    """`find` asks once more after a 409, as the first request may have been executed before the repeat."""
     clock = Clock()
     with forgetting(clock) as pms:
         connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
@@ -297,21 +301,21 @@ WRONG = {
     "another field": (FIND.replace("groupId", "groupName"), "asks for nothing"),
     "two addresses": (FIND.replace("url:", "path: /x, url:"), "needs a `url`"),
     "no address": (FIND.replace("url: 'URL/entries', ", ""), "needs a `url`"),
-    "nothing asked": (FIND.replace("{{ group.groupId }}", "all"), "asks for nothing"),
+    "a constant query": (FIND.replace("{{ group.groupId }}", "all"), "asks for nothing"),
     "two values": (FIND.replace("kind: time", "other: '{{ group.groupId }}'"), "several parameters"),
     "a lookup": (FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'"), "lookup"),
 }
 
 
 @pytest.mark.parametrize(("find", "told"), WRONG.values(), ids=WRONG.keys())
-def test_what_cannot_find_anything_is_an_error_at_start(find: str, told: str, tmp_path: Path) -> None:
+def test_a_find_that_cannot_find_a_group_is_an_error_at_start(find: str, told: str, tmp_path: Path) -> None:
     deliver = textwrap.indent(finding_sink("http://127.0.0.1:1", find), "  ")
     found = problems(tmp_path, f"deliver:\n{deliver}")
     assert any(told in problem.message for problem in found), found
 
 
-def test_a_sink_that_cannot_be_asked_is_told_once_by_validate_and_preview(tmp_path: Path) -> None:
-    """`serve` logs it as each warning of the project: once. `off` silences it."""
+def test_validate_and_preview_warn_once_of_a_sink_without_find(tmp_path: Path) -> None:
+    """With `mode: off` there is no warning."""
     plain = "deliver: [{name: pms, http: {url: 'https://pms.example.com'}}]"
     assert warnings_of_sinks(project(tmp_path, f"mode: off\n{plain}")) == []
     found = warnings_of_sinks(project(tmp_path, plain))
@@ -321,8 +325,8 @@ def test_a_sink_that_cannot_be_asked_is_told_once_by_validate_and_preview(tmp_pa
         assert (ran.out + ran.err).count("sink-at-least-once") == 1
 
 
-def test_parts_for_tags_need_references_of_their_own(tmp_path: Path) -> None:
-    """Or the entry of the first tag would be found for the second, which would then be lost."""
+def test_each_tag_needs_a_reference_with_the_tag(tmp_path: Path) -> None:
+    """Otherwise `find` would take the entry of the first tag for that of the second, whose time would be lost."""
     deliver = finding_sink("http://127.0.0.1:1", more="  each: tag\n")
     (found,) = problems(tmp_path, f"deliver:\n{textwrap.indent(deliver, '  ')}")
     assert "each: tag" in found.message

@@ -1,4 +1,4 @@
-"""Whatever the service sends becomes a group, and two offers of one content are told from two contents."""
+"""Any JSON of the service can be read as a group, and the digest tells changed content from unchanged content."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ ANYTHING = st.dictionaries(NAMES, JSON, max_size=8) | st.builds(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANYTHING)
-def test_nothing_that_comes_is_too_odd(sent: dict[str, Any]) -> None:
-    """Reading, hashing, storing, placing, measuring: no field's absence, type or value keeps a group from it.
+def test_any_json_object_is_read_hashed_stored_and_measured(sent: dict[str, Any]) -> None:
+    """No missing field and no odd type or value raises an error.
 
-    Save a duration that cannot be read, which is told in a sentence.
+    The exception is a duration that cannot be read: it has a message.
     """
     found = read_group(sent)
     assert digest(found) == digest(read_group(sent))
@@ -46,15 +46,14 @@ def test_nothing_that_comes_is_too_odd(sent: dict[str, Any]) -> None:
     assert isinstance(route.narrative.render(variables), str)
 
 
-def test_a_group_without_anything_is_a_group() -> None:
-    """No rows, no tag, no user, no local date."""
+def test_an_empty_object_is_a_group() -> None:
     found = read_group({})
     assert (found.groupId, found.tag, found.user, found.timeRows, found.localDate) == (None, None, None, (), None)
 
 
 @pytest.mark.parametrize("odd", [{"\ud800": 1}, {"a\x00": []}, {5: 6}], ids=repr)
-def test_a_name_that_is_no_text_loses_nobody_their_time(odd: dict[Any, Any]) -> None:
-    """At any depth; a reader that refuses such names (pydantic does) refused the whole group."""
+def test_an_invalid_field_name_does_not_reject_the_group(odd: dict[Any, Any]) -> None:
+    """At any depth; pydantic would reject the whole group."""
     found = read_group({**raw(), **odd, "tags": [{"name": "ACME-0042", **odd}], "user": {"name": "Jo", **odd}})
     assert (found.groupId, found.tag and found.tag.name, found.user and found.user.name) == ("g1", "ACME-0042", "Jo")
 
@@ -72,19 +71,19 @@ def test_a_name_that_is_no_text_loses_nobody_their_time(odd: dict[Any, Any]) -> 
 def test_manual_names_are_unwrapped_and_empty_titles_named(
     sent: dict[str, Any], activity: str, description: str | None
 ) -> None:
-    """`@_Name_@` is how the service wraps what a user typed."""
+    """The service wraps a name that a user typed as `@_Name_@`."""
     (found,) = read_group({"timeRows": [sent]}).timeRows
     assert (found.activity, found.description) == (activity, description)
 
 
 def test_the_caller_key_is_not_stored() -> None:
-    """It proves the service to the receiver, and to nobody else."""
+    """It only proves to the receiver that the service is calling."""
     assert "s3cr3t" not in stored(raw())
     assert "s3cr3t" not in repr(group())
 
 
-def test_text_that_no_database_holds_is_made_to_fit() -> None:
-    """NUL and halves of surrogate pairs."""
+def test_characters_that_databases_reject_are_replaced() -> None:
+    """NUL and half surrogate pairs."""
     assert stored({"groupId": "a\x00b", "x": ["\ud800"]}) == '{"groupId":"a�b","x":["�"]}'
     assert read_group({"groupId": "a\x00"}).groupId == "a�"
 
@@ -114,14 +113,14 @@ OTHER: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", SAME)
-def test_what_the_service_adds_does_not_make_another_content(change: dict[str, Any]) -> None:
-    """Nor what changes without the user."""
+def test_fields_that_the_service_adds_do_not_change_the_digest(change: dict[str, Any]) -> None:
+    """Nor does anything else that changes without the user."""
     assert digest(group(**change)) == digest(group())
 
 
 @pytest.mark.parametrize("number", [3600.0, "3600", "3600.0"])
-def test_a_number_is_the_same_in_any_form(number: object) -> None:
-    """In the total, in a row and in hours: JSON has one kind of number."""
+def test_the_digest_does_not_depend_on_the_form_of_a_number(number: object) -> None:
+    """Integer, float or string, in the total, in a row and in hours."""
     assert digest(group(totalDurationSecs=number)) == digest(group())
     assert digest(group(timeRows=[row(durationSecs=number)])) == digest(group())
     hours = [digest(group(totalDurationSecs=None, totalDurationHours=hours)) for hours in (1, 1.0, "1.0")]
@@ -129,19 +128,17 @@ def test_a_number_is_the_same_in_any_form(number: object) -> None:
 
 
 @pytest.mark.parametrize("change", OTHER)
-def test_what_the_user_changed_makes_another_content(change: dict[str, Any]) -> None:
-    """Each of these is another piece of work."""
+def test_a_change_by_the_user_changes_the_digest(change: dict[str, Any]) -> None:
     assert digest(group(**change)) != digest(group())
 
 
-def test_the_order_of_rows_is_no_content() -> None:
-    """The service may list them as it likes."""
+def test_the_digest_does_not_depend_on_the_order_of_rows() -> None:
     rows = [row(), row(durationSecs=5)]
     assert digest(group(timeRows=rows)) == digest(group(timeRows=rows[::-1]))
 
 
-def test_narrative_only_hides_what_rows_were_about() -> None:
-    """Their user chose so; durations and times stay."""
+def test_narrative_only_hides_activities_and_descriptions_of_rows() -> None:
+    """Durations stay."""
     (found,) = without_descriptions(group(narrativeType="NARRATIVE_ONLY")).timeRows
     assert (found.activity, found.description, found.durationSecs) == (None, None, 3600)
     assert without_descriptions(group()) == group()

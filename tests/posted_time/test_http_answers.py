@@ -1,4 +1,4 @@
-"""Only a 2xx proves that an HTTP receiver took a group, and only a 4xx to a first try that it did not."""
+"""Only a 2xx proves that an HTTP receiver took a group, and only a 4xx to the first attempt proves that it did not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sink(folder: Path, url: str, more: str = "", settings: str = "", **given: An
 
 
 UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
-    "an encoding that nobody asked for": (b"\x8b\x01\x80{}\x03", {"Content-Encoding": "br"}),
+    "an encoding that was not requested": (b"\x8b\x01\x80{}\x03", {"Content-Encoding": "br"}),
     "damaged compression": (b"no gzip", {"Content-Encoding": "gzip"}),
     "compression that was cut": (b"\x1f\x8b\x08", {"Content-Encoding": "gzip"}),
     "a body that ends early": (b"{", {"Content-Length": "100", "Connection": "close"}),
@@ -35,7 +35,7 @@ UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
 def test_a_group_is_taken_by_a_2xx_whose_body_cannot_be_read(
     body: bytes, headers: dict[str, str], tmp_path: Path
 ) -> None:
-    """The head says it; the body matters to `externalId` alone. A repeat would book the time twice."""
+    """The body matters only to `externalId`; a repeat would book the time twice."""
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (201, body), headers
         delivery = sink(tmp_path, receiver.url)
@@ -45,14 +45,14 @@ def test_a_group_is_taken_by_a_2xx_whose_body_cannot_be_read(
 
 
 def test_a_group_is_taken_by_a_2xx_whose_body_never_ends(tmp_path: Path) -> None:
-    """A byte at a time, until the sink's time is over."""
+    """The body arrives byte by byte until the sink's timeout."""
     with dripping(BODY) as server:
         (verdict,) = taking(sink(tmp_path, server.url, ", timeout: 0.3s"), raw())
     assert verdict.outcome is SUCCESS
 
 
 def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path) -> None:
-    """The receiver decided; only its words are lost."""
+    """The receiver's message is lost, so the message is the default one."""
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (422, b"?"), {"Content-Encoding": "br"}
         (verdict,) = taking(sink(tmp_path, receiver.url, settings="  refused: '{{ response.why }}'\n"), raw())
@@ -63,7 +63,7 @@ def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path) -
 @pytest.mark.parametrize("repeat", [400, 404, 409, 422])
 @pytest.mark.parametrize("first", [None, 503, 303], ids=["no answer", "503", "303"])
 def test_a_refusal_of_a_repeat_proves_nothing(first: int | None, repeat: int, settings: str, tmp_path: Path) -> None:
-    """The receiver may refuse it because it has, or is still executing, the first: nobody is told FAILURE."""
+    """The receiver may refuse the repeat because it took the first request: the verdict is trouble, not FAILURE."""
     with receiving() as receiver:
         answers: Iterator[tuple[int, Any] | None] = iter(
             [(first, {}) if first else None, (repeat, {}), (repeat, {}), (201, {"id": 9})]
@@ -81,8 +81,8 @@ def test_a_refusal_of_a_repeat_proves_nothing(first: int | None, repeat: int, se
     assert verdicts == [(TROUBLE, None)] * 3 + [(SUCCESS, "9")]
 
 
-def test_a_refusal_after_a_failure_that_is_certain_is_a_refusal(tmp_path: Path) -> None:
-    """The first was not accepted by its credentials: there is nothing that the receiver could have."""
+def test_a_refusal_after_a_401_is_a_refusal(tmp_path: Path) -> None:
+    """The receiver rejected the credentials of the first attempt, so it cannot have the group."""
     with receiving() as receiver:
         answers = iter([(401, {}), (422, {})])
         receiver.answer = lambda got: next(answers)
@@ -91,14 +91,14 @@ def test_a_refusal_after_a_failure_that_is_certain_is_a_refusal(tmp_path: Path) 
 
 
 CAUSES = {
-    "nobody listens": ("http://127.0.0.1:1", "nothing is listening at the address"),
-    "there is no such host": ("http://no-such-host.invalid", "the host name cannot be resolved"),
+    "nothing listens": ("http://127.0.0.1:1", "nothing is listening at the address"),
+    "unknown host": ("http://no-such-host.invalid", "the host name cannot be resolved"),
 }
 
 
 @pytest.mark.parametrize(("url", "cause"), CAUSES.values(), ids=CAUSES.keys())
-def test_the_operator_is_told_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
-    """By a delivery and by a probe; users are told only that it cannot be reached."""
+def test_the_operator_sees_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
+    """From a delivery and from a probe; the message for users only says that it cannot be reached."""
 
     async def story(opened: Delivery) -> None:
         await opened.check_sinks()
@@ -113,8 +113,8 @@ def test_the_operator_is_told_why_a_receiver_cannot_be_reached(url: str, cause: 
     run(sink(tmp_path, url), story)
 
 
-def test_a_status_can_be_trouble_by_setting(tmp_path: Path) -> None:
-    """`troubleOn`: the 404 of an ingress while its service is deployed is no matter of the user's."""
+def test_troubleon_makes_a_status_trouble(tmp_path: Path) -> None:
+    """For example the 404 of an ingress while its service is being deployed."""
     with receiving() as receiver:
         answers = iter([(404, {}), (422, {})])
         receiver.answer = lambda got: next(answers)
@@ -123,8 +123,7 @@ def test_a_status_can_be_trouble_by_setting(tmp_path: Path) -> None:
     assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
 
 
-def test_a_status_is_either_trouble_or_a_refusal(tmp_path: Path) -> None:
-    """Said at start, with the status."""
+def test_a_status_in_both_refuseon_and_troubleon_is_an_error_at_start(tmp_path: Path) -> None:
     text = "deliver:\n  - {name: pms, http: {url: 'http://127.0.0.1:1'}, refuseOn: [404, 503], troubleOn: [404]}\n"
     (found,) = problems(tmp_path, text)
     assert (found.code, "404" in found.message, "503" in found.message) == ("bad-value", True, False)
@@ -138,8 +137,8 @@ class _Clock:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_receiver_is_left_alone_for_as_long_as_it_says(status: int, tmp_path: Path) -> None:
-    """`Retry-After`: neither groups nor probes go to it before, whoever offers them; then it is tried with one."""
+def test_retry_after_pauses_deliveries_and_probes(status: int, tmp_path: Path) -> None:
+    """Until the time is over the receiver gets neither groups nor probes."""
     clock = _Clock()
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (status, {}), {"Retry-After": "1000"}
@@ -162,8 +161,8 @@ def test_a_receiver_is_left_alone_for_as_long_as_it_says(status: int, tmp_path: 
         run(delivery, story)
 
 
-def test_a_receiver_is_left_alone_by_later_processes_too(tmp_path: Path) -> None:
-    """Each `time pull` is a process, and `serve` is restarted. A receiver at another address said nothing."""
+def test_retry_after_holds_for_later_processes(tmp_path: Path) -> None:
+    """For example each `time pull`. It does not hold for a sink that moved to another address."""
     clock = _Clock()
     with receiving() as receiver, receiving() as other:
         receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
@@ -189,8 +188,8 @@ def test_a_receiver_is_left_alone_by_later_processes_too(tmp_path: Path) -> None
         assert moved.outcome is SUCCESS
 
 
-def test_requests_that_wait_for_their_turn_are_not_sent_to_a_receiver_that_wants_none(tmp_path: Path) -> None:
-    """Sixty-four groups come together, and eight requests are under way when it says so."""
+def test_retry_after_stops_requests_that_are_queued(tmp_path: Path) -> None:
+    """Of 64 groups at once, only the eight requests that were already open reach the receiver."""
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
 
@@ -201,8 +200,7 @@ def test_requests_that_wait_for_their_turn_are_not_sent_to_a_receiver_that_wants
         assert len(receiver.got) <= 8
 
 
-def test_a_receiver_is_tried_again_when_its_time_is_over(tmp_path: Path) -> None:
-    """A second, as it said."""
+def test_a_receiver_is_tried_again_after_its_retry_after(tmp_path: Path) -> None:
     with receiving() as receiver:
         answers = iter([(429, {}), (201, {"id": 1})])
         receiver.answer, receiver.headers = lambda got: next(answers), {"Retry-After": "1"}

@@ -1,4 +1,4 @@
-"""A line of a file after an attempt that died, and a file that somebody holds."""
+"""Lines of a JSONL file: after an attempt that died, and while another program locks or replaces the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = DeliveryKey("g1", 1, "archive")
 
 
 class Notebook(dict[DeliveryKey, str | None]):
-    """Notes as an inbox keeps them."""
+    """Memos in memory, in place of those in the inbox."""
 
     def keep(self, key: DeliveryKey, memo: str | None) -> None:
         self[key] = memo
@@ -49,7 +49,7 @@ def delivering(to: AppendedFile, notes: Notebook, memo: str | None = None) -> Co
 
 @pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])
 def died(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bytes, str]:
-    """What the file held before a line was written to it, and the note that was taken for that line."""
+    """The content of the file before a line was written, and the memo of that line."""
     (tmp_path / "time.jsonl").write_bytes(request.param)
     notes = Notebook()
     assert deliver(sink(tmp_path), notes=notes) == Took()
@@ -57,10 +57,8 @@ def died(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bytes, str]:
 
 
 @pytest.mark.parametrize("cut", range(len(LINE) + 1))
-def test_a_line_stands_there_once_wherever_its_writing_broke_off(
-    cut: int, died: tuple[bytes, str], tmp_path: Path
-) -> None:
-    """Whole but for its end it is there; of anything shorter nothing is left, and it is written again."""
+def test_a_line_is_written_once_wherever_its_write_broke_off(cut: int, died: tuple[bytes, str], tmp_path: Path) -> None:
+    """A line that lacks only its line end is completed; anything shorter is removed and written again."""
     before, memo = died
     file = tmp_path / "time.jsonl"
     file.write_bytes(before + LINE[:cut])
@@ -69,10 +67,8 @@ def test_a_line_stands_there_once_wherever_its_writing_broke_off(
 
 
 @pytest.mark.parametrize("cut", range(len(LINE) + 1))
-def test_whether_a_line_stands_there_is_known_wherever_its_writing_broke_off(
-    cut: int, died: tuple[bytes, str], tmp_path: Path
-) -> None:
-    """And a line of another group may follow whatever was found."""
+def test_recall_finds_a_line_wherever_its_write_broke_off(cut: int, died: tuple[bytes, str], tmp_path: Path) -> None:
+    """A line of another group can be appended in each case."""
     before, memo = died
     file = tmp_path / "time.jsonl"
     file.write_bytes(before + LINE[:cut])
@@ -82,8 +78,8 @@ def test_whether_a_line_stands_there_is_known_wherever_its_writing_broke_off(
     assert file.read_bytes() == before + is_there * LINE + LINE
 
 
-def test_a_file_that_another_program_holds_is_trouble_until_it_lets_go(tmp_path: Path) -> None:
-    """Nobody waits for it without end: neither a group nor the check of all sinks."""
+def test_a_file_locked_by_another_program_is_trouble(tmp_path: Path) -> None:
+    """Neither a delivery nor a probe waits for the lock without a limit."""
     archive = sink(tmp_path, patience=0.05)
     with (tmp_path / "time.jsonl").open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -116,10 +112,10 @@ def emptied(file: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
-def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_anew(
+def test_a_file_replaced_during_the_wait_for_its_lock_is_opened_again(
     change: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """As by a program that rotates it under its lock: the line is in the file that has the name."""
+    """For example by a log rotation under the lock: the line is in the file that now has the name."""
     file = tmp_path / "time.jsonl"
     with file.open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -136,15 +132,15 @@ def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_anew(
 
 
 @pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
-def test_a_file_that_is_replaced_as_it_is_written_is_trouble_where_the_line_is_lost(
+def test_a_file_replaced_during_a_write_is_trouble_if_the_line_is_lost(
     change: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """A line in a file that was only renamed, or emptied before it, is kept; any other is written again."""
+    """A line in a file that was renamed, or emptied before the write, is kept; otherwise it is written again."""
     file = tmp_path / "time.jsonl"
     file.write_bytes(BEFORE)
 
     class Meanwhile(Notebook):
-        """Notes that are taken just before the line is written."""
+        """Changes the file when the memo is kept, just before the line is written."""
 
         def keep(self, key: DeliveryKey, memo: str | None) -> None:
             super().keep(key, memo)

@@ -1,4 +1,4 @@
-"""SIGKILL at any instant: every group is in every sink, and in those that can tell, once."""
+"""After SIGKILL at any instant every group is in every sink, exactly once in each sink that can recognize it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KILLS = 6
 
 
 def _killed_after(folder: Path, tags: tuple[str, ...], heard: int, pause: float) -> None:
-    """A worker that dies a moment after it said so many things."""
+    """Run a worker and kill it shortly after it printed that many lines."""
     with working(work, folder, GROUPS, tags) as worker:
         for _ in range(heard):
             worker.stdout.readline()
@@ -49,7 +49,7 @@ def _killed_and_finished(folder: Path, deliver: str, tags: tuple[str, ...], seed
 
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_each_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
-    """To a database, a file, and a receiver that honours the key; the next process takes the lease at once."""
+    """To a database, a file, and a receiver that honours the Idempotency-Key."""
     with receiving() as receiver:
         _killed_and_finished(tmp_path, JSONL + http_sink(receiver.url) + SQL_SINK, ("ACME-0042",), seed)
         expected = {f"g{number}" for number in range(GROUPS)}
@@ -62,7 +62,7 @@ def test_killed_again_and_again_each_group_is_delivered_once(seed: int, tmp_path
 
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_each_tag_of_a_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
-    """Whatever order the tags come in, in each of the processes; the seconds of each group add up to the whole."""
+    """Whatever order the tags have in each process; the seconds of the tags add up to the total."""
     with receiving() as receiver:
         archive = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
         deliver = archive + http_sink(receiver.url) + "  each: tag\n" + SQL_SINK + "  each: tag\n"
@@ -79,8 +79,8 @@ def test_killed_again_and_again_each_tag_of_a_group_is_delivered_once(seed: int,
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_again_and_again_each_group_is_a_record_of_a_table_once(seed: int, tmp_path: Path) -> None:
-    """Below one header, although each record has line breaks and quotes."""
+def test_killed_again_and_again_each_group_is_one_csv_record(seed: int, tmp_path: Path) -> None:
+    """Below a single header, although the records have line breaks and quotes."""
     note = "'\"{{ group.groupId }}\"\\n{{ tag.name }}'"
     table = (
         f"- {{name: table, csv: {{path: out/time.csv, columns: {{Id: '{{{{ group.groupId }}}}', Note: {note}}}}}}}\n"
@@ -97,9 +97,9 @@ MANY = 120
 
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_while_many_come_at_once_each_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
-    """At any instant of a batch: between the target's commit and the inbox, between a line and the disk.
+    """Killed at any instant of a batch, for example between the commit of the ledger and that of the inbox.
 
-    Lines of half of the groups are the same text, so that nothing but our books can tell whose they are.
+    Half of the groups have the same line, so only the memos of the inbox tell whose line it is.
     """
     chance = random.Random(seed)
     ledger(tmp_path)
@@ -121,7 +121,7 @@ def test_killed_while_many_come_at_once_each_group_is_delivered_once(seed: int, 
 
 
 def _killed_at_work(folder: Path, chance: random.Random) -> None:
-    """A worker that dies once the file has grown, or a little later."""
+    """Run a worker and kill it once the file has grown, or a little later."""
     file = folder / "out/time.jsonl"
     size = file.stat().st_size if file.exists() else 0
     with working(partial(work, at_once=True), folder, MANY) as worker:
@@ -135,8 +135,9 @@ def _killed_at_work(folder: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_while_a_receiver_knows_no_key_each_group_is_there_once(seed: int, tmp_path: Path) -> None:
-    """It executes late, cuts, and answers 504 after it executed; groups wait until it can be asked."""
+def test_killed_with_a_receiver_without_keys_each_group_is_there_once(seed: int, tmp_path: Path) -> None:
+    """The receiver executes late, cuts connections and answers 504 after it executed; groups wait until `find` may
+    ask."""
     chance = random.Random(seed)
     usual = ("take", "take", "take", "cut", "lost", "gateway", "late")
     find = FIND.replace("after: 60s", "after: 1s")

@@ -37,13 +37,13 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def url(server: str) -> str:
-    """Of an empty database."""
+    """The URL of an empty database."""
     do(server, "DROP DATABASE ledger", "CREATE DATABASE ledger CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     return server
 
 
 def do(url: str, *statements: str) -> list[tuple[Any, ...]]:
-    """Execute statements, and return the rows of the last."""
+    """Execute statements, and return the rows of the last one."""
     engine = sa.create_engine(url)
     found: list[tuple[Any, ...]] = []
     with engine.begin() as connection:
@@ -64,20 +64,22 @@ UNFIT = {
     "a number beyond its column": ("note tinyint", "3600"),
     "a number beyond its digits": ("note decimal(4, 2)", "3600"),
     "a text that is no number": ("note int", "'jd'"),
-    "a date that there is not": ("note date", "'2024-02-31'"),
+    "a date that does not exist": ("note date", "'2024-02-31'"),
     "a date of zeros": ("note date", "'0000-00-00'"),
     "a text that is no date": ("note datetime", "'tomorrow'"),
     "a division by zero": ("note int", "1 / 0"),
     "a value that an enumeration lacks": ("note enum('a', 'b')", "'c'"),
-    "letters that the column lacks": ("note varchar(9) character set latin1", "'\u0141\u00f3d\u017a'"),
-    "a constraint": ("note int check (note < 5)", "7"),
-    "nothing where something must be": ("note int not null", "NULL"),
+    "characters that the column cannot store": ("note varchar(9) character set latin1", "'\u0141\u00f3d\u017a'"),
+    "a CHECK constraint": ("note int check (note < 5)", "7"),
+    "NULL in a NOT NULL column": ("note int not null", "NULL"),
 }
 
 
 @pytest.mark.parametrize(("column", "value"), UNFIT.values(), ids=UNFIT.keys())
-def test_what_does_not_fit_is_refused_and_never_cut(column: str, value: str, url: str, tmp_path: Path) -> None:
-    """The server's own mode would keep 127 of 3600 seconds, and the first letters of a text."""
+def test_a_value_that_does_not_fit_is_refused_and_never_truncated(
+    column: str, value: str, url: str, tmp_path: Path
+) -> None:
+    """In the server's default mode 3600 seconds would be stored as 127, and texts would be cut."""
     do(url, f"CREATE TABLE time (id varchar(99), {column})")
     (verdict,) = taking(delivery(tmp_path, url, f"INSERT INTO time VALUES (:id, {value})"), raw())
     assert (verdict.outcome, verdict.message) == (REFUSED, "The ledger does not take it.")
@@ -85,7 +87,7 @@ def test_what_does_not_fit_is_refused_and_never_cut(column: str, value: str, url
 
 
 def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: str, tmp_path: Path) -> None:
-    """Each is delivered, once; so it is where an earlier version made the receipts, which stay."""
+    """Each is delivered once, also with a receipts table that an earlier version created."""
     earlier = "group_id varchar(255) NOT NULL, sink varchar(63) NOT NULL, revision int NOT NULL, digest varchar(64)"
     more = "external_id text, delivered double NOT NULL, PRIMARY KEY (group_id, sink)"
     do(url, "CREATE TABLE time (id varbinary(99))", f"CREATE TABLE syncengine_receipts ({earlier}, {more})")
@@ -105,8 +107,8 @@ def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: s
 @pytest.mark.parametrize(
     "signal", ["SQLSTATE '45000'", "SQLSTATE '45000' SET MYSQL_ERRNO = 30001, MESSAGE_TEXT = 'closed since 1815'"]
 )
-def test_what_a_trigger_signals_is_a_refusal(signal: str, url: str, tmp_path: Path) -> None:
-    """In the project's words; the next group is taken."""
+def test_a_signal_of_a_trigger_is_a_refusal(signal: str, url: str, tmp_path: Path) -> None:
+    """The message is the project's, without the trigger's text; the next group is delivered."""
     raised = f"IF NEW.id = 'g1' THEN SIGNAL {signal}; END IF"
     do(url, "CREATE TABLE time (id varchar(99))")
     do(url, f"CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW BEGIN {raised}; END")
@@ -115,10 +117,9 @@ def test_what_a_trigger_signals_is_a_refusal(signal: str, url: str, tmp_path: Pa
     assert "1815" not in (first.detail or "")
 
 
-def test_a_statement_that_finds_no_row_is_a_refusal_and_one_that_finds_equal_values_is_none(
-    url: str, tmp_path: Path
-) -> None:
-    """The same hour once more is there already; a procedure does not say what it changed."""
+def test_an_update_without_a_matching_row_is_a_refusal(url: str, tmp_path: Path) -> None:
+    """An update that matches a row but changes no value is a success, and so is a procedure, which reports no row
+    count."""
     do(url, "CREATE TABLE matter (no varchar(9), secs int)", "INSERT INTO matter VALUES ('ACME-0042', 3600)")
     do(url, "CREATE PROCEDURE book(s int) UPDATE matter SET secs = secs WHERE no = 'none'")
     params = '{no: "{{ tag.name }}", s: "{{ duration.seconds }}"}'
@@ -131,7 +132,7 @@ def test_a_statement_that_finds_no_row_is_a_refusal_and_one_that_finds_equal_val
 
 
 def test_the_start_is_local_in_every_column(url: str, tmp_path: Path) -> None:
-    """A day without a time of its own stays that day."""
+    """A group that only has a date keeps that date."""
     do(url, "CREATE TABLE time (a date, b datetime, c varchar(99))")
     group = raw(localDate="2026-11-21", tzOffsetMins=60, timeRows=[])
     statement, params = "INSERT INTO time VALUES (:a, :a, :a)", '{a: "{{ start }}"}'

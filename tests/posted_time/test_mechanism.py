@@ -1,4 +1,4 @@
-"""What a state remembers of the mechanism that it registered."""
+"""The state remembers the mechanism that was registered."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FETCH = Mechanism("fetch", "http://127.0.0.1:1")
 WEBHOOK = Mechanism("webhook", "http://127.0.0.1:1", "https://here.example/hook", "salt$key")
 
 
-def test_another_writer_is_waited_for(tmp_path: Path) -> None:
-    """A receiver writes posted time into the same file while its webhook is being remembered."""
+def test_remember_mechanism_waits_for_another_writer(tmp_path: Path) -> None:
+    """A receiver may write posted time into the same file meanwhile."""
     state = tmp_path / "state.db"
     remember_mechanism(str(state), FETCH)
     with closing(sqlite3.connect(state, isolation_level=None, check_same_thread=False)) as other:

@@ -1,4 +1,4 @@
-"""A statement that changes nothing has delivered nothing, and says so before it loses anybody's time."""
+"""A statement that changes no row refuses the group, and a statement that may change none is an error at start."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SINK = """\
 UPDATE = "UPDATE matter SET id = id + 100 WHERE no = :no"
 FORMS = {
     "update": UPDATE,
-    "update that returns": f"{UPDATE} RETURNING id",
+    "update with returning": f"{UPDATE} RETURNING id",
     "update after a comment": f"/* of the day */ {UPDATE}",
     "update with a common table": f"WITH one AS (SELECT :no AS no) {UPDATE.replace(':no', '(SELECT no FROM one)')}",
-    "insert of what is selected": "INSERT INTO time SELECT no, id, 60, NULL FROM matter WHERE no = :no",
+    "insert from a select": "INSERT INTO time SELECT no, id, 60, NULL FROM matter WHERE no = :no",
     "delete": "DELETE FROM matter WHERE no = :no",
 }
 
@@ -37,8 +37,8 @@ def sink(statement: str, settings: str = "") -> str:
 
 @pytest.mark.parametrize("statement", FORMS.values(), ids=FORMS.keys())
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
-def test_time_for_which_the_ledger_has_no_row_is_refused(statement: str, together: bool, tmp_path: Path) -> None:
-    """Alone and among others, which are delivered; without a receipt, so that it comes again once there is a row."""
+def test_a_group_whose_statement_changes_no_row_is_refused(statement: str, together: bool, tmp_path: Path) -> None:
+    """Alone and in a batch, whose other groups are delivered. It has no receipt, so a later offer is tried again."""
     groups = [raw(f"g{number}", tags=[{"name": name}]) for number, name in enumerate(["ACME-0042", "NO", "ACME-0043"])]
 
     async def story(opened: Delivery) -> None:
@@ -52,8 +52,8 @@ def test_time_for_which_the_ledger_has_no_row_is_refused(statement: str, togethe
     assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [("g0",), ("g2",)]
 
 
-def test_the_refusal_is_in_the_projects_words(tmp_path: Path) -> None:
-    """And the same group is delivered once the ledger knows the matter."""
+def test_the_refusal_has_the_projects_message(tmp_path: Path) -> None:
+    """The same group is delivered once the ledger has the row."""
     text = sink(UPDATE) + "  refused: Matter {{ tag.name }} is not open.\n"
     group = raw(tags=[{"name": "NO"}])
     (verdict,) = taking(delivering(tmp_path, text, ""), group)
@@ -64,16 +64,16 @@ def test_the_refusal_is_in_the_projects_words(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT id FROM matter WHERE no = 'NO'") == [(109,)]
 
 
-def test_a_project_may_take_no_row_for_a_delivery(tmp_path: Path) -> None:
-    """`allowNoRow`, as where somebody else may have written it already."""
+def test_allownorow_accepts_a_statement_that_changes_no_row(tmp_path: Path) -> None:
+    """For example if somebody else may have written the row already."""
     text = sink(UPDATE, settings=", allowNoRow: true")
     (verdict,) = taking(delivering(tmp_path, text, ""), raw(tags=[{"name": "NO"}]))
     assert verdict.outcome is SUCCESS
     assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts") == [("g1",)]
 
 
-def test_a_view_whose_trigger_writes_is_no_refusal(tmp_path: Path) -> None:
-    """SQLite counts none of the rows that a trigger writes instead."""
+def test_a_view_with_an_instead_of_trigger_is_no_refusal(tmp_path: Path) -> None:
+    """SQLite does not count the rows that such a trigger writes."""
     ledger(tmp_path)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
         database.execute("CREATE VIEW booking AS SELECT no FROM matter")
@@ -114,13 +114,13 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("statement", "clause"), [*FORBEARING.items(), *((statement, None) for statement in PLAIN)])
-def test_a_statement_that_may_do_nothing_is_known_by_its_clause(statement: str, clause: str | None) -> None:
-    """Wherever it stands; not in a comment, a text or a name."""
+def test_a_statement_that_may_change_no_row_is_recognized_by_its_clause(statement: str, clause: str | None) -> None:
+    """Anywhere in the statement, but not in a comment, a string or a name."""
     assert Statement(statement).forbears == clause
 
 
-def test_a_statement_that_may_do_nothing_wants_the_setting(tmp_path: Path) -> None:
-    """Told at the start, with its line; with the setting there is nothing to say."""
+def test_a_statement_that_may_change_no_row_needs_allownorow(tmp_path: Path) -> None:
+    """Without the setting it is an error at start that names its line."""
     statement = "INSERT OR IGNORE INTO time VALUES (:no, 7, 60, NULL)"
     (told,) = problems(tmp_path, f"deliver:\n{sink(statement)}")
     assert (told.code, told.line) == ("no-row", 7)

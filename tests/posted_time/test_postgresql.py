@@ -1,4 +1,4 @@
-"""A ledger in a real PostgreSQL: row and receipt are one, and whatever it says is told in our words."""
+"""A ledger in a real PostgreSQL: row and receipt are one transaction, and errors have messages of our own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cluster() -> Iterator[postgresql.Server]:
 
 @pytest.fixture
 def server(cluster: postgresql.Server) -> Iterator[postgresql.Server]:
-    """With an empty ledger that takes no group twice by itself."""
+    """The server, with an empty ledger that has no unique key."""
     do(cluster, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     do(cluster, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0))")
     yield cluster
@@ -89,8 +89,8 @@ def delivery(folder: Path, url: str, deliver: str = DELIVER) -> Delivery:
     return Delivery.of(project(folder, deliver, "ledger: {sql: {env: URL}}", URL=url), {"URL": url})
 
 
-def test_a_row_without_its_receipt_is_no_row(server: postgresql.Server, tmp_path: Path) -> None:
-    """The connection is cut between the two: neither is there, it is trouble, and the next offer delivers once."""
+def test_row_and_receipt_are_written_together_or_not_at_all(server: postgresql.Server, tmp_path: Path) -> None:
+    """If the connection is cut between them, neither is stored, and the next offer delivers the group once."""
     taking(delivery(tmp_path, server.url()), raw("first"))
     on = "CREATE TRIGGER cut_off BEFORE INSERT ON syncengine_receipts FOR EACH ROW EXECUTE FUNCTION cut_off()"
     do(server, CUT_OFF, on)
@@ -102,8 +102,8 @@ def test_a_row_without_its_receipt_is_no_row(server: postgresql.Server, tmp_path
     assert ids(server) == receipts(server) == ["first", "g1"]
 
 
-def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server, tmp_path: Path) -> None:
-    """In our words; the next group is taken."""
+def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresql.Server, tmp_path: Path) -> None:
+    """The next group is delivered."""
     verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
     assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
     assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
@@ -112,7 +112,7 @@ def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server,
 
 
 def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.Server, tmp_path: Path) -> None:
-    """Also one that is away at the start: no error of the project, and no driver's words."""
+    """A server that is down at the start is trouble as well, and no error of the project."""
 
     async def story(opened: Delivery) -> None:
         assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
@@ -140,10 +140,10 @@ def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.
     ],
     ids=["password", "rights"],
 )
-def test_who_may_not_write_is_told_by_its_kind(
+def test_missing_access_is_trouble_of_its_kind(
     server: postgresql.Server, given: dict[str, Any], kind: TroubleKind, tmp_path: Path
 ) -> None:
-    """At the start and with a group; no password is in what is told."""
+    """Both at the start and at a delivery; the trouble does not show the password."""
     reader = f"CREATE ROLE reader LOGIN PASSWORD '{postgresql.PASSWORD}'"
     do(server, "DROP ROLE IF EXISTS reader", reader, "GRANT USAGE ON SCHEMA public TO reader")
 
@@ -169,10 +169,10 @@ def test_who_may_not_write_is_told_by_its_kind(
     ],
     ids=["password", "database", "server", "host", "user"],
 )
-def test_what_keeps_a_database_away_is_told_apart_for_whoever_runs_this(
+def test_the_operator_sees_why_a_database_cannot_be_used(
     server: postgresql.Server, change: Callable[[str], str], cause: str, tmp_path: Path
 ) -> None:
-    """Users are told what they were; the cause is in the log and in `time pull`, in our words, with no password."""
+    """The cause is in the detail, without a password, and not in the message for users."""
 
     async def story(opened: Delivery) -> None:
         await opened.check_sinks()
@@ -185,15 +185,14 @@ def test_what_keeps_a_database_away_is_told_apart_for_whoever_runs_this(
 
 
 def test_a_missing_table_is_an_error_at_the_start_with_its_line(server: postgresql.Server, tmp_path: Path) -> None:
-    """And nothing of it is created."""
     do(server, "DROP TABLE time")
     with pytest.raises(Problems) as refused:
         delivery(tmp_path, server.url())
     assert [(d.code, d.line) for d in refused.value.found] == [("bad-statement", 7)]
 
 
-def test_a_lock_on_the_table_is_trouble_after_a_while(server: postgresql.Server, tmp_path: Path) -> None:
-    """And once it is gone the group is delivered; receipts that somebody dropped are made again."""
+def test_a_locked_table_is_trouble_until_it_is_unlocked(server: postgresql.Server, tmp_path: Path) -> None:
+    """A receipts table that somebody dropped is created again."""
 
     async def story(opened: Delivery) -> None:
         engine = sa.create_engine(server.url())
@@ -212,8 +211,8 @@ def test_a_lock_on_the_table_is_trouble_after_a_while(server: postgresql.Server,
     assert (ids(server), receipts(server)) == (["g1", "g2"], ["g2"])
 
 
-def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) -> None:
-    """Else whoever holds a lock would hold every group, and a stop."""
+def test_a_statement_timeout_is_set_unless_the_url_sets_one(server: postgresql.Server) -> None:
+    """Otherwise a lock held by somebody else would block every group, and a stop."""
     found = []
     for url in (server.url(), server.url() + "?options=-c%20statement_timeout%3D500"):
         engine = open_engine(url, "ledger")
@@ -225,7 +224,7 @@ def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 def test_killed_again_and_again_each_group_is_one_row(at_once: bool, server: postgresql.Server, tmp_path: Path) -> None:
-    """SIGKILL at any instant; row and receipt stay one."""
+    """After SIGKILL at any instant each group has one row and one receipt."""
     chance = random.Random(7)
     project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
     (tmp_path / "url").write_text(server.url())
@@ -242,8 +241,7 @@ def test_killed_again_and_again_each_group_is_one_row(at_once: bool, server: pos
 
 
 def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: Path) -> None:
-    """Under a key that fits the table of receipts, however long the sink's name may be; an inbox that was lost makes
-    none twice."""
+    """Its key fits into the table even for the longest sink name, and prevents a second row after the inbox is lost."""
     name = "l" * LONGEST_OF_TAGS
     deliver = DELIVER.replace("name: ledger", f"name: {name}\n    each: tag").replace("group.groupId", "tag.name")
     sent = raw(tags=[{"name": "Ä" * 300}, {"name": "B"}, {"name": "A"}], totalDurationSecs=100)
@@ -260,7 +258,7 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     engine.dispose()
 
 
-# --- groups that come together
+# --- groups in one batch
 
 
 def together(opened: Delivery, *groups: dict[str, Any]) -> Awaitable[list[Verdict]]:
@@ -280,7 +278,7 @@ ONE_SECOND = "?options=-c%20statement_timeout%3D1000"
 
 
 def test_each_group_has_a_transaction_of_its_own(server: postgresql.Server, tmp_path: Path) -> None:
-    """One that is refused takes none of the others with it; row and receipt are one for each."""
+    """A refused group does not roll back the others of its batch."""
     do(server, "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()")
 
     async def story(opened: Delivery) -> None:
@@ -292,8 +290,8 @@ def test_each_group_has_a_transaction_of_its_own(server: postgresql.Server, tmp_
     assert len(set(ids(server, column="xid::text"))) == 8
 
 
-def test_a_locked_table_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
-    """By one group of those that came together: the others are answered with it, and were not tried."""
+def test_a_batch_waits_once_for_a_locked_table(server: postgresql.Server, tmp_path: Path) -> None:
+    """One group waits; the others get its answer without being tried."""
 
     async def story(opened: Delivery) -> None:
         engine = sa.create_engine(server.url())
@@ -311,8 +309,7 @@ def test_a_locked_table_is_waited_for_once(server: postgresql.Server, tmp_path: 
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(40))
 
 
-def test_a_lookup_that_is_locked_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
-    """By one group of those that came together, as where a sink is."""
+def test_a_batch_waits_once_for_a_locked_lookup_table(server: postgresql.Server, tmp_path: Path) -> None:
     do(server, "CREATE TABLE matter (no TEXT PRIMARY KEY)", "INSERT INTO matter VALUES ('ACME-0042')")
     query = 'SELECT no FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}'
     lookups = f"lookups: [{{name: matter, sql: {{source: ledger, query: {query}}}}}]\n"
@@ -330,10 +327,8 @@ def test_a_lookup_that_is_locked_is_waited_for_once(server: postgresql.Server, t
     assert ids(server) == receipts(server) == []
 
 
-def test_a_connection_that_is_cut_at_commit_leaves_all_of_its_groups_in_doubt(
-    server: postgresql.Server, tmp_path: Path
-) -> None:
-    """Nobody knows whether they are there: other content has to be asked for; the next attempt finds the receipts."""
+def test_a_connection_cut_at_commit_leaves_its_groups_in_doubt(server: postgresql.Server, tmp_path: Path) -> None:
+    """It is unknown whether they were committed; the next attempt looks for their receipts."""
     cut = "CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
     do(server, CUT_OFF, f"{cut} FOR EACH ROW EXECUTE FUNCTION cut_off()")
 
@@ -355,8 +350,8 @@ CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
 """
 
 
-def test_a_commit_that_the_server_refuses_is_the_matter_of_its_group(server: postgresql.Server, tmp_path: Path) -> None:
-    """Whatever its reason: what one is refused for is not the matter of all."""
+def test_a_refused_commit_refuses_only_its_group(server: postgresql.Server, tmp_path: Path) -> None:
+    """Whatever the reason for the refusal is."""
     do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
 
     async def story(opened: Delivery) -> None:
@@ -387,10 +382,9 @@ AFTER_G7 = "DROP TRIGGER of_g7 ON time", "DROP FUNCTION of_g7"
     ],
     ids=["refused", "raised", "troubled", "slow"],
 )
-def test_what_happens_to_one_group_is_its_own_matter(
+def test_trouble_of_one_group_does_not_affect_the_others(
     happens: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
-    """Those before and after it are delivered all the same."""
     do(server, ROW_OF_G7.format(happens), ON_TIME)
 
     async def story(opened: Delivery) -> None:
@@ -401,8 +395,8 @@ def test_what_happens_to_one_group_is_its_own_matter(
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(20) if n != 7 or expected is SUCCESS)
 
 
-def test_a_row_that_is_locked_holds_up_no_other_group(server: postgresql.Server, tmp_path: Path) -> None:
-    """Those before it are delivered while it still waits."""
+def test_a_locked_row_delays_only_its_group(server: postgresql.Server, tmp_path: Path) -> None:
+    """The other groups are delivered while it waits."""
     do(server, "CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (7)")
     do(server, ROW_OF_G7.format("PERFORM no FROM matter FOR UPDATE;"), ON_TIME)
 
@@ -419,8 +413,8 @@ def test_a_row_that_is_locked_holds_up_no_other_group(server: postgresql.Server,
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(8))
 
 
-def test_a_connection_that_is_cut_in_the_middle_leaves_nothing(server: postgresql.Server, tmp_path: Path) -> None:
-    """That nothing of it is there is sure: it was not committed. All are delivered when they are offered again."""
+def test_a_connection_cut_before_commit_writes_nothing(server: postgresql.Server, tmp_path: Path) -> None:
+    """The outcome is certain, as nothing was committed: the groups are delivered when they are offered again."""
     do(server, ROW_OF_G7.format("PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(1);"), ON_TIME)
 
     async def story(opened: Delivery) -> None:

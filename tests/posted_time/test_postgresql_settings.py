@@ -1,4 +1,4 @@
-"""Ledgers in a PostgreSQL that is set up in its own way: zones, letters, a pooler, a standby that takes over."""
+"""Ledgers in a PostgreSQL with special settings: time zones, encodings, a pooler, a standby that takes over."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(cluster: postgresql.Server) -> postgresql.Server:
 
 
 LATE = row(activityHour=2026112023, firstObservedInHour=30)
-"""Half past midnight in Vienna, and the evening before in UTC."""
+"""A row at half past midnight in Vienna, which is the evening before in UTC."""
 STARTS = {
     "a day without rows": ({"localDate": "2026-11-21", "tzOffsetMins": 60, "timeRows": []}, "2026-11-21 00:00:00"),
     "rows after midnight": ({"localDate": "2026-11-20", "timeRows": [LATE]}, "2026-11-21 00:30:00"),
@@ -61,7 +61,7 @@ STARTS = {
 def test_the_start_is_local_in_every_column(
     group: dict[str, object], expected: str, session: str, server: postgresql.Server, tmp_path: Path
 ) -> None:
-    """Whatever the time zone of the session; a column of instants has the instant."""
+    """Whatever the time zone of the session is; a `timestamptz` column holds the instant."""
     do(server, "CREATE TABLE day (a date, b timestamp, c timestamptz, d text)")
     zone = "America/Santiago" if expected.startswith("2024") else "Europe/Vienna"
     deliver = (
@@ -80,8 +80,8 @@ def test_the_start_is_local_in_every_column(
     assert text.startswith(expected)
 
 
-def test_letters_that_the_ledger_lacks_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
-    """By the database, in our words; what we add to a cut narrative is never such a letter."""
+def test_characters_that_the_ledger_cannot_store_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
+    """The ellipsis of a shortened narrative is plain ASCII, so it fits everywhere."""
     url = server.url().replace("/postgres", "/latin")
     engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -116,17 +116,15 @@ deliver:
     latin.dispose()
 
 
-def test_a_url_that_names_its_own_letters_refuses_others(server: postgresql.Server, tmp_path: Path) -> None:
-    """Then the driver cannot send them, and that is no error of ours."""
+def test_characters_outside_the_client_encoding_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
+    """The driver cannot encode them; that is no error of the program."""
     url = f"{server.url()}?client_encoding=latin1"
     verdicts = taking(delivery(tmp_path, url), raw("Łódź"), raw("g2"))
     assert [verdict.outcome for verdict in verdicts] == [REFUSED, SUCCESS]
 
 
-def test_a_row_and_its_receipt_are_on_the_disk_before_they_are_answered(
-    server: postgresql.Server, tmp_path: Path
-) -> None:
-    """Also where the database does not wait for its disk by itself, alone and together."""
+def test_row_and_receipt_are_on_disk_before_the_answer(server: postgresql.Server, tmp_path: Path) -> None:
+    """Even if the database sets `synchronous_commit` to off, for a single group and for a batch."""
     do(server, "ALTER TABLE time ADD durable text DEFAULT current_setting('synchronous_commit')")
     url = f"{server.url()}?options=-c%20synchronous_commit%3Doff"
 
@@ -140,18 +138,18 @@ def test_a_row_and_its_receipt_are_on_the_disk_before_they_are_answered(
 
 UPDATES = {
     "update": ("UPDATE matter SET secs = secs + 1 WHERE no = :no", REFUSED),
-    "update that returns": ("UPDATE matter SET secs = secs + 1 WHERE no = :no RETURNING no", REFUSED),
-    "insert of what is selected": ("INSERT INTO time SELECT no, 1 FROM matter WHERE no = :no", REFUSED),
-    "a procedure, which does not say": ("CALL book(:no)", SUCCESS),
-    "a function, which does not say": ("SELECT FROM booked(:no)", SUCCESS),
+    "update with returning": ("UPDATE matter SET secs = secs + 1 WHERE no = :no RETURNING no", REFUSED),
+    "insert from a select": ("INSERT INTO time SELECT no, 1 FROM matter WHERE no = :no", REFUSED),
+    "a procedure, which reports no row count": ("CALL book(:no)", SUCCESS),
+    "a function, which reports no row count": ("SELECT FROM booked(:no)", SUCCESS),
 }
 
 
 @pytest.mark.parametrize(("statement", "expected"), UPDATES.values(), ids=UPDATES.keys())
-def test_one_that_finds_no_row_is_refused_among_others_that_find_theirs(
+def test_only_the_group_without_a_row_is_refused_in_a_batch(
     statement: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
-    """Groups that share a transaction and a round trip are told apart."""
+    """Row counts are kept apart for groups that share a round trip."""
     do(
         server,
         "CREATE TABLE matter (no text, secs int)",
@@ -176,10 +174,10 @@ def test_one_that_finds_no_row_is_refused_among_others_that_find_theirs(
 @pytest.mark.parametrize(
     "code", ["P0001", "P0002", "45000", "U0001", "22023", "23514", "44000", "0A000", "42501", "55000"]
 )
-def test_what_a_trigger_raises_is_a_refusal_whatever_its_code(
+def test_an_exception_of_a_trigger_is_a_refusal_with_any_code(
     code: str, server: postgresql.Server, tmp_path: Path
 ) -> None:
-    """In the project's words, and with none of the trigger's; the sink is well."""
+    """The message is the project's, without the trigger's text, and the sink is not in trouble."""
     raised = f"RAISE EXCEPTION ''closed since 1815'' USING ERRCODE = ''{code}''"
     body = f"BEGIN IF NEW.id = ''g1'' THEN {raised}; END IF; RETURN NEW; END"
     do(server, f"CREATE FUNCTION closed() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
@@ -209,7 +207,7 @@ def settle(server: postgresql.Server, change: str) -> None:
 
 @contextmanager
 def leading(target: list[int]) -> Iterator[int]:
-    """A port that leads each new connection to the last of these ports, as an address that moves with a failover."""
+    """A port that forwards each new connection to the last of `target`, like an address that moves at a failover."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def pass_on(source: socket.socket, sink: socket.socket) -> None:
@@ -239,8 +237,9 @@ def leading(target: list[int]) -> Iterator[int]:
         listening.close()
 
 
-def test_a_standby_that_takes_over_gets_what_its_predecessor_refuses(server: postgresql.Server, tmp_path: Path) -> None:
-    """The old server is read-only and alive, and the open connections still lead to it; the new one has no receipts."""
+def test_after_a_failover_groups_go_to_the_new_server(server: postgresql.Server, tmp_path: Path) -> None:
+    """The old server is alive but read-only, open connections still lead to it, and the new server has no receipts
+    table."""
     with postgresql.running() as other, leading(ports := [server.port]) as port:
         do(other, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER)")
 
@@ -263,7 +262,7 @@ def test_a_standby_that_takes_over_gets_what_its_predecessor_refuses(server: pos
 
 @contextmanager
 def pooled(server: postgresql.Server) -> Iterator[str]:
-    """The URL of PgBouncer before this server, which gives each transaction any of three connections to it."""
+    """The URL of a PgBouncer that gives each transaction any of three connections to this server."""
     program = shutil.which("pgbouncer")
     if program is None:
         pytest.skip("PgBouncer is not installed")
@@ -303,10 +302,8 @@ deliver:
 """
 
 
-def test_a_pooler_that_gives_each_transaction_another_server_is_no_trouble(
-    server: postgresql.Server, tmp_path: Path
-) -> None:
-    """Two processes share its servers, and use each statement more often than a driver needs to prepare it there."""
+def test_a_transaction_pooler_is_no_trouble(server: postgresql.Server, tmp_path: Path) -> None:
+    """Two processes share its connections, and use each statement often enough for a driver to prepare it."""
     do(server, "INSERT INTO time VALUES ('ACME-0042', 7)")
     for name in "ab":
         (tmp_path / name).mkdir()

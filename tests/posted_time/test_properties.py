@@ -1,4 +1,4 @@
-"""Whatever is offered, refused, lost, or killed: sinks have a group before the service hears SUCCESS of it."""
+"""Whatever is offered, refused, lost or killed: every sink has a group before the service gets its SUCCESS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HISTORIES = st.lists(OFFERS | OFFERS | ANSWERS, max_size=9)
 
 
 class World:
-    """A state's file, two sinks, and what the service was told."""
+    """The file of a state, two sinks, and the statuses that the service got."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "state.db")
@@ -45,7 +45,7 @@ class World:
         open_inbox(self.path, write=True).close()
 
     def live(self, work: Callable[[Delivery], Awaitable[Verdict | None]], deaths: int | None) -> Verdict | None:
-        """One process's life: None when it died."""
+        """Run one process; None if it died."""
         inbox = MortalInbox(open_database(self.path, write=True, new_lineage=lambda: "x"), lambda: 1.0)
         inbox.fate = self.fate
         bare = bare_route()
@@ -73,7 +73,7 @@ class World:
         return verdict
 
     def acknowledge(self, *, is_heard: bool, deaths: int | None = None) -> None:
-        """Status updates; the service may get one and its answer may be lost."""
+        """Send the waiting statuses; with `is_heard` false the answers of the service are lost."""
 
         async def telling(delivery: Delivery) -> None:
             for update in delivery.inbox.waiting():
@@ -86,11 +86,11 @@ class World:
         self.live(telling, deaths)
 
     def check_taken(self, group: str) -> None:
-        """Before anybody hears SUCCESS, every sink has it."""
+        """Every sink has the group before its SUCCESS is sent."""
         assert all(group in sink.took for sink in self.sinks)
 
     def check(self) -> None:
-        """At every moment: no sink holds two contents of one group; what the service took for success is there."""
+        """No sink holds two contents of one group, and every group with SUCCESS is in every sink."""
         for sink in self.sinks:
             assert all(len(contents) == 1 for contents in sink.took.values()), sink.took
         for group, status in self.told.items():
@@ -99,7 +99,7 @@ class World:
 
 
 def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
-    """A sink was down; the next attempt dies at some instant; then the user changes what was posted."""
+    """A sink is in trouble, the next attempt dies after so many instants, and then the user changes the group."""
     return [
         ("offer", "a", 100, ["trouble"], [], None),
         ("offer", "a", 100, [], [], instants),
@@ -108,7 +108,7 @@ def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
 
 
 def _then_no(mood: str) -> list[tuple[object, ...]]:
-    """A sink's answer was lost, though it has the group; the repeat is not taken; then its user changes it."""
+    """A sink took a group but its answer was lost, the repeat fails, and then the user changes the group."""
     return [
         ("offer", "a", 100, ["lost"], [], None),
         ("offer", "a", 100, [mood], [], None),
@@ -123,8 +123,9 @@ def _then_no(mood: str) -> list[tuple[object, ...]]:
 @example(_dies_after_trouble(6))
 @settings(max_examples=tried(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
-def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tuple[object, ...]]) -> None:
-    """At least once to each, one content each, and in the end everything that can be delivered is."""
+def test_sinks_have_a_group_before_the_service_gets_success(history: list[tuple[object, ...]]) -> None:
+    """Each sink gets a group at least once and with one content only, and in the end every deliverable group is
+    delivered."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         world = World(Path(folder))
         offered: dict[str, int] = {}
@@ -141,7 +142,7 @@ def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tu
 
 
 def _come_to_rest(world: World, offered: dict[str, int]) -> None:
-    """The service offers what it has until it is told: SUCCESS, or FAILURE where a sink holds other content."""
+    """Offer every group until it has a final verdict: FAILURE only if a sink holds another content."""
     for sink in world.sinks:
         sink.moods.clear()
     for group, content in offered.items():

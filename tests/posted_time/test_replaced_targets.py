@@ -1,4 +1,4 @@
-"""A ledger that is restored, moved or replaced while it is in use: nothing goes into a file that nobody finds."""
+"""A ledger file that is restored, moved or replaced while in use: no row goes into a file that was replaced."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ SUCCESS, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.TROUBLE
 
 
 def beside(folder: Path) -> list[Path]:
+    """The ledger with the files that SQLite keeps next to it."""
     return sorted(folder.glob("ledger.db*"))
 
 
 def restored(folder: Path) -> None:
-    """From a copy that was made before the first group."""
+    """Restore the ledger from a copy that was made before the first group."""
     for path in beside(folder):
         path.unlink()
     shutil.copy(folder / "backup.db", folder / "ledger.db")
@@ -38,7 +39,7 @@ def moved_over(folder: Path) -> None:
 
 
 def folder_replaced(folder: Path) -> None:
-    """A symbolic link, as a mount would be, leads elsewhere now."""
+    """Replace the ledger by a symbolic link to another folder, like a changed mount."""
     (folder / "elsewhere").mkdir()
     shutil.copy(folder / "backup.db", folder / "elsewhere/ledger.db")
     for path in beside(folder):
@@ -48,10 +49,8 @@ def folder_replaced(folder: Path) -> None:
 
 @pytest.mark.parametrize("replace", [restored, moved_over, folder_replaced])
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_a_ledger_that_was_replaced_is_opened_anew(
-    replace: Callable[[Path], None], journal: str, tmp_path: Path
-) -> None:
-    """Although SQLite goes on writing to the old one; receipts are made where the new one has none."""
+def test_a_replaced_ledger_is_opened_again(replace: Callable[[Path], None], journal: str, tmp_path: Path) -> None:
+    """SQLite itself would go on writing to the old file. The receipts table is created if the new file has none."""
     with closing(sqlite3.connect(ledger(tmp_path))) as database:
         database.execute(f"PRAGMA journal_mode = {journal}")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
@@ -68,7 +67,7 @@ def test_a_ledger_that_was_replaced_is_opened_anew(
 
 
 def test_a_ledger_that_is_replaced_during_a_write_is_trouble(tmp_path: Path) -> None:
-    """The row went into a file that is gone: it is written into the new one when the group is offered again."""
+    """The row went into the old file; the next offer of the group writes it into the new one."""
     with closing(sqlite3.connect(ledger(tmp_path))) as database:
         database.execute("PRAGMA journal_mode = wal")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
@@ -77,7 +76,7 @@ def test_a_ledger_that_is_replaced_during_a_write_is_trouble(tmp_path: Path) -> 
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             taking = asyncio.ensure_future(opened.take(raw("g1"), mechanism="fetch"))
-            await asyncio.sleep(0.5)  # it waits for the other writer, with the old file open
+            await asyncio.sleep(0.5)  # the delivery waits for the other writer, with the old file open
             assert not taking.done()
             restored(tmp_path)
             other.execute("ROLLBACK")
@@ -92,7 +91,7 @@ def test_a_ledger_that_is_replaced_during_a_write_is_trouble(tmp_path: Path) -> 
 
 
 def test_a_ledger_that_is_gone_is_trouble_until_it_is_back(tmp_path: Path) -> None:
-    """No new file is made in its place."""
+    """No new file is created in its place."""
     shutil.copy(ledger(tmp_path), tmp_path / "backup.db")
 
     async def story(opened: Delivery) -> None:

@@ -21,11 +21,11 @@ CURL = """#!{python}
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[-1], data=sys.argv[-2].encode(), timeout=20).read().decode())
 """
-"""For machines without one: it posts, as the page has it."""
+"""A replacement for machines without curl: it sends the POST of the page."""
 
 
 def _tools(folder: Path) -> None:
-    """What its commands need."""
+    """Install the programs that the commands of the page call."""
     folder.mkdir()
     programs = {"syncengine": f'#!/bin/sh\nexec "{sys.executable}" -m syncengine "$@"\n'}
     if shutil.which("curl") is None:
@@ -36,7 +36,7 @@ def _tools(folder: Path) -> None:
 
 
 def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
-    """The commands as they stand, on a port that is free on this machine."""
+    """The commands of the page run unchanged, except for the port."""
     settings, commands = blocks(PAGE, "yaml")[0], blocks(PAGE, "sh")[0]
     assert len(settings.splitlines()) == 1 + 10
     port = str(unused_port())
@@ -55,8 +55,8 @@ def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
     assert "SUCCESS" in done.stdout
 
 
-def test_all_settings_can_be_rehearsed(tmp_path: Path) -> None:
-    """Their names, templates and sources agree."""
+def test_the_example_of_all_settings_can_be_previewed(tmp_path: Path) -> None:
+    """Its names, templates and sources are consistent."""
     ledger = sqlite3.connect(tmp_path / "ledger.db")
     ledger.executescript("CREATE TABLE matter (id, no); CREATE TABLE time (id, matter, secs)")
     ledger.close()

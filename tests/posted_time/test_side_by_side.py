@@ -1,4 +1,4 @@
-"""Groups that come side by side: each stands or falls by itself."""
+"""Groups that are delivered concurrently succeed or fail independently of each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 
 
 def together(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
-    """What becomes of groups that come at once."""
+    """The verdicts of groups that are offered at once."""
 
     async def take(opened: Delivery) -> list[Verdict]:
         return await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
@@ -49,8 +49,8 @@ def together(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
     return run(delivery, take)
 
 
-def test_what_was_begun_side_by_side_is_waited_for() -> None:
-    """Whatever one of them meets; no more are under way than may be, and nothing is begun once none may be."""
+def test_side_by_side_waits_for_everything_it_began() -> None:
+    """Even if one task fails. Never more tasks than `width` run at once, and none is begun once `width` is zero."""
     most, now, ended = 0, 0, list[int]()
     width = 3
 
@@ -80,12 +80,12 @@ def test_what_was_begun_side_by_side_is_waited_for() -> None:
 
 
 def offered(id: str) -> Callable[[InboxTransaction], InboxEntry]:
-    """What writes an offer of a group."""
+    """A transaction that stores an offer of the group."""
     return lambda tx: tx.receive(Offer(id, "d", "{}", "fetch"))
 
 
 class Counting(Inbox):
-    """Knows how many transactions it wrote."""
+    """An inbox that counts its transactions."""
 
     transactions = 0
 
@@ -95,7 +95,7 @@ class Counting(Inbox):
 
 
 def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
-    """And their groups stay in the order in which they came; the same one twice is offered twice."""
+    """The groups keep their order, and a group that is offered twice is counted twice."""
     opened = open_inbox(str(tmp_path / "state.db"), write=True)
     inbox = Counting(opened.database, lambda: 5.0)
 
@@ -112,8 +112,8 @@ def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
     inbox.close()
 
 
-def test_what_one_group_cannot_keep_is_its_own_matter(tmp_path: Path) -> None:
-    """A row that was damaged by hand; those beside it are written."""
+def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) -> None:
+    """Its row was damaged by hand; the other groups of the batch are stored."""
     with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
         inbox.write(offered("bad"))
         with inbox.database.engine.begin() as connection:
@@ -145,8 +145,8 @@ def _ledger(folder: Path, script: str) -> None:
         ledger.executescript(f"DROP TABLE time; {script}")
 
 
-def test_groups_that_come_together_stand_or_fall_alone(tmp_path: Path) -> None:
-    """With a receipt each; one that the ledger refuses takes none of the others with it."""
+def test_a_refused_group_of_a_batch_does_not_affect_the_others(tmp_path: Path) -> None:
+    """Every other group has its row and its receipt."""
     groups = [raw(f"g{number}", totalDurationSecs=60 * (number != 3), timeRows=[]) for number in range(6)]
     verdicts = together(delivering(tmp_path), *groups)
     assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
@@ -156,8 +156,8 @@ def test_groups_that_come_together_stand_or_fall_alone(tmp_path: Path) -> None:
     assert [id for (id,) in signed] == ["g0", "g1", "g2", "g4", "g5"]
 
 
-def test_a_commit_that_is_refused_hurts_nobody_else(tmp_path: Path) -> None:
-    """A deferred constraint; the connection that it was refused on is used again by the next group."""
+def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
+    """A deferred constraint fails at commit; the next group uses the same connection."""
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "{{ group.description }}"), "")
     _ledger(tmp_path, DEFERRED)
     groups = [raw(f"g{number}", description="99" if number == 2 else "7") for number in range(4)]
@@ -179,8 +179,8 @@ BEGIN INSERT INTO syncengine_receipts VALUES ('g2', 'ledger', 1, 'd', NULL, 1.0)
 """
 
 
-def test_a_receipt_that_comes_between_is_looked_for_again(tmp_path: Path) -> None:
-    """As where another process delivered a group meanwhile: nothing of the transaction is there."""
+def test_a_receipt_of_another_process_is_found_on_a_second_look(tmp_path: Path) -> None:
+    """Another process delivered the group meanwhile: the transaction is rolled back and the receipt is found."""
 
     async def story(opened: Delivery) -> None:
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
@@ -193,8 +193,8 @@ def test_a_receipt_that_comes_between_is_looked_for_again(tmp_path: Path) -> Non
     assert len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == 5
 
 
-def test_an_outage_is_one_trouble_of_all_that_came_together(tmp_path: Path) -> None:
-    """It counts once: not every lost answer is everybody's business."""
+def test_an_outage_counts_once_for_a_whole_batch(tmp_path: Path) -> None:
+    """A single trouble is not reported to the service yet."""
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
 
     async def story(opened: Delivery) -> None:
@@ -217,8 +217,8 @@ BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
 SAME = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n"
 
 
-def test_lines_that_come_together_stand_each_once(tmp_path: Path) -> None:
-    """In one file, whole; what was offered again is not written again."""
+def test_concurrent_lines_are_each_written_once(tmp_path: Path) -> None:
+    """They are whole, and a group that is offered again is not written again."""
     groups = [raw(f"g{number}") for number in range(40)]
     for _ in range(2):
         assert {v.outcome for v in together(delivering(tmp_path, JSONL, ""), *groups)} == {SUCCESS}
@@ -226,8 +226,8 @@ def test_lines_that_come_together_stand_each_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [("a", "c"), ("c", "a")])
-def test_groups_of_the_same_text_are_as_many_lines(order: tuple[str, str], tmp_path: Path) -> None:
-    """One was noted and its process died before it wrote; another came to stand there. Neither is lost."""
+def test_groups_with_equal_lines_have_one_line_each(order: tuple[str, str], tmp_path: Path) -> None:
+    """One process died before it wrote its line, and another group's equal line is in that place."""
     asyncio.run(_died_before_writing(tmp_path))
     assert [v.outcome for v in together(delivering(tmp_path, SAME, ""), raw("c"))] == [SUCCESS]
     _forget_the_answer(tmp_path, "c")
@@ -236,7 +236,7 @@ def test_groups_of_the_same_text_are_as_many_lines(order: tuple[str, str], tmp_p
 
 
 async def _died_before_writing(folder: Path) -> None:
-    """Group `a`, of which the file was emptied after its attempt, as if its line had never been written."""
+    """Deliver group `a` and empty the file, as if the process had died before it wrote the line."""
     async with delivering(folder, SAME, "") as opened:
         await opened.take(raw("a"), mechanism="fetch")
     (folder / "out/time.jsonl").write_bytes(b"")
@@ -244,15 +244,15 @@ async def _died_before_writing(folder: Path) -> None:
 
 
 def _forget_the_answer(folder: Path, id: str) -> None:
-    """As the inbox is left by a process that dies before the answer came."""
+    """Leave the inbox as a process does that dies before it gets the sink's answer."""
     with closing(sqlite3.connect(folder / ".syncengine/state.db")) as state, state:
         state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", [id])
         clear = "UPDATE inbox_groups SET state = 'delivering', outcome = NULL, waiting = 0 WHERE group_id = ?"
         state.execute(clear, [id])
 
 
-def test_the_line_of_another_group_is_nobodys_content(tmp_path: Path) -> None:
-    """A group that was never written may be posted with other content, though the same text stands in its place."""
+def test_an_equal_line_of_another_group_is_not_taken_for_the_groups_own(tmp_path: Path) -> None:
+    """Group `a` was never written, so it may be posted with another content."""
     asyncio.run(_died_before_writing(tmp_path))
     together(delivering(tmp_path, SAME, ""), raw("c"))
     (verdict,) = together(delivering(tmp_path, SAME, ""), raw("a", description="another"))
@@ -263,8 +263,8 @@ def test_the_line_of_another_group_is_nobodys_content(tmp_path: Path) -> None:
 # --- statuses
 
 
-def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answered_again(tmp_path: Path) -> None:
-    """The answer to the first status says nothing of the second offer."""
+def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_path: Path) -> None:
+    """The acceptance of the first status does not cover the second offer."""
 
     async def story(opened: Delivery) -> None:
         await opened.take(raw(), mechanism="fetch")
@@ -281,8 +281,8 @@ def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answere
 # --- a receiver
 
 
-def test_requests_are_under_way_side_by_side_but_not_all_at_once(tmp_path: Path) -> None:
-    """One key and one body for each group; one that is refused is refused alone."""
+def test_requests_are_concurrent_up_to_a_limit(tmp_path: Path) -> None:
+    """Each group has its own key and body, and a refusal concerns one group only."""
     now, most, lock = 0, 0, threading.Lock()
 
     def answer(got: Got) -> tuple[int, Any]:
@@ -307,8 +307,8 @@ def test_requests_are_under_way_side_by_side_but_not_all_at_once(tmp_path: Path)
 
 
 @pytest.mark.parametrize("other", ["again", "keep", "take", "refuse"])
-def test_a_stored_group_that_another_call_handled_is_looked_at_anew(other: str, tmp_path: Path) -> None:
-    """Asked for again by a person, or offered twice in one fetch: no sink gets it twice, no refusal is overruled."""
+def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, tmp_path: Path) -> None:
+    """No sink gets it twice, and a refusal is not overruled."""
 
     async def play(opened: Delivery) -> None:
         kept = await opened.keep(raw("g1"), mechanism="fetch")
@@ -327,8 +327,8 @@ def test_a_stored_group_that_another_call_handled_is_looked_at_anew(other: str, 
     assert found == ["g1"]
 
 
-def test_what_is_not_begun_when_a_sink_goes_down_is_left_for_later(tmp_path: Path) -> None:
-    """And is delivered once it is well: nobody has to offer it again."""
+def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
+    """They are delivered once the sink is up, without another offer."""
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
 
     async def story(opened: Delivery) -> None:
@@ -345,7 +345,7 @@ def test_what_is_not_begun_when_a_sink_goes_down_is_left_for_later(tmp_path: Pat
 
 
 def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
-    """Offered three times at once and asked for by hand meanwhile; another content does not overtake the first."""
+    """It is offered three times and retried by hand at once; a changed content does not overtake the first."""
 
     async def story(opened: Delivery) -> None:
         offers = [raw("g1"), raw("g1"), raw("g1", description="another")]
@@ -360,14 +360,14 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Some lines are there whole, one is torn, the others are not there: each is found out by its own note."""
+    """Some lines are whole, one is torn and others are missing: the memo of each line tells which."""
     groups = [raw(f"g{number}", description="x" * 400) for number in range(12)]
 
     async def story(opened: Delivery) -> None:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         state = sum(file.stat().st_size for file in (tmp_path / ".syncengine").iterdir())
-        size = max(2_000_000, 2 * state)  # the inbox has room, and the file has some for five lines
+        size = max(2_000_000, 2 * state)  # room for the inbox, and for about five lines of the file
         (tmp_path / "out").mkdir()
         (tmp_path / "out/time.jsonl").write_bytes(b'"' + b"x" * (size - 5_000 - 3) + b'"\n')
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
@@ -385,8 +385,8 @@ def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path:
     assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)
 
 
-def test_a_line_that_may_not_be_on_the_disk_is_nobodys_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk fails between a line and its fsync: it is in doubt, and brought to the disk before it counts."""
+def test_a_line_is_no_success_before_its_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If fsync fails, the delivery is in doubt; the next attempt syncs the line before it counts."""
     errors, synced = [OSError(errno.EIO, "the disk")], list[int]()
 
     def fsync(file: int) -> None:
@@ -410,9 +410,9 @@ def test_a_line_that_may_not_be_on_the_disk_is_nobodys_success(tmp_path: Path, m
 
 @pytest.mark.parametrize("instants", range(30))
 def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: int, tmp_path: Path) -> None:
-    """Before and after each transaction of the inbox: a target's commit and a file's lines stand between two of them.
+    """The process dies before or after any transaction of the inbox.
 
-    Two of three groups have the same line.
+    Two of every three groups have the same line.
     """
     same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
     groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
@@ -433,7 +433,7 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
 
 
 def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_path: Path) -> None:
-    """Who asked may be gone, and the thread that writes is not: its line is noted by the time of the next attempt."""
+    """The caller is gone, but its thread still writes: the next attempt finds its line."""
     path = tmp_path / "out/time.jsonl"
     path.parent.mkdir()
 
@@ -441,7 +441,7 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
         with path.open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             first = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
-            while not _begun(opened):  # noqa: ASYNC110 # there is no event of it
+            while not _begun(opened):  # noqa: ASYNC110 # nothing signals it
                 await asyncio.sleep(0.01)
             first.cancel()
             second = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
@@ -455,6 +455,6 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
 
 
 def _begun(opened: Delivery) -> bool:
-    """Whether the writer of lines has what it is to write."""
+    """Whether the sink has begun to write the line."""
     (sink,) = opened.route.sinks
-    return bool(sink._turn.locked())  # type: ignore[attr-defined] # nothing else tells it
+    return bool(sink._turn.locked())  # type: ignore[attr-defined] # no public attribute shows it
