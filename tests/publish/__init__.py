@@ -1,1 +1,1 @@
-"""Comments of pull requests, on imitations of both hosts."""
+"""Tests of comments on pull requests, with imitations of GitHub and GitLab."""

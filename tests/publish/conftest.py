@@ -1,4 +1,4 @@
-"""A project with a plan, and the hosts that it is published to."""
+"""A project with a saved plan, and imitations of the hosts."""
 
 from __future__ import annotations
 

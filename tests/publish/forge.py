@@ -1,6 +1,6 @@
-"""Both hosts' runners, imitated: jobs of the files that `init --ci` writes, run command by command in fresh clones.
+"""Imitations of both hosts' runners, which run the jobs that `init --ci` writes, each in a fresh clone.
 
-What a file says is what is run: every condition, expression and action must be known here, or the run fails.
+The files are interpreted as written: a condition, expression or action that is not known here fails the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
 SCHEDULES = {"17 4 * * 1": "", "41 3 * * *": "drift"}
 IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main")
 PIP = """#!/bin/sh
-# Stands for pip: what is installed is this very program.
+# Replaces pip: the program under test takes the place of every package.
 case "$*" in
   *"install $SYNCENGINE_PACKAGE") ;;
   *"wheel --wheel-dir .syncengine/wheels $SYNCENGINE_PACKAGE") ;;
@@ -47,7 +47,7 @@ def git(folder: Path, *words: str) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """What starts a pipeline: a commit, and the pull request that it belongs to, or none."""
+    """The event that starts a pipeline: a commit, and its pull request if there is one."""
 
     kind: str
     commit: str
@@ -55,16 +55,16 @@ class Event:
     head: str = ""
     fork: bool = False
     bot: bool = False
-    """Whether GitHub's own bot made it, whose jobs have no secrets."""
+    """Whether GitHub's bot made the pull request; its jobs have no secrets."""
     schedule: str = ""
-    """The job that a schedule is for, where it is not the first."""
+    """The name of the schedule; empty for the default one."""
     base: str = ""
-    """The commit that a group of a merge queue is put onto."""
+    """The commit onto which a merge queue's group is merged."""
 
 
 @dataclass
 class JobEnd:
-    """What a job came to. `outputs` of all its steps; `log` is all that it printed."""
+    """The result of a job: `outputs` of all its steps, and `log` with everything that it printed."""
 
     passed: bool
     log: str
@@ -74,13 +74,13 @@ class JobEnd:
 
 @dataclass
 class Runner:
-    """A machine for jobs: nothing of one is there in the next."""
+    """A machine that runs each job in a clean environment."""
 
     folder: Path
     bare: Path
     host: Imitation
     secrets: Mapping[str, Mapping[str, str]]
-    """By environment; `` has those of every job."""
+    """Secrets by environment; the key `` has those of every job."""
     runs: int = 0
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class GitHubRunner(Runner):
         return end
 
     def _holds(self, condition: str, event: Event, *, passed: bool) -> bool:
-        """The value of a condition; one that names no status holds only while all is well."""
+        """Evaluate a condition; one without a status function is true only while no step has failed."""
         is_own = event.kind == "pull_request" and not (event.fork or event.bot)
         queued = event.kind == "merge_group"
         known = {
@@ -189,7 +189,7 @@ class GitHubRunner(Runner):
         end.summary += (self.folder / "GITHUB_STEP_SUMMARY").read_text()
 
     def _use(self, step: Mapping[str, Any], work: Path, event: Event) -> None:
-        """An action: the checkout is done, Python is there, an artifact is kept by the host."""
+        """Imitate an action: checkout and Python need nothing; an artifact is stored by the host."""
         names = {text.partition(" ")[0]: name for name, text in ACTIONS.items()}
         path = work / str(step.get("with", {}).get("path")).replace("${{ runner.temp }}", f"{self.folder}/RUNNER_TEMP")
         if names[step["uses"]] == "UPLOAD_ARTIFACT" and path.exists():
@@ -244,7 +244,7 @@ class GitLabRunner(Runner):
             shutil.copy(source, kept / path)
 
     def _holds(self, condition: str, variables: Mapping[str, str]) -> bool:
-        """The value of comparisons that are joined by `&&`."""
+        """Evaluate comparisons that are joined by `&&`."""
 
         def value(word: str) -> str:
             return variables.get(word[1:], "") if word.startswith("$") else word.strip('"')

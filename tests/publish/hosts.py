@@ -1,4 +1,4 @@
-"""Imitations of GitHub and GitLab on loopback: comments of one pull request, and the trouble that real hosts make.
+"""Imitations of GitHub and GitLab on loopback: comments of one pull request, and the failures of real hosts.
 
 They keep to what the hosts document: pages with links, authors, limits counted in characters, 403 for a token that may
 only read, 404 for what it may not see. Both list comments oldest first.
@@ -30,7 +30,7 @@ LOGINS = {BOT: "github-actions[bot]", PERSON: "jane"}
 
 @dataclass
 class Trouble:
-    """An answer in the place of the next one that fits, so many times; `executed`: the host does it all the same."""
+    """An answer that replaces the next matching ones, a number of times; with `executed`, the host still acts."""
 
     status: int
     method: str = ""
@@ -42,14 +42,14 @@ class Trouble:
 
 @dataclass
 class Imitation:
-    """A host with one pull request. `most`: the characters of a comment; `page`: the items of a page."""
+    """A host with one pull request. `most`: the longest comment in characters; `page`: items of a page."""
 
     kind: str
     most: int
     url: str = ""
     page: int = 100
     paging: str = "link"
-    """How the next page is named: `link` (none where there is one page), `keyset`, `number`, or `bare`: not at all."""
+    """How the next page is announced: `link` (absent for one page), `keyset`, `number`, or `bare` (never)."""
     comments: dict[int, Json] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -58,25 +58,25 @@ class Imitation:
     author: int = BOT
     number: int = 12
     pulls: dict[str, list[int]] = field(default_factory=dict)
-    """Numbers of the merged pull requests that a commit came with; `*` is any commit."""
+    """Numbers of the merged pull requests of each commit; `*` is any commit."""
     heads: dict[int, str] = field(default_factory=dict)
     forks: set[int] = field(default_factory=set)
     about: dict[int, Json] = field(default_factory=dict)
-    """What else the lists say of a pull request."""
+    """Further fields of pull requests in lists, by their number."""
     crowd: int = 0
-    """Others that come first in lists: open pull requests, runs and jobs that have no plan."""
+    """How many irrelevant items come first in lists: open pull requests, and runs and jobs without a plan."""
     moved: bool = False
-    """Whether the repository has another name by now, so that requests for the old one are redirected."""
+    """Whether the repository was renamed, so that requests for its old name are redirected."""
     kept: dict[int, Json] = field(default_factory=dict)
-    """Runs or pipelines of pull requests besides the usual one, which has the number of its pull request: by their id,
-    `of` the pull request, and the `file` of their artifact, if they have one."""
+    """Further runs or pipelines by their id, with the pull request (`of`) and the `file` of their artifact; the usual
+    one has the number of its pull request."""
     artifacts: dict[int, bytes] = field(default_factory=dict)
-    """The plan of each pull request, as its last job left it."""
+    """The plan of each pull request, as its last job stored it."""
     expired: bool = False
     anonymous: list[bool] = field(default_factory=list)
-    """Whether each request for a packed file came without a token."""
+    """For each request for an archive, whether it had no token."""
     hold: dict[str, float] = field(default_factory=dict)
-    """Seconds that a request of a method takes, before it is executed."""
+    """Seconds to wait before a request is executed, by its method."""
     next_host: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -104,7 +104,7 @@ class Imitation:
         return {"full_name": "stranger/tags" if number in self.forks else "acme/tags"}
 
     def pull(self, number: int) -> Json:
-        """A merged pull request, in the words of both hosts."""
+        """A merged pull request, with the fields of both hosts."""
         head = {"sha": self.heads.get(number, ""), "repo": self.repository(number)}
         base = {"ref": "main", "repo": {"full_name": "acme/tags"}}
         source = 8 if number in self.forks else 77
@@ -123,13 +123,13 @@ class Imitation:
         return [{"id": 90_000 - n, "name": f"test {n}", **other} for n in range(self.crowd)] + items
 
     def one(self, path: str) -> int | None:
-        """The id of the comment that a path names."""
+        """Return the id of the comment in a path."""
         base = "/repos/acme/tags/issues/comments/" if self.kind == "github" else f"{self.path}/"
         rest = path.removeprefix(base)
         return int(rest) if path.startswith(base) and rest.isdigit() else None
 
     def environ(self, run: int = 1, **more: str) -> dict[str, str]:
-        """The variables of a job."""
+        """Return the environment variables of a job."""
         if self.kind == "github":
             usual = {
                 "GITHUB_API_URL": self.url,
@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._write(method, path, body)
 
     def _reviewed(self, path: str, query: dict[str, list[str]]) -> tuple[int, object, dict[str, str]] | None:
-        """Commits, their pull requests, those's jobs and artifacts."""
+        """Answer requests for commits, their pull requests, and the jobs and artifacts of these."""
         host = self.host
         if commit := re.search(r"/commits/(\w+)/(pulls|merge_requests)$", path):
             numbers = host.pulls.get(commit[1], host.pulls.get("*", []))
@@ -265,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _runs(self, numbers: list[int]) -> list[Json]:
-        """The runs of pull requests, newest first, as no host promises."""
+        """Return the runs of pull requests, newest first, an order that no host guarantees."""
         more = [
             {"id": id, "head_repository": self.host.repository(run["of"]), **run}
             for id, run in self.host.kept.items()
@@ -274,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
         return [*more, *({"id": n, "head_repository": self.host.repository(n)} for n in numbers)]
 
     def _paged(self, data: Any, headers: dict[str, str], query: dict[str, list[str]]) -> tuple[object, dict[str, str]]:
-        """One page of a list, which may be a member of an object."""
+        """Answer with one page of a list, which may be a member of an object."""
         host = self.host
         name = next((name for name in ("workflow_runs", "artifacts") if isinstance(data, dict) and name in data), None)
         items = data[name] if name else data
@@ -317,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def imitation(kind: str) -> Iterator[Imitation]:
-    """A host that runs while it is needed."""
+    """Run a host until the block ends."""
     host = Imitation(kind, most=65_536 if kind == "github" else 1_000_000)
     server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
     host.url = f"http://127.0.0.1:{server.server_address[1]}"

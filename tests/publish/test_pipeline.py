@@ -1,6 +1,6 @@
-"""From a pull request to its merge, its apply and its revert: the jobs that `init --ci` writes, run as they are.
+"""The jobs that `init --ci` writes, run from a pull request through its merge and apply to its revert.
 
-In a bare repository with two clones, with a state in PostgreSQL, against imitations of both hosts.
+They run on a bare repository with two clones and a state in PostgreSQL, against imitations of both hosts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECRETS = (KEY, TOKEN, "reader-pa55", "tester:")
 
 @dataclass
 class Forge:
-    """A bare repository, the clone of somebody who changes manifests, and one host with its runner."""
+    """A bare repository, the clone of an author of manifests, and one host with its runner."""
 
     author: Project
     service: Service
@@ -48,7 +48,7 @@ class Forge:
         git(self.author.folder, "checkout", "-q", "-b", name, "main")
 
     def propose(self, message: str, *, fork: bool = False) -> Event:
-        """Commit, and push the branch with the merge that the host makes of it."""
+        """Commit and push the branch, and the merge commit that the host would create."""
         head = self.commit(message)
         folder = self.author.folder
         git(folder, "checkout", "-q", "--detach", "main")
@@ -67,7 +67,7 @@ class Forge:
         return Event("pull_request", merge, self.number, head, fork)
 
     def merge(self, event: Event) -> Event:
-        """Squash it into main, and delete nothing."""
+        """Squash the pull request into main without deleting its branch."""
         folder = self.author.folder
         git(folder, "checkout", "-q", "main")
         git(folder, "merge", "-q", "--squash", event.head)
@@ -86,7 +86,7 @@ class Forge:
 
 @pytest.fixture
 def roles(postgresql_url: str) -> Iterator[dict[str, str]]:
-    """URLs of the state for a role that writes and for one that may only SELECT."""
+    """URLs of the state for a role that writes and for one that only reads."""
     engine = sa.create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
     METADATA.drop_all(engine)
     with engine.connect() as connection:
@@ -104,7 +104,7 @@ def roles(postgresql_url: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(params=["github", "gitlab"])
 def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str]) -> Iterator[Forge]:
-    """A project on its first day, with what is there applied by hand."""
+    """A project with CI files, whose manifests were applied by hand once."""
     bare, folder = tmp_path / "bare.git", tmp_path / "author"
     git(tmp_path, "init", "-q", "--bare", str(bare))
     git(tmp_path, "clone", "-q", str(bare), str(folder))
@@ -129,7 +129,7 @@ JOBS = ("plan", "apply", "reassert", "drift")
 
 
 def _jobs(kind: str, folder: Path, bare: Path, host: Imitation, roles: dict[str, str]) -> tuple[Job, Job, Job, Job]:
-    """Run the plan of a pull request, the apply of a push, and the scheduled jobs, with the secrets that each has."""
+    """Return functions that run the plan, apply and scheduled jobs, each with its own secrets."""
     writes = {"SYNCENGINE_API_KEY": KEY, "SYNCENGINE_STATE": roles["writer"]}
     if kind == "github":
         reads = {"SYNCENGINE_STATE_READER": roles["reader"]}
@@ -142,7 +142,7 @@ def _jobs(kind: str, folder: Path, bare: Path, host: Imitation, roles: dict[str,
 
 
 def _together(ends: dict[str, JobEnd]) -> JobEnd:
-    """A pipeline as one job."""
+    """Merge the jobs of a pipeline into one result."""
     outputs = {name: value for end in ends.values() for name, value in end.outputs.items()}
     return JobEnd(all(end.passed for end in ends.values()), "".join(end.log for end in ends.values()), outputs)
 
@@ -155,7 +155,7 @@ def checked(end: JobEnd, *, passed: bool = True) -> JobEnd:
 
 
 def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
-    """One comment through all of it; what was reviewed is applied, and a revert undoes it."""
+    """A pull request is planned, commented, merged and applied as reviewed; its revert is applied likewise."""
     forge.branch("change")
     forge.author.wants("new.yaml", tags=[{"name": "NEW-1", "description": "Opposition"}, {"nme": "misspelt"}])
     broken = checked(forge.plan(forge.propose("change")), passed=False)
@@ -190,7 +190,7 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
 
 
 def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
-    """It is published all the same; an approval, or a change that no rule denies, mends it."""
+    """A plan that needs an approval or breaks a rule is published, but its job fails until it is approved."""
     forge.branch("removals")
     forge.author.wants(tags=[tag("HELD-0")])
     assert forge.author.run("fmt").code == 0
@@ -216,8 +216,8 @@ def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
     assert "Denied: 1 rule of this project denies this plan" in forge.comment()
 
 
-def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
-    """What it changes in Git is shown, and nothing is written; its findings fail the job."""
+def test_the_jobs_of_a_fork_have_no_secrets(forge: Forge) -> None:
+    """A fork's pull request is planned in Git only, without secrets or a comment; invalid manifests fail its job."""
     forge.branch("fork")
     forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
     assert forge.author.run("fmt").code == 0
@@ -230,9 +230,9 @@ def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
 
 
 def test_a_pull_request_of_the_hosts_bot_is_planned_without_a_state(forge: Forge) -> None:
-    """Its jobs have no secrets, though its branch is in the repository: it is compared in Git, and nothing is kept."""
+    """Jobs of GitHub's bot have no secrets, so its pull request is compared in Git and no plan is stored."""
     if forge.host.kind == "gitlab":
-        pytest.skip("it has none")
+        pytest.skip("GitLab has no such bot")
     forge.branch("bump")
     forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
     assert forge.author.run("fmt").code == 0
@@ -243,7 +243,7 @@ def test_a_pull_request_of_the_hosts_bot_is_planned_without_a_state(forge: Forge
 
 
 def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:
-    """A branch commits a plan without changes, and keeps the plan command from writing its own over it, or tries to."""
+    """A plan that the branch committed or linked as `plan.json` fails the job and is not published."""
     folder = forge.author.folder
     done = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
     assert done.document["changes"] == []
@@ -262,9 +262,9 @@ def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:
 
 
 def test_a_merge_queue_is_planned_and_commented_nowhere(forge: Forge) -> None:
-    """What would be merged together is planned against the commit below it, and shown in the job's summary."""
+    """A merge queue's group is planned against its base; the plan is in the job's summary, without a comment."""
     if forge.host.kind == "gitlab":
-        pytest.skip("its merge trains are merge requests")
+        pytest.skip("GitLab's merge trains are merge requests")
     base = git(forge.author.folder, "rev-parse", "main")
     forge.branch("queued")
     forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
@@ -276,15 +276,15 @@ def test_a_merge_queue_is_planned_and_commented_nowhere(forge: Forge) -> None:
 
 
 def test_everything_is_sent_again_on_a_schedule(forge: Forge) -> None:
-    """What somebody edited on the service by hand is as it is declared."""
+    """The scheduled job sends every resource again, which reverts manual edits on the service."""
     before = forge.service.asked().count("upsertTags")
     commit = git(forge.author.folder, "rev-parse", "main")
     checked(forge.reassert(Event("schedule", commit)))
     assert forge.service.asked().count("upsertTags") == before + 1
 
 
-def test_drift_is_looked_for_each_night(forge: Forge) -> None:
-    """With a role that may only read where the host can tell; it fails where there is drift, and names what it may."""
+def test_the_nightly_job_fails_on_drift(forge: Forge) -> None:
+    """The nightly job only reads the service; it fails if there is drift, and does not name unknown tags."""
     commit = git(forge.author.folder, "rev-parse", "main")
     night = Event("schedule", commit, schedule="drift")
     sent, before = forge.service.asked(), forge.service.holds()

@@ -1,6 +1,6 @@
-"""Where a comment goes: into the pull request of the job's event, or into the one by which a commit was merged.
+"""The pull request that gets the comment: the one of the job's event, or the one by which a commit was merged.
 
-No comment is better than one in a pull request that is open, a stranger's, or another one than the event's.
+There is no comment in a pull request that is open, from a fork, or unrelated to the event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BRANCH = {"GITHUB_REF": "refs/heads/main", "CI_MERGE_REQUEST_IID": "", "CI_COMMI
 
 @pytest.fixture
 def reported(project: Project) -> Project:
-    """The report of an apply, where the plan was."""
+    """A project whose `plan.json` holds the report of an apply."""
     done = project.run("apply", "-y", "--format", "json")
     (project.folder / "plan.json").write_text(done.out)
     return project
@@ -32,15 +32,15 @@ def still_open(host: Imitation, **more: object) -> dict[str, Any]:
 
 
 def said(done: Ended, host: Imitation) -> bool:
-    """Whether a comment was written into the host's pull request; else the text must have been shown."""
+    """Return whether a comment was written; if not, the output must say `No comment`."""
     assert done.code == 0, done.err
     assert bool(host.bodies()) is not ("No comment: " in done.err)
     return bool(host.bodies())
 
 
 @pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
-def test_a_report_goes_into_the_merged_one_of_many(reported: Project, host: Imitation, paging: str) -> None:
-    """Open ones have the same commit, as those that promote a branch; lists are read to their end, however paged."""
+def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation, paging: str) -> None:
+    """A report goes to the merged pull request among many open ones with its commit, whatever the paging."""
     host.crowd, host.page, host.paging = 7, 3, paging
     host.pulls = {"*": [71, 65]}
     host.about = {71: still_open(host)}
@@ -48,8 +48,8 @@ def test_a_report_goes_into_the_merged_one_of_many(reported: Project, host: Imit
     assert said(publish(reported, host, **BRANCH), host)
 
 
-def test_a_report_goes_into_none_that_is_open(reported: Project, host: Imitation) -> None:
-    """Nor into one that was closed."""
+def test_a_report_goes_into_no_open_or_closed_pull_request(reported: Project, host: Imitation) -> None:
+    """A report goes to no pull request that is open or was closed without a merge."""
     host.pulls = {"*": [12]}
     for state in (still_open(host), {"state": "closed", "merged_at": None}):
         host.about = {12: state}
@@ -65,14 +65,16 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("about", STRANGERS.values(), ids=STRANGERS)
-def test_a_report_goes_into_no_stranger_s(reported: Project, host: Imitation, about: dict[str, Any]) -> None:
-    """Its authors, or the people of another repository, did not ask for it; the job's log has it."""
+def test_a_report_is_not_posted_to_an_unrelated_pull_request(
+    reported: Project, host: Imitation, about: dict[str, Any]
+) -> None:
+    """A report is not posted to a pull request from a fork, or into another repository or branch."""
     host.pulls, host.about = {"*": [12]}, {12: about}
     assert not said(publish(reported, host, **BRANCH), host)
 
 
-def test_the_one_that_ended_in_the_commit_is_preferred(reported: Project, host: Imitation) -> None:
-    """A commit may be in several: as a merge, a squash or a rebase made it, and inside of others that were merged."""
+def test_the_pull_request_whose_merge_made_the_commit_is_preferred(reported: Project, host: Imitation) -> None:
+    """Of several merged pull requests with a commit, the one whose merge or squash created it gets the report."""
     for name in ("merge_commit_sha", "squash_commit_sha" if host.kind == "gitlab" else "merge_commit_sha"):
         host.pulls = {"*": [70, 12, 71]}
         host.about = {12: {name: COMMIT}, 71: {"merged_at": "2026-02-02T00:00:00Z"}}
@@ -83,21 +85,21 @@ def test_the_one_that_ended_in_the_commit_is_preferred(reported: Project, host: 
 
 
 def test_a_scheduled_job_belongs_to_no_merge(reported: Project, host: Imitation) -> None:
-    """Its commit is the newest of the branch, whose merge has nothing to do with it."""
+    """A scheduled job posts no comment: it runs at the newest commit, but has nothing to do with its pull request."""
     host.pulls = {"*": [12]}
     schedule = {"GITHUB_EVENT_NAME": "schedule", "CI_PIPELINE_SOURCE": "schedule"}
     assert not said(publish(reported, host, **BRANCH, **schedule), host)
 
 
 def test_a_commit_that_was_not_pushed_has_no_pull_request(reported: Project, host: Imitation) -> None:
-    """GitHub answers 422, which is no error of ours."""
+    """The host does not know an unpushed commit (422 on GitHub), which is no error."""
     unknown = {"github": (422, b'{"message": "No commit found for SHA: 1"}'), "gitlab": (404, b"{}")}[host.kind]
     host.troubles = [Trouble(unknown[0], "GET", 1, body=unknown[1])]
     assert not said(publish(reported, host, **BRANCH), host)
 
 
 def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imitation) -> None:
-    """301 for what reads and 307 for what writes, with the method and on the same host."""
+    """Redirects of a renamed repository are followed on the same host with the same method, for reads and writes."""
     if host.kind == "gitlab":
         pytest.skip("a project is named by its number")
     host.moved, host.pulls = True, {"*": [12]}
@@ -107,7 +109,7 @@ def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imit
     assert said(publish(reported, host, **BRANCH, run=2), host)
 
 
-# --- what follows another workflow, on GitHub
+# --- runs that follow another workflow, on GitHub
 
 EARLIER = {"id": 8000, "run_number": 3, "run_attempt": 1, "head_sha": OTHER, "event": "pull_request"}
 
@@ -129,13 +131,13 @@ def github(host: Imitation) -> Imitation:
 
 
 def test_a_run_after_another_writes_where_that_belongs(project: Project, github: Imitation, tmp_path: Path) -> None:
-    """Its own commit is the newest of the main branch, whose merge is another pull request."""
+    """A run that follows another one comments on the pull request of that run, not on that of its own commit."""
     assert said(after(project, github, tmp_path, pull_requests=[{"number": 12}]), github)
     assert f"head={OTHER} run=3 id=8000 " in github.bodies()[0]
 
 
 def test_a_run_after_an_older_one_writes_nothing(project: Project, github: Imitation, tmp_path: Path) -> None:
-    """The order is that of the runs that planned: the older one may end later."""
+    """A run that follows an older run than the comment's writes nothing, even if it comes later."""
     number = [{"number": 12}]
     after(project, github, tmp_path, run=1, pull_requests=number)
     done = after(project, github, tmp_path, run=2, pull_requests=number, id=7999, run_number=2)
@@ -154,13 +156,13 @@ OTHERS = {
 def test_a_run_after_another_without_a_place_writes_nothing(
     project: Project, github: Imitation, tmp_path: Path, pulls: list[object]
 ) -> None:
-    """Least of all into the one that was merged last."""
+    """A run after one without exactly one pull request of this repository at its commit writes no comment."""
     github.number = 4
     assert not said(after(project, github, tmp_path, pull_requests=pulls), github)
 
 
 def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, github: Imitation, tmp_path: Path) -> None:
-    """Which GitHub does not name; it is the open one with this very head."""
+    """GitHub does not name a fork's pull request; it is found as the open one with the run's head commit."""
     github.pulls, github.forks = {OTHER: [11, 12]}, {12}
     github.about = {n: still_open(github) for n in (11, 12)}
     github.heads = {11: "e" * 40, 12: OTHER}
@@ -170,21 +172,21 @@ def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, git
 def test_a_run_after_one_of_the_branch_writes_into_its_merge(
     reported: Project, github: Imitation, tmp_path: Path
 ) -> None:
-    """And not into an open one that promotes the branch, though GitHub names it."""
+    """A run after a push to main comments on the merged pull request, not on an open one that GitHub names."""
     github.pulls, github.about = {OTHER: [71, 12]}, {71: still_open(github)}
     earlier = {"event": "push", "head_branch": "main", "pull_requests": [{"number": 71}]}
     assert said(after(reported, github, tmp_path, **earlier), github)
 
 
 def test_an_event_about_no_commit_of_a_branch_has_no_place(reported: Project, github: Imitation) -> None:
-    """As `check_run`: GitHub then gives the newest commit of the main branch."""
+    """Events such as `check_run` get no comment, since their commit is just the newest one of the main branch."""
     github.number = 4
     for event in ("check_run", "repository_dispatch", "merge_group"):
         assert not said(publish(reported, github, **BRANCH, GITHUB_EVENT_NAME=event), github)
 
 
 def test_a_repository_that_is_a_fork_has_own_pull_requests(project: Project, host: Imitation, tmp_path: Path) -> None:
-    """A stranger's is one whose head and base are in different repositories, whatever they were forked from."""
+    """A pull request is from a fork if head and base are in different repositories, even if the base is a fork."""
     event = tmp_path / "event.json"
     none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": "", "GITHUB_EVENT_PATH": str(event)}
     base = {"repo": {"fork": True, "full_name": "acme/tags"}}

@@ -1,4 +1,4 @@
-"""`publish` keeps one comment of a pull request, its own, through whatever hosts and other jobs do."""
+"""`publish` maintains exactly one comment of its own in a pull request, despite failures of hosts and parallel jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def publish(project: Project, host: Imitation, *words: str, run: int = 1, **envi
 
 
 def test_a_comment_is_created_and_then_updated(project: Project, host: Imitation) -> None:
-    """One comment through all runs, with its marker first: hidden, with commit and run."""
+    """All runs share one comment, which begins with a hidden marker that names the commit and the run."""
     first = publish(project, host)
     assert (first.code, first.out.split(":")[0]) == (0, "Created"), first.err
     (id,) = host.comments
@@ -40,15 +40,15 @@ def test_a_comment_is_created_and_then_updated(project: Project, host: Imitation
 
 
 def test_the_same_text_is_not_written_again(project: Project, host: Imitation) -> None:
-    """A job that is repeated writes nothing, and nobody is notified."""
+    """A repeated job with the same text writes nothing."""
     publish(project, host)
     again = publish(project, host)
     assert (again.code, again.out.split(":")[0]) == (0, "Unchanged")
     assert host.counts()["PATCH"] + host.counts()["PUT"] == 0
 
 
-def test_a_persons_comment_is_never_ours(project: Project, host: Imitation) -> None:
-    """Whoever quotes the marker, or begins with it, keeps their words; a comment of ours that quotes it stays, too."""
+def test_a_comment_of_a_person_is_never_overwritten(project: Project, host: Imitation) -> None:
+    """A person's comment is never overwritten, even with our marker, nor is one of ours that only quotes it."""
     publish(project, host)
     (body,) = host.bodies()
     host.comments.clear()
@@ -63,7 +63,7 @@ def test_a_persons_comment_is_never_ours(project: Project, host: Imitation) -> N
 
 
 def test_an_older_run_that_comes_later_writes_nothing(project: Project, host: Imitation) -> None:
-    """Also a repeat of it."""
+    """An older run, or a repeat of it, does not overwrite the comment of a newer one."""
     publish(project, host, run=5)
     (body,) = host.bodies()
     done = publish(project, host, run=4, GITHUB_RUN_ATTEMPT="3", CI_JOB_ID="99999")
@@ -72,7 +72,7 @@ def test_an_older_run_that_comes_later_writes_nothing(project: Project, host: Im
 
 
 def test_each_key_has_a_comment_of_its_own(project: Project, host: Imitation) -> None:
-    """One that begins another is another; without one it is the environment's name."""
+    """Each --key has its own comment; by default the key is the name of the environment."""
     for key in ("prod", "prod-eu"):
         assert publish(project, host, "--key", key).code == 0
     assert publish(project, host, SYNCENGINE_ENV="prod", run=2).out.startswith("Updated")
@@ -80,14 +80,14 @@ def test_each_key_has_a_comment_of_its_own(project: Project, host: Imitation) ->
 
 
 @pytest.mark.parametrize("key", ["a b", "-->", "a--b", "", "x\ny"])
-def test_a_key_cannot_end_the_marker(project: Project, host: Imitation, key: str) -> None:
-    """It would be shown, or the next run would not find its comment."""
+def test_a_key_that_would_break_the_marker_is_a_usage_error(project: Project, host: Imitation, key: str) -> None:
+    """A key that would break the marker is a usage error."""
     if key:
         assert publish(project, host, "--key", key).code == 64
 
 
 def test_comments_are_found_on_any_page(project: Project, host: Imitation) -> None:
-    """As many as there are, in pages as the host makes them."""
+    """The comment is found on whatever page the host lists it."""
     host.page = 2
     for n in range(5):
         host.add(f"looks good {n}", PERSON)
@@ -100,7 +100,7 @@ def test_comments_are_found_on_any_page(project: Project, host: Imitation) -> No
 
 
 def test_a_next_page_on_another_host_gets_no_token(project: Project, host: Imitation) -> None:
-    """The link is data of the host, and the token stays at home."""
+    """A link to the next page on another host is refused, so that the token is not sent there."""
     host.page, host.next_host = 1, "http://127.0.0.1:9"
     host.add("one", PERSON)
     host.add("two", PERSON)
@@ -108,8 +108,8 @@ def test_a_next_page_on_another_host_gets_no_token(project: Project, host: Imita
     assert (done.code, "another host" in done.err) == (1, True)
 
 
-def test_a_forks_token_leaves_the_text_to_the_summary(project: Project, host: Imitation) -> None:
-    """It may read and not write: exit 0, and the reviewer finds the plan where the job is."""
+def test_with_a_token_that_only_reads_the_text_is_in_the_summary(project: Project, host: Imitation) -> None:
+    """With a token that may only read, `publish` exits with 0 and writes to the job's summary, or to its output."""
     host.reads_only = True
     summary = project.folder / "summary"
     done = publish(project, host, GITHUB_STEP_SUMMARY=str(summary))
@@ -121,7 +121,7 @@ def test_a_forks_token_leaves_the_text_to_the_summary(project: Project, host: Im
 
 
 def test_a_forks_job_without_a_token_ends_well(project: Project, host: Imitation, tmp_path: Path) -> None:
-    """Secrets are not handed to forks. Elsewhere a missing token is said."""
+    """Without a token, a fork's job exits with 0; any other job fails with the missing variable's name."""
     event = tmp_path / "event.json"
     sides = {"head": {"repo": {"full_name": "stranger/tags"}}, "base": {"repo": {"full_name": "acme/tags"}}}
     event.write_text(json.dumps({"pull_request": {"number": 12, **sides}}))
@@ -133,16 +133,16 @@ def test_a_forks_job_without_a_token_ends_well(project: Project, host: Imitation
     assert host.requests == []
 
 
-def test_a_place_that_is_not_there_is_explained(project: Project, host: Imitation) -> None:
-    """404, which hosts answer for what a token may not see as well."""
+def test_a_missing_pull_request_is_explained(project: Project, host: Imitation) -> None:
+    """The message for 404 says that the repository may be missing or not readable with the token."""
     done = publish(project, host, GITHUB_REPOSITORY="acme/other", CI_PROJECT_ID="78")
     assert done.code == 1
     request = {"github": "pull request", "gitlab": "merge request"}[host.kind]
     assert f"and the {request} exist, and that the token may read them" in done.err
 
 
-def test_a_comment_without_a_known_page_is_a_sentence(project: Project, host: Imitation) -> None:
-    """Its link is the host's own on GitHub; on GitLab it is made of the project's page."""
+def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project, host: Imitation) -> None:
+    """Without the URL of the project's page, the output is a sentence instead of a link to the comment."""
     if host.kind == "github":
         pytest.skip("the host's answer has the link")
     assert publish(project, host, CI_PROJECT_URL="").out == "Comment created.\n"
@@ -151,7 +151,7 @@ def test_a_comment_without_a_known_page_is_a_sentence(project: Project, host: Im
 
 
 def test_a_token_that_is_not_accepted_is_not_shown(project: Project, host: Imitation) -> None:
-    """Though the host repeats it."""
+    """A rejected token exits with 7 and is not shown, even if the host repeats it; a malformed one exits with 64."""
     name = "GITHUB_TOKEN" if host.kind == "github" else "GITLAB_TOKEN"
     done = publish(project, host, **{name: "expired-secret"})
     assert done.code == 7
@@ -164,15 +164,15 @@ LATER = {"retry-after": "0"}
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_trouble_that_passes_is_waited_for(project: Project, host: Imitation, status: int, method: str) -> None:
-    """For as long as the host asks."""
+def test_temporary_errors_are_retried(project: Project, host: Imitation, status: int, method: str) -> None:
+    """Rate limits and server errors are retried after the time that the host asks for."""
     host.troubles = [Trouble(status, method, 2, LATER)]
     done = publish(project, host)
     assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
-def test_a_spent_quota_is_waited_for(project: Project, host: Imitation) -> None:
-    """GitHub answers 403 for it, which is no verdict on the token."""
+def test_an_exhausted_rate_limit_is_retried(project: Project, host: Imitation) -> None:
+    """GitHub's 403 for an exhausted rate limit is retried and not taken for a rejected token."""
     host.troubles = [Trouble(403, "", 1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"})]
     assert publish(project, host).out.startswith("Created")
 
@@ -193,28 +193,28 @@ LIMITS = {
 
 @pytest.mark.parametrize(("status", "headers", "words", "seconds"), LIMITS.values(), ids=LIMITS)
 def test_each_limit_has_its_wait(status: int, headers: dict[str, str], words: str, seconds: float | None) -> None:
-    """A minute where GitHub says none, as its documentation asks; none where a repeat would be refused again."""
+    """Each limit is waited for as its headers say, or for GitHub's documented minute; permanent errors are not."""
     assert asked_wait(status, headers, words, now=1000) == seconds
 
 
 def test_a_comment_that_came_too_soon_is_sent_again(project: Project, host: Imitation) -> None:
-    """GitHub answers 422 to it, and says why in a member of `errors`."""
+    """GitHub's 422 for a comment that was submitted too quickly is retried."""
     why = {"message": "Validation Failed", "errors": [{"field": "body", "message": "body was submitted too quickly"}]}
     host.knows_user, host.troubles = True, [Trouble(422, "POST", 1, LATER, json.dumps(why).encode())]
     done = publish(project, host)
     assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
-def test_the_host_s_words_are_shown_whole(project: Project, host: Imitation) -> None:
-    """What is wrong with which field stands beside the message."""
+def test_the_message_of_the_host_is_shown_whole(project: Project, host: Imitation) -> None:
+    """The error shows the host's message and all of its details."""
     why = {"message": "Validation Failed", "errors": [{"field": "body", "message": "no emoji, please"}, "and no joy"]}
     host.knows_user, host.troubles = True, [Trouble(422, "POST", 1, LATER, json.dumps(why).encode())]
     done = publish(project, host)
     assert (done.code, "Validation Failed: no emoji, please: and no joy" in done.err) == (1, True), done.err
 
 
-def test_trouble_that_stays_ends_in_bounds(project: Project, host: Imitation) -> None:
-    """A number of attempts; exit 9, so that the job can be repeated."""
+def test_persistent_errors_end_after_a_limited_number_of_attempts(project: Project, host: Imitation) -> None:
+    """Persistent server errors end after a limited number of attempts with exit code 9."""
     host.troubles = [Trouble(503, "", 1000, LATER)]
     done = publish(project, host)
     assert done.code == 9
@@ -222,28 +222,28 @@ def test_trouble_that_stays_ends_in_bounds(project: Project, host: Imitation) ->
     assert len(host.requests) <= 12
 
 
-def test_a_longer_wait_than_it_has_patience_for_is_said(project: Project, host: Imitation) -> None:
-    """At once."""
+def test_a_requested_wait_that_is_too_long_ends_at_once(project: Project, host: Imitation) -> None:
+    """A requested wait that is too long ends at once with exit code 9 and the number of seconds."""
     host.troubles = [Trouble(429, "", 1000, {"retry-after": "3600"})]
     done = publish(project, host)
     assert (done.code, "3600 s" in done.err) == (9, True)
 
 
-def test_a_create_of_unknown_end_makes_no_second_comment(project: Project, host: Imitation) -> None:
-    """A gateway gave up, and the host had executed it: it is looked for before it is sent again."""
+def test_a_create_with_unknown_outcome_makes_no_second_comment(project: Project, host: Imitation) -> None:
+    """If a gateway fails after the comment was created, it is found and not created again."""
     host.troubles = [Trouble(502, "POST", 1, LATER, b"<html>bad gateway", executed=True)]
     done = publish(project, host)
     assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
-def test_an_answer_that_is_no_json_is_no_comment(project: Project, host: Imitation) -> None:
-    """A page of a gateway with status 200."""
+def test_an_answer_that_is_not_json_is_retried(project: Project, host: Imitation) -> None:
+    """An HTML page with status 200 in place of JSON is retried."""
     host.troubles = [Trouble(200, "GET", 1, body=b"<html>welcome")]
     assert publish(project, host).code == 0
 
 
-def test_nothing_answers(project: Project, host: Imitation) -> None:
-    """Exit 9, and why."""
+def test_an_unreachable_host_exits_with_9(project: Project, host: Imitation) -> None:
+    """An unreachable host exits with 9 and the reason."""
     gone = {"GITHUB_API_URL": "http://127.0.0.1:9", "CI_API_V4_URL": "http://127.0.0.1:9"}
     done = publish(project, host, **gone)
     assert (done.code, "nothing is listening at the address" in done.err) == (9, True), done.err
@@ -257,25 +257,25 @@ def test_nothing_answers(project: Project, host: Imitation) -> None:
         ({"HTTP_PROXY": "http://me:s3cret@127.0.0.1:9"}, 9, "the proxy 127.0.0.1:9 (HTTP_PROXY) cannot be reached"),
     ],
 )
-def test_proxies_of_the_environment_hold_for_hosts(
+def test_proxy_variables_are_honoured(
     project: Project, host: Imitation, variables: dict[str, str], code: int, words: str
 ) -> None:
-    """What no repeat cures is a mistake of the environment."""
+    """An unsupported kind of proxy exits with 64, an unreachable one with 9; the password is not shown."""
     done = publish(project, host, **variables)
     assert (done.code, words in done.out + done.err) == (code, True), done.err
     assert "s3cret" not in done.out + done.err
 
 
-def test_authorities_that_are_missing_are_named(project: Project, host: Imitation) -> None:
-    """The variable and its path; exit 64."""
+def test_a_missing_ca_file_is_named(project: Project, host: Imitation) -> None:
+    """A missing CA file exits with 64 and names the variable and the path."""
     url = host.url.replace("http:", "https:")
     variables = {"GITHUB_API_URL": url, "CI_API_V4_URL": url, "SSL_CERT_FILE": "/no/such/ca.pem"}
     done = publish(project, host, **variables)
     assert (done.code, "SSL_CERT_FILE names /no/such/ca.pem" in done.err) == (64, True), done.err
 
 
-def test_the_author_is_learned_where_it_may_not_be_asked_for(project: Project, host: Imitation) -> None:
-    """A token of another app: its own comment of before is found once it has written."""
+def test_a_token_whose_user_is_unknown_updates_its_comment(project: Project, host: Imitation) -> None:
+    """A token whose user cannot be queried still updates its earlier comment."""
     host.author = PERSON
     for run in (1, 2):
         assert publish(project, host, run=run).code == 0
@@ -284,7 +284,7 @@ def test_the_author_is_learned_where_it_may_not_be_asked_for(project: Project, h
 
 
 def test_duplicates_of_a_race_become_one(project: Project, host: Imitation) -> None:
-    """The newest run's stays, whatever their order."""
+    """Of several own comments, only that of the newest run is kept."""
     publish(project, host, run=3)
     (body,) = host.bodies()
     for run in (5, 4):
@@ -300,7 +300,7 @@ def test_duplicates_of_a_race_become_one(project: Project, host: Imitation) -> N
 def test_two_jobs_at_once_end_with_one_comment(
     project: Project, host: Imitation, runs: tuple[int, int], there: bool
 ) -> None:
-    """Real processes against a host that takes its time: the newest run's text stays."""
+    """Two parallel processes against a slow host leave one comment, with the text of the newest run."""
     if there:
         publish(project, host, run=6)
     host.hold = {"GET": 0.05, "POST": 0.2, "PATCH": 0.2, "PUT": 0.2}
@@ -321,7 +321,7 @@ def test_two_jobs_at_once_end_with_one_comment(
 
 
 def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, host: Imitation) -> None:
-    """Appended to GitHub's file, and as variables of their own file."""
+    """Outputs are appended to GitHub's output file and written to the --dotenv file."""
     file = project.folder / "outputs"
     file.write_text("other=1\n")
     done = publish(project, host, "--dotenv", str(project.folder / "plan.env"), GITHUB_OUTPUT=str(file))
@@ -333,7 +333,7 @@ def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, host: Imit
 
 
 def test_a_closed_gate_is_an_output(project: Project, host: Imitation) -> None:
-    """And stands in the comment with its approval."""
+    """A closed gate is an output, and the comment shows its approval."""
     assert project.run("apply", "-y").code == 0
     project.wants(tags=[tag("OTHER-1")])
     project.run("plan", "--report", "json=plan.json")
@@ -346,7 +346,7 @@ def test_a_closed_gate_is_an_output(project: Project, host: Imitation) -> None:
 
 
 def test_a_saved_plan_is_published_with_the_approvals_of_the_project(project: Project, host: Imitation) -> None:
-    """As `show` shows it."""
+    """The comment of a saved plan shows which of its removals the project file approves."""
     assert project.run("apply", "-y").code == 0
     project.wants(tags=[tag("OTHER-1")])
     plan = project.run("plan", "--out", "plan.json", "--format", "json").document
@@ -356,7 +356,7 @@ def test_a_saved_plan_is_published_with_the_approvals_of_the_project(project: Pr
 
 
 def test_a_report_is_published(project: Project, host: Imitation) -> None:
-    """What an apply did, on the pull request that its commit came with."""
+    """The report of an apply is posted to the pull request that brought its commit."""
     done = project.run("apply", "-y", "--format", "json")
     (project.folder / "plan.json").write_text(done.out)
     host.pulls = {"*": [12]}
@@ -368,14 +368,14 @@ def test_a_report_is_published(project: Project, host: Imitation) -> None:
 
 
 def test_a_push_without_a_pull_request_has_a_summary(project: Project, host: Imitation) -> None:
-    """Exit 0: there is nobody to write to, which is said in the host's words."""
+    """A push without a pull request exits with 0 and says so with the host's term for it."""
     done = publish(project, host, GITHUB_REF="refs/heads/main", CI_MERGE_REQUEST_IID="")
     request = {"github": "pull request", "gitlab": "merge request"}[host.kind]
     assert (done.code, f"belongs to no {request}; " in done.err) == (0, True)
 
 
-def test_findings_take_the_place_of_an_earlier_plan(project: Project, host: Imitation) -> None:
-    """A plan that could not be made leaves no older one behind, neither in the file nor in the comment."""
+def test_errors_of_planning_replace_an_earlier_plan(project: Project, host: Imitation) -> None:
+    """If planning fails, the errors replace the earlier plan in the file and in the comment."""
     publish(project, host)
     (project.folder / "manifests/all.yaml").write_text("tags: [{nam: x}]\n")
     assert project.run("plan", "--report", "json=plan.json").code == 8
@@ -387,8 +387,8 @@ def test_findings_take_the_place_of_an_earlier_plan(project: Project, host: Imit
     assert "has_changes=false" in file.read_text()
 
 
-def test_half_of_a_character_is_published_as_an_escape(project: Project, host: Imitation) -> None:
-    """`--reviewed` reads such a plan, too: the text of a manifest may have been cut anywhere."""
+def test_a_lone_surrogate_is_published_as_an_escape(project: Project, host: Imitation) -> None:
+    """A lone surrogate in a plan is published as an escape."""
     file = project.folder / "plan.json"
     file.write_text(file.read_text().replace("ACME-0042", r"ACME-0042\ud83d"))
     done = publish(project, host)
@@ -413,7 +413,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN)
 def test_a_damaged_file_is_refused(project: Project, host: Imitation, content: bytes, words: str) -> None:
-    """With its name, and nothing is sent."""
+    """A damaged file is refused with its name and the reason, and nothing is sent."""
     (project.folder / "plan.json").write_bytes(content)
     done = publish(project, host)
     assert (done.code, f"plan.json {words}" in done.err) == (1, True), done.err
@@ -435,7 +435,7 @@ FORGED = {
 
 @pytest.mark.parametrize(("path", "value"), FORGED.values(), ids=FORGED)
 def test_a_forged_value_is_refused(project: Project, host: Imitation, path: str, value: object) -> None:
-    """Whatever no plan has."""
+    """A plan with a value that no plan can have is refused and writes no outputs."""
     document = json.loads((project.folder / "plan.json").read_text())
     *parents, last = path.split(".")
     part = document
@@ -450,7 +450,7 @@ def test_a_forged_value_is_refused(project: Project, host: Imitation, path: str,
 
 
 def test_a_file_that_is_not_there_is_named_with_the_cure(project: Project, host: Imitation) -> None:
-    """As where an earlier step was skipped."""
+    """The error for a missing file names the command that writes it."""
     (project.folder / "plan.json").unlink()
     done = publish(project, host)
     assert done.code == 1
@@ -458,7 +458,7 @@ def test_a_file_that_is_not_there_is_named_with_the_cure(project: Project, host:
 
 
 def test_a_dry_run_prints_the_comment_and_sends_nothing(project: Project, host: Imitation) -> None:
-    """It needs no job, and no token."""
+    """--dry-run prints the comment, sends nothing, and needs no token and no CI job."""
     done = publish(project, host, "--dry-run")
     assert done.out.startswith(MARKER)
     bare = project.run("publish", "plan.json", "--to", host.kind, "--dry-run")
@@ -468,8 +468,8 @@ def test_a_dry_run_prints_the_comment_and_sends_nothing(project: Project, host: 
     assert (document["outcome"], document["text"]) == ("dry-run", done.out)
 
 
-def test_what_is_missing_outside_a_job_is_named(project: Project, host: Imitation) -> None:
-    """All of it."""
+def test_missing_variables_outside_a_job_are_named(project: Project, host: Imitation) -> None:
+    """Outside a CI job, all missing variables are named, and --dry-run as the alternative."""
     done = project.run("publish", "plan.json", "--to", host.kind)
     assert done.code == 64
     assert "are not set" in done.err
@@ -478,7 +478,7 @@ def test_what_is_missing_outside_a_job_is_named(project: Project, host: Imitatio
 
 @pytest.mark.parametrize("letters", ["x", "é", "→", "🏛"])
 def test_5000_different_changes_fit(project: Project, host: Imitation, letters: str) -> None:
-    """Removals and the gate are whole, and what is cut is said with a link to the job."""
+    """A comment on 5,000 changes fits the host's limit, has the approval of the gate and a link to the job."""
     lost = [tag(f"LOST-{n}") for n in range(30)]
     project.wants(tags=[tag("STAYS-1"), *lost])
     assert project.run("apply", "-y").code == 0
@@ -497,8 +497,8 @@ def test_5000_different_changes_fit(project: Project, host: Imitation, letters: 
     assert body.count("<details>") == body.count("</details>")
 
 
-def test_findings_and_reports_take_the_room_of_the_host(project: Project, host: Imitation) -> None:
-    """As much of them as of a plan: GitLab takes fifteen times as much as GitHub."""
+def test_diagnostics_use_the_length_that_the_host_allows(project: Project, host: Imitation) -> None:
+    """Comments of diagnostics use the whole length that the host allows, and are cut only beyond it."""
     place = {"file": "manifests/all.yaml", "line": 1, "column": None, "address": None}
     found = [
         {"severity": "error", "code": f"c-{n}", "message": f"No. {n}: {'words ' * 20}", **place} for n in range(2_000)
@@ -514,14 +514,14 @@ def test_findings_and_reports_take_the_room_of_the_host(project: Project, host: 
 
 
 def test_lines_are_linked_at_the_commit(project: Project, host: Imitation) -> None:
-    """So that a reviewer is a click away from the manifest."""
+    """Places in the comment link to the line at the planned commit."""
     publish(project, host)
     base = "https://host.example/acme/tags/" + ("blob" if host.kind == "github" else "-/blob")
     assert f"[`manifests/all.yaml:2`](<{base}/{1:040x}/manifests/all.yaml#L2>)" in host.bodies()[0]
 
 
 def test_lines_are_linked_as_the_project_file_says(project: Project, host: Imitation) -> None:
-    """Where the code is read elsewhere than on the host; a project that cannot be loaded says nothing of it."""
+    """The link template of the project file is used; if the project file is invalid, the host's own is."""
     project.settings("links: {blob: 'https://code.example/acme/{commit}/{file}?at={line}'}")
     publish(project, host)
     assert f"[`manifests/all.yaml:2`](<https://code.example/acme/{1:040x}/manifests/all.yaml?at=2>)" in host.bodies()[0]
@@ -534,7 +534,7 @@ HOSTILE = "@team #123 !4 ~bug %1 &5 $6 <img src=x onerror=alert(1)> [x](https://
 
 
 def test_nothing_of_a_manifest_reaches_the_comment_as_markup(project: Project, host: Imitation) -> None:
-    """No mention, reference, link, HTML or end of the marker: names, values and messages are code or broken up."""
+    """Names and values of manifests cannot add mentions, references, links or HTML, nor end the marker."""
     project.wants(tags=[tag(HOSTILE, description=f"` `` {HOSTILE}", keywords=[HOSTILE], metadata={HOSTILE: HOSTILE})])
     project.run("plan", "--report", "json=plan.json")
     assert publish(project, host).code == 0
@@ -547,7 +547,7 @@ REFERENCES = "@team #123 GH-5 !4 ~bug %1 &5 $6 a/b#3 a/b!3 www.evil.example http
 
 
 def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, host: Imitation) -> None:
-    """Sentences quote names of manifests: they mention nobody and lead nowhere."""
+    """Messages that quote manifests cannot add mentions, references, links or HTML."""
     finding = {"severity": "error", "code": "x", "message": REFERENCES, "file": None, "line": None}
     document = {"format": "syncengine.diagnostics/v1", "diagnostics": [{**finding, "column": None, "address": None}]}
     (project.folder / "plan.json").write_text(json.dumps(document))
@@ -557,11 +557,11 @@ def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, ho
         assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign
 
 
-# --- what this run did not write
+# --- files that this run did not write
 
 
 def commit(project: Project, *files: str) -> str:
-    """Commit the files, others too if Git ignores them, and return the commit."""
+    """Commit the files, even if Git ignores them, and return the commit."""
     for words in (["init", "-q"], ["add", "-f", *files], ["commit", "-q", "--allow-empty", "-m", "x"]):
         identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
         subprocess.run(["git", *identity, *words], cwd=project.folder, check=True, capture_output=True)
@@ -576,7 +576,7 @@ def refused(project: Project, host: Imitation, words: str, **environ: str) -> No
 
 
 def test_a_committed_plan_is_not_published(project: Project, host: Imitation) -> None:
-    """Whoever commits one keeps `plan` from writing its own, and lies."""
+    """A `plan.json` that is in Git is refused, since a branch could forge it."""
     commit(project, "manifests", "syncengine.yaml")
     assert project.run("plan", "--report", "json=plan.json").code == 0
     commit(project, "plan.json")
@@ -585,7 +585,7 @@ def test_a_committed_plan_is_not_published(project: Project, host: Imitation) ->
 
 
 def test_a_link_is_not_published(project: Project, host: Imitation) -> None:
-    """Nor what is in a linked folder: it leads to a file that the branch chose."""
+    """A plan that is a symbolic link, or in a linked folder, is refused, since a branch could choose its target."""
     (project.folder / "plan.json").rename(project.folder / "forged.json")
     (project.folder / "plan.json").symlink_to("forged.json")
     refused(project, host, "plan.json is a symbolic link")
@@ -598,7 +598,7 @@ def test_a_link_is_not_published(project: Project, host: Imitation) -> None:
 
 
 def test_a_plan_of_another_commit_is_not_published(project: Project, host: Imitation) -> None:
-    """What an earlier run left on the machine, or what was made outside of any commit; findings have no commit."""
+    """A plan of another commit, or of none, is refused; diagnostics have no commit and are published."""
     files = ("manifests", "syncengine.yaml")
     head = commit(project, *files)
     refused(project, host, f"plan.json was made outside of Git, and {head[:12]} is checked out")
@@ -613,7 +613,7 @@ def test_a_plan_of_another_commit_is_not_published(project: Project, host: Imita
 
 
 def test_a_report_of_another_commit_is_not_published(project: Project, host: Imitation) -> None:
-    """Unless nothing was applied, as with a project that cannot be read."""
+    """A report of another commit is refused, unless nothing was applied, as with an invalid project file."""
     files = ("manifests", "syncengine.yaml")
     commit(project, *files)
     assert project.run("apply", "-y", "-q", "--report", "json=plan.json").code == 0

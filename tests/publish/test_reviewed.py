@@ -1,4 +1,4 @@
-"""`reviewed` fetches the plans of merged pull requests, and never one that a fork has made."""
+"""`reviewed` fetches the plans of merged pull requests, except those from forks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAN = (DOCUMENTS / "plan-settled.json").read_bytes()
 
 @pytest.fixture
 def merged(project: Project, host: Imitation) -> Project:
-    """A branch of three commits, two of which came with a pull request that has a plan."""
+    """A branch of three commits, two of them from pull requests with a plan."""
     git(project, "init", "-q")
     for n in range(3):
         git(project, "commit", "-q", "--allow-empty", "-m", f"commit {n}")
@@ -47,21 +47,21 @@ def files(project: Project) -> dict[str, bytes]:
 
 
 def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitation) -> None:
-    """Each by the number of its pull request; a host that dropped runs leaves several to one apply."""
+    """The plan of each recent merge is written to a file named after its pull request."""
     done = fetch(merged, host)
     assert done.code == 0, done.err
     assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
     assert done.out == "Wrote reviewed/13.json\nWrote reviewed/12.json\n"
 
 
-def test_so_many_commits_are_looked_at(merged: Project, host: Imitation) -> None:
-    """The newest first."""
+def test_commits_limits_how_many_commits_are_examined(merged: Project, host: Imitation) -> None:
+    """--commits limits how many commits are examined, from the newest on."""
     assert fetch(merged, host, "--commits", "1").code == 0
     assert list(files(merged)) == ["13.json"]
 
 
-def test_what_a_fork_made_is_not_read(merged: Project, host: Imitation) -> None:
-    """It may hold anything; its apply is one without a reviewed plan."""
+def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> None:
+    """Artifacts of forks are not requested; the output says that there is no reviewed plan."""
     host.forks = {12, 13}
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
@@ -70,7 +70,7 @@ def test_what_a_fork_made_is_not_read(merged: Project, host: Imitation) -> None:
 
 
 def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) -> None:
-    """The apply says that there is none."""
+    """An expired artifact counts as no plan, and the command exits with 0."""
     host.expired = True
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
@@ -84,8 +84,10 @@ UNFIT = {
 
 
 @pytest.mark.parametrize(("content", "why"), UNFIT.values(), ids=UNFIT)
-def test_an_artifact_that_is_no_plan_is_left_out(merged: Project, host: Imitation, content: bytes, why: str) -> None:
-    """As of a pull request that was merged with a failed job: no apply could compare with it."""
+def test_an_artifact_without_a_usable_plan_is_skipped(
+    merged: Project, host: Imitation, content: bytes, why: str
+) -> None:
+    """An artifact that holds no usable plan is skipped with its pull request and the reason."""
     host.artifacts[13] = content
     done = fetch(merged, host, "--format", "json")
     assert (done.code, list(files(merged)), done.document["written"]) == (0, ["12.json"], ["reviewed/12.json"])
@@ -93,45 +95,45 @@ def test_an_artifact_that_is_no_plan_is_left_out(merged: Project, host: Imitatio
     assert why in done.err
 
 
-def test_the_token_does_not_go_where_files_are_stored(merged: Project, host: Imitation) -> None:
-    """A host hands out addresses of another one."""
+def test_the_token_is_not_sent_to_the_file_storage(merged: Project, host: Imitation) -> None:
+    """A redirect to GitHub's file storage is followed without the token."""
     assert fetch(merged, host).code == 0
     assert host.kind == "gitlab" or host.anonymous == [True, True]
 
 
-def test_trouble_that_passes_is_waited_for(merged: Project, host: Imitation) -> None:
-    """As in `publish`."""
+def test_temporary_errors_are_retried(merged: Project, host: Imitation) -> None:
+    """Server errors are retried."""
     host.troubles = [Trouble(503, "GET", 3, {"retry-after": "0"})]
     assert fetch(merged, host).code == 0
     assert list(files(merged)) == ["12.json", "13.json"]
 
 
-def test_what_may_not_be_read_is_said_with_the_right_it_needs(merged: Project, host: Imitation) -> None:
-    """403."""
+def test_a_missing_permission_is_named(merged: Project, host: Imitation) -> None:
+    """The error for 403 names the permission that the token lacks."""
     host.troubles = [Trouble(403, "GET", 1)]
     done = fetch(merged, host)
     assert (done.code, "actions: read" in done.err) == (1, True)
 
 
 def test_a_folder_without_commits_is_named(project: Project, host: Imitation) -> None:
-    """A job without a checkout."""
+    """A folder without commits, as in a job without a checkout, is an error."""
     done = fetch(project, host)
     assert (done.code, "has no commits" in done.err) == (1, True)
 
 
-# --- lists are read whole, and what they name is looked at
+# --- choice among pull requests and runs
 
 
 @pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
 def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
-    """Pull requests, runs, artifacts and jobs, on pages as the host makes them, whatever size it was asked for."""
+    """Lists of pull requests, runs, artifacts and jobs are read to their end, whatever the host's paging."""
     host.crowd, host.page, host.paging = 7, 3, paging
     assert fetch(merged, host).code == 0
     assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
 
 
 def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitation) -> None:
-    """Jobs are repeated; one that was cancelled kept nothing."""
+    """Of several runs, the newest one that has a plan is used."""
     host.kept = {500: {"of": 13}, 501: {"of": 13}, 499: {"of": 13}}
     host.artifacts |= {500: PLAN + b"  ", 499: PLAN + b"   "}
     assert fetch(merged, host, "--commits", "1").code == 0
@@ -139,7 +141,7 @@ def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitatio
 
 
 def test_a_plan_in_a_folder_of_the_artifact_is_found(merged: Project, host: Imitation) -> None:
-    """As of a project in a folder of its repository."""
+    """A plan is also found in a subfolder of the artifact."""
     host.kept = {500: {"of": 13, "file": "tags/plan.json"}}
     host.artifacts[500] = PLAN + b"  "
     assert fetch(merged, host, "--commits", "1").code == 0
@@ -159,7 +161,7 @@ NOT_OURS = {
 def test_only_what_was_merged_into_this_branch_was_reviewed(
     merged: Project, host: Imitation, about: dict[str, object]
 ) -> None:
-    """Anybody may merge into a branch that nobody protects."""
+    """Only plans of pull requests that were merged into this branch of this repository are used."""
     host.about = {13: about}
     done = merged.run(
         *("reviewed", "--from", host.kind, "-o", "reviewed"),
@@ -169,7 +171,7 @@ def test_only_what_was_merged_into_this_branch_was_reviewed(
 
 
 def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) -> None:
-    """Its own lists have the new name."""
+    """Plans are found after the repository was renamed, though lists have its new name."""
     if host.kind == "gitlab":
         pytest.skip("a project is named by its number")
     host.moved = True
@@ -181,10 +183,10 @@ def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) 
     assert list(files(merged)) == ["12.json", "13.json"]
 
 
-def test_another_workflow_s_artifact_stops_nothing(merged: Project, host: Imitation) -> None:
-    """Many call theirs `plan`: it is no plan of ours, or one of another project, and this workflow's counts."""
+def test_an_artifact_of_another_workflow_is_ignored(merged: Project, host: Imitation) -> None:
+    """An artifact `plan` of another workflow is ignored in favour of this workflow's own."""
     if host.kind == "gitlab":
-        pytest.skip("has one workflow")
+        pytest.skip("GitLab has one workflow")
     ours = {"GITHUB_WORKFLOW_REF": "acme/tags/.github/workflows/syncengine.yml@refs/heads/main"}
     host.kept = {500: {"of": 13, "file": "tfplan.txt"}, 501: {"of": 13, "path": ".github/workflows/other.yml"}}
     host.artifacts |= {500: b"Plan: 1 to add", 501: PLAN + b"  "}
@@ -199,9 +201,9 @@ def test_another_workflow_s_artifact_stops_nothing(merged: Project, host: Imitat
 
 
 def test_a_run_of_a_fork_at_the_same_commit_is_not_read(merged: Project, host: Imitation) -> None:
-    """Forks have our commits, too."""
+    """A fork's run at the same commit is ignored."""
     if host.kind == "gitlab":
-        pytest.skip("asks by merge request")
+        pytest.skip("GitLab lists pipelines by merge request")
     host.kept = {500: {"of": 13, "head_repository": {"full_name": "stranger/tags"}}, 501: {"of": 13}}
     host.kept[501]["head_repository"] = None
     host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"  "}
@@ -209,10 +211,10 @@ def test_a_run_of_a_fork_at_the_same_commit_is_not_read(merged: Project, host: I
     assert files(merged) == {"13.json": PLAN}
 
 
-def test_pipelines_of_trains_and_children(merged: Project, host: Imitation) -> None:
-    """A merge train plans after the review; the plan job may be in a child pipeline."""
+def test_merge_trains_are_ignored_and_child_pipelines_are_used(merged: Project, host: Imitation) -> None:
+    """A merge train's pipeline is ignored, since it ran after the review; a child pipeline's plan is used."""
     if host.kind == "github":
-        pytest.skip("has neither")
+        pytest.skip("GitHub has neither")
     host.kept = {500: {"of": 13, "ref": "refs/merge-requests/13/train"}, 501: {"of": 13, "parent": 13}}
     host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"   "}
     assert fetch(merged, host, "--commits", "1").code == 0
@@ -222,11 +224,11 @@ def test_pipelines_of_trains_and_children(merged: Project, host: Imitation) -> N
     assert files(merged) == {"13.json": PLAN + b"   "}
 
 
-# --- what this run did not fetch
+# --- files that this run did not fetch
 
 
-def test_plans_that_are_there_already_are_no_reviewed_ones(merged: Project, host: Imitation) -> None:
-    """`apply` takes all of the folder: one of an earlier run, or of a branch, would count. A repetition may go on."""
+def test_a_folder_with_other_plans_is_refused(merged: Project, host: Imitation) -> None:
+    """A file that this run does not write is an error, since `apply` reads the whole folder; a repetition is fine."""
     assert fetch(merged, host).code == 0
     assert fetch(merged, host).code == 0
     (merged.folder / "reviewed/11.json").write_bytes(PLAN)
@@ -235,8 +237,8 @@ def test_plans_that_are_there_already_are_no_reviewed_ones(merged: Project, host
 
 
 @pytest.mark.parametrize("name", ["reviewed/11.json", "reviewed/13.json", "reviewed"])
-def test_a_folder_of_the_branch_is_not_used(merged: Project, host: Imitation, name: str) -> None:
-    """Not even when its files were removed: the next job's checkout would bring them back. A link leads elsewhere."""
+def test_a_folder_in_git_is_refused(merged: Project, host: Imitation, name: str) -> None:
+    """A folder with files in Git is refused, even if they were deleted, and so is a symbolic link."""
     path = merged.folder / name
     path.parent.mkdir(exist_ok=True)
     path.symlink_to("elsewhere")
