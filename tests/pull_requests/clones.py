@@ -1,4 +1,4 @@
-"""A bare repository, clones of it, and the program run in them."""
+"""A bare repository, its clones, and the program run in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AUTHOR = {
 
 @dataclass
 class Clone:
-    """A clone, and a project in it (`below`)."""
+    """A clone with a project in its subfolder `below`."""
 
     folder: Path
     below: str = ""
@@ -42,7 +42,7 @@ class Clone:
         return done.stdout.decode().strip()
 
     def write(self, name: str, text: str | None) -> None:
-        """Write a file of the project; None deletes it."""
+        """Write a file of the project, or delete it if the text is None."""
         path = self.project / name
         if text is None:
             path.unlink()
@@ -51,7 +51,7 @@ class Clone:
         path.write_text(text, encoding="utf-8")
 
     def commit(self, **files: str | None) -> str:
-        """Commit these files, `manifests/NAME.yaml` or `syncengine.yaml`."""
+        """Write `manifests/NAME.yaml`, or `syncengine.yaml` for `settings`, and commit everything."""
         for name, text in files.items():
             self.write("syncengine.yaml" if name == "settings" else f"manifests/{name}.yaml", text)
         self.git("add", "--all")
@@ -71,7 +71,7 @@ class Clone:
         return done
 
     def plan(self, *arguments: str, base: str = "origin/main") -> Json:
-        """The JSON of a plan with two sides."""
+        """Return the JSON of a plan against a base."""
         done = self.run("plan", "--base", base, "--format", "json", *arguments)
         assert done.code in (0, 2, 4), done
         document: Json = json.loads(done.out)
@@ -83,7 +83,7 @@ class Clone:
 
 @dataclass
 class Forge:
-    """A bare repository, and where its clones are made."""
+    """A bare repository and the folder of its clones."""
 
     folder: Path
 
@@ -102,7 +102,7 @@ class Forge:
 
 
 def tags(**descriptions: str) -> str:
-    """A manifest of tags by their names, each with a description."""
+    """Return a manifest with a tag for each name, with its description."""
     lines = (
         f"  - {{name: {name}, description: {text}, keywords: [{name} matter]}}" for name, text in descriptions.items()
     )
@@ -110,7 +110,7 @@ def tags(**descriptions: str) -> str:
 
 
 def origins(plan: Json) -> dict[str, str]:
-    """The origin of each change, by its address."""
+    """Return the origin of each change by its address."""
     return {change["address"]: change["origin"] for change in plan["changes"]}
 
 

@@ -1,4 +1,4 @@
-"""A forge with one project, whose first state was merged and applied."""
+"""A bare repository with one project, whose first manifests were merged and applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def forge(tmp_path: Path) -> Forge:
 
 @pytest.fixture
 def clone(forge: Forge) -> Clone:
-    """A clone on the branch `pr`; main was applied."""
+    """A clone on the branch `pr`, after main was applied."""
     clone = forge.clone("clone")
     clone.git("checkout", "-q", "-b", "main")
     clone.commit(settings=PROJECT, tags=tags(Abel="one", Brun="one", Cole="one", Dorn="one", Egan="one"))

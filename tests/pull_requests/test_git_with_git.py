@@ -1,4 +1,4 @@
-"""`plan --base REV --no-state`: Git with Git, for those who have no secrets (docs/reviews.md)."""
+"""`plan --base REV --no-state` compares two revisions in Git without any secret (docs/reviews.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEMPLATE = "tags:\n{% for row in data(source='crm', path='x') %}\n  - name: {{ r
 
 @pytest.fixture
 def fork(forge: Forge) -> Clone:
-    """A project all of whose secrets are elsewhere, in a place that has none of them."""
+    """A project whose settings name secrets, in a clone where none of them exists."""
     clone = forge.clone("fork")
     clone.commit(settings=SECRETS, tags=tags(Abel="one", Brun="one", Cole="one"), live=FROM_SQL)
     clone.write("manifests/all.yaml.j2", TEMPLATE)
@@ -47,7 +47,7 @@ def compared(clone: Clone, *arguments: str) -> Json:
 
 
 def test_git_is_compared_with_git(fork: Clone) -> None:
-    """No state, no key and no other secret is needed; blocks of live sources are left out by name."""
+    """No state, key or other secret is needed; blocks that read live sources are left out and named."""
     fork.commit(tags=tags(Abel="one", Brun="two", Dorn="one"))
     plan = compared(fork)
     assert {c["address"]: (c["action"], c["origin"]) for c in plan["changes"]} == {
@@ -63,7 +63,7 @@ def test_git_is_compared_with_git(fork: Clone) -> None:
 
 
 def test_files_of_secrets_are_not_read(fork: Clone) -> None:
-    """Were one of them opened, this would wait for ever: they are pipes."""
+    """Secret files are pipes here, so that opening one would block the plan for ever."""
     import os
 
     (fork.project / "secrets").mkdir()
@@ -74,8 +74,8 @@ def test_files_of_secrets_are_not_read(fork: Clone) -> None:
     assert origins(compared(fork)) == {"tag/Cole": "pull-request"}
 
 
-def test_what_a_new_live_source_may_make_is_not_gone(fork: Clone) -> None:
-    """A block that reads a database in the place of a file: what the file made may well go on."""
+def test_resources_that_a_new_live_source_may_make_are_not_removed(fork: Clone) -> None:
+    """If a block reads a live source instead of a file, resources from the file count as possibly kept, not removed."""
     fork.git("checkout", "-q", "main")
     fork.write("data/m.csv", "n\nEgan matters\nFenn matters\n")
     fork.commit(more=FROM_CSV)
@@ -89,7 +89,7 @@ def test_what_a_new_live_source_may_make_is_not_gone(fork: Clone) -> None:
 
 
 def test_a_live_source_that_only_the_base_has_is_named(fork: Clone) -> None:
-    """What it made is unknown here, and the pull request drops it."""
+    """A block of a live source that the pull request removes is left out and named."""
     fork.commit(live="tags: []\n")
     plan = compared(fork)
     assert origins(plan) == {}
@@ -100,8 +100,8 @@ LIVE_BLOCKS = {"gone": "tags: []\n", "rewritten": FROM_SQL.replace("name FROM", 
 
 
 @pytest.mark.parametrize("text", LIVE_BLOCKS.values(), ids=LIVE_BLOCKS)
-def test_a_live_block_that_differs_is_no_change_of_nothing(fork: Clone, text: str) -> None:
-    """Its effect is unknown without its source: that is said at its place, and the exit code is that of changes."""
+def test_a_live_block_that_differs_has_an_unknown_effect(fork: Clone, text: str) -> None:
+    """A changed block of a live source is a warning `unknown-effect` at its place, and exit code 2."""
     fork.commit(live=text)
     plan = compared(fork)
     (unknown,) = [d for d in plan["diagnostics"] if d["code"] == "unknown-effect"]
@@ -114,27 +114,27 @@ def test_a_live_block_that_differs_is_no_change_of_nothing(fork: Clone, text: st
 
 
 def test_a_live_block_that_is_the_same_changes_nothing(fork: Clone) -> None:
-    """What is left out on both sides alike is no change."""
+    """A block of a live source that is equal on both sides is no change."""
     fork.commit()
     assert "This pull request makes no changes." in fork.run("plan", "--base", "origin/main", "--no-state").out
     assert fork.code("--no-state") == 0
 
 
-def test_a_large_removal_needs_an_approval_there_too(fork: Clone) -> None:
-    """The share is that of what the base declares."""
+def test_a_large_removal_needs_an_approval_without_the_state(fork: Clone) -> None:
+    """Without a state, the share of removals is measured against the tags that the base declares."""
     fork.commit(tags=tags(Abel="one"))
     assert compared(fork)["gate"]["trippedBy"] == ["pull-request"]
     assert fork.code("--no-state") == 4
 
 
-def test_nothing_can_be_applied_by_it(fork: Clone) -> None:
-    """It has no state, so it cannot be saved; and without a base there is nothing to compare."""
+def test_a_plan_without_the_state_cannot_be_saved(fork: Clone) -> None:
+    """--no-state with --out, or without --base, is a usage error."""
     assert fork.run("plan", "--base", "origin/main", "--no-state", "--out", "p").code == 64
     assert fork.run("plan", "--no-state").code == 64
 
 
 def test_a_first_pull_request_needs_no_state(forge: Forge) -> None:
-    """All that it declares is new."""
+    """Everything is new in the pull request that creates the project."""
     clone = forge.clone("fork")
     (clone.folder / "README").write_text("one")
     clone.commit()
@@ -146,7 +146,7 @@ def test_a_first_pull_request_needs_no_state(forge: Forge) -> None:
 
 
 def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -> None:
-    """A category that goes takes its tags along; a tag with `previously` is one change."""
+    """Without a state, a removed category deletes its tags, and a tag with `previously` is compared as a rename."""
     fork.git("checkout", "-q", "main")
     fork.commit(
         live="tags: []\n",
@@ -159,7 +159,7 @@ def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -
     assert found == {"category/g": "delete", "tag/In g": "delete", "tag/New one": "create", "tag/Old one": "retire"}
 
 
-# --- sources, where they are read
+# --- sources that are read
 
 
 class _Crm(BaseHTTPRequestHandler):
@@ -189,7 +189,7 @@ def crm() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: tuple[str, list[str]]) -> None:
-    """Also where its block stands in another line, or in another file."""
+    """A source that both sides read in the same way is requested once, even if its block moved to another line."""
     url, asked = crm
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
@@ -210,7 +210,7 @@ def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: tuple[st
 
 
 def test_no_approval_is_named_without_the_state(fork: Clone) -> None:
-    """Each would be another one where the state is known, and approve nothing there."""
+    """A plan without the state shows no approvals, since they would not match those of the real plan."""
     fork.commit(tags="")
     plan = compared(fork)
     units = plan["gate"]["units"]

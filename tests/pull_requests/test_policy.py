@@ -1,4 +1,4 @@
-"""Who judges a plan of two sides: limits and levels in their stricter form, and whose removals trip the gate."""
+"""Policy of a plan against a base: the stricter limits and levels count, and the gate says whose removals trip it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def wanted(*names: str) -> str:
 
 @pytest.fixture
 def eight(clone: Clone) -> Clone:
-    """Eight tags are applied; two of them may go without an approval."""
+    """A clone with eight applied tags, of which two may be removed without an approval."""
     clone.git("checkout", "-q", "main")
     clone.commit(tags=wanted(*NAMES))
     clone.push()
@@ -41,7 +41,7 @@ def gate(clone: Clone) -> Json:
 
 
 def test_own_removals_trip_the_gate(eight: Clone) -> None:
-    """Exit 4, and the gate says that they are the pull request's."""
+    """Too many removals of the pull request exit with 4, and the gate attributes them to it."""
     eight.commit(tags=wanted(*NAMES[:5]))
     assert gate(eight)["trippedBy"] == ["pull-request"]
     assert eight.code() == 4
@@ -49,7 +49,7 @@ def test_own_removals_trip_the_gate(eight: Clone) -> None:
 
 
 def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> None:
-    """They need their approval, which the gate says; the exit code is that of the pull request's own change."""
+    """Merged but unapplied removals keep the gate closed, but the pull request's own change sets the exit code."""
     merge_unapplied(eight, tags=wanted(*NAMES[:5]))
     eight.commit(more=wanted("New"))
     found = gate(eight)
@@ -59,7 +59,7 @@ def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> 
 
 
 def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> None:
-    """Two wait and two are the pull request's own: neither needs an approval, and both together do."""
+    """If only waiting and own removals together exceed the limit, the pull request needs the approval: exit 4."""
     merge_unapplied(eight, tags=wanted(*NAMES[:6]))
     eight.commit(tags=wanted(*NAMES[:4]))
     assert gate(eight)["trippedBy"] == ["pull-request"]
@@ -67,14 +67,14 @@ def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> N
     assert eight.code() == 4
 
 
-def test_approved_removals_count_no_more(eight: Clone) -> None:
-    """With the approval at hand the pull request is as any other that changes something."""
+def test_approved_removals_exit_with_2(eight: Clone) -> None:
+    """With the approval of its removals, the pull request exits with 2 like any other change."""
     eight.commit(tags=wanted(*NAMES[:5]))
     assert eight.code("--approve-deletes", gate(eight)["approve"]) == 2
 
 
-def test_a_loosened_limit_is_said_first_and_judges_nothing_yet(eight: Clone) -> None:
-    """The pull request that raises a limit and removes in one go is judged by the limit of its base."""
+def test_a_loosened_limit_is_shown_first_and_not_used_yet(eight: Clone) -> None:
+    """A pull request that raises a limit is still held to its base's limit; the change of policy is shown first."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n", tags=wanted(*NAMES[:4]))
     plan = eight.plan()
     first = plan["diagnostics"][0]
@@ -88,8 +88,8 @@ def test_a_loosened_limit_is_said_first_and_judges_nothing_yet(eight: Clone) -> 
     assert html.index(sentence) < html.index('class="lead"')
 
 
-def test_a_tightened_limit_judges_at_once(eight: Clone) -> None:
-    """The stricter form is then the head's."""
+def test_a_tightened_limit_is_used_at_once(eight: Clone) -> None:
+    """A stricter limit in the pull request applies to the pull request itself."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=wanted(*NAMES[:7]))
     plan = eight.plan()
     assert plan["diagnostics"][0]["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 0")
@@ -97,13 +97,13 @@ def test_a_tightened_limit_judges_at_once(eight: Clone) -> None:
 
 
 def test_a_count_and_a_share_both_hold(eight: Clone) -> None:
-    """They cannot be compared."""
+    """If one side limits by count and the other by share, both limits apply."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 500}\n", tags=wanted(*NAMES[:4]))
     assert gate(eight)["reasons"] == ["4 of 8 tags forgotten, retired or deleted (limit 500 and 25%)"]
 
 
-def test_levels_count_in_their_stricter_form(eight: Clone) -> None:
-    """An error of the base cannot be turned off by the pull request that needs it off."""
+def test_the_stricter_level_of_both_sides_counts(eight: Clone) -> None:
+    """A diagnostic that is an error in the base stays one, even if the pull request turns it off."""
     merge_unapplied(eight, settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: off}\n", more=both)
@@ -114,8 +114,8 @@ def test_levels_count_in_their_stricter_form(eight: Clone) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--no-state",)])
-def test_a_changed_policy_is_said_before_the_errors_that_it_was_to_hide(eight: Clone, more: tuple[str, ...]) -> None:
-    """The level of the base counts, so that no level of the pull request is named as a cure."""
+def test_a_loosened_level_is_shown_before_the_errors_that_it_would_hide(eight: Clone, more: tuple[str, ...]) -> None:
+    """A loosened level is shown before the errors that it should hide; these name the base's level, and no remedy."""
     merge_unapplied(eight, settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: off}\n", more=both)
@@ -131,8 +131,8 @@ def test_a_changed_policy_is_said_before_the_errors_that_it_was_to_hide(eight: C
     assert found["message"].endswith(f"{level}, and the stricter level of both sides counts")
 
 
-def test_an_error_of_the_pull_requests_own_level_keeps_its_cure(eight: Clone) -> None:
-    """The base only warns."""
+def test_an_error_of_the_pull_requests_own_level_names_its_remedy(eight: Clone) -> None:
+    """An error from the pull request's own stricter level says how to make it a warning."""
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: error}\n", more=both)
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
@@ -140,8 +140,8 @@ def test_an_error_of_the_pull_requests_own_level_keeps_its_cure(eight: Clone) ->
     assert cure in done.out
 
 
-def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone) -> None:
-    """They are the pull request's own, and so is its looser limit."""
+def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
+    """A loosened limit is shown even if the rules of the pull request are invalid."""
     eight.write("policies/all.yaml", "rules: [{nme: x}]\n")
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n")
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
@@ -153,14 +153,14 @@ def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone)
 
 @pytest.mark.parametrize("revision", ["", " "])
 def test_an_empty_revision_is_a_usage_error_of_its_own(eight: Clone, revision: str) -> None:
-    """It says what is wrong: a variable that is not set."""
+    """An empty --base is a usage error that suggests an unset variable."""
     done = eight.run("plan", "--base", revision)
     assert done.code == 64
     assert "error[usage]: --base is empty, perhaps because a variable is not set: give a Git revision" in done.err
 
 
-def test_what_makes_a_plan_is_the_heads_and_said_too(eight: Clone) -> None:
-    """How tags leave, and the defaults of all manifests."""
+def test_settings_of_the_head_are_used_and_their_changes_are_shown(eight: Clone) -> None:
+    """`tagRemoval` and `defaults` of the pull request are used, and their changes are shown."""
     settings = PROJECT.replace("retire", "forget") + "defaults: {tags: {path: /matters}}\n"
     eight.commit(settings=settings, tags=wanted(*NAMES[:7]))
     plan = eight.plan()
@@ -172,15 +172,15 @@ def test_what_makes_a_plan_is_the_heads_and_said_too(eight: Clone) -> None:
     assert set(origins(plan).values()) == {"pull-request"}
 
 
-def test_a_removal_that_waits_otherwise_becomes_the_pull_requests(eight: Clone) -> None:
-    """The base would retire it, and the head forgets it."""
+def test_a_waiting_removal_that_is_made_differently_is_the_pull_requests(eight: Clone) -> None:
+    """A waiting removal becomes the pull request's if it forgets the tag that the base would retire."""
     merge_unapplied(eight, tags=wanted(*NAMES[:7]))
     eight.commit(settings=PROJECT.replace("retire", "forget"))
     assert origins(eight.plan()) == {"tag/Hart": "pull-request"}
 
 
 def test_apply_holds_a_loosened_limit_back_until_the_next_one(eight: Clone) -> None:
-    """The limits of the last complete apply judge too; once one was complete with the new ones, those alone do."""
+    """`apply` also uses the limits of the last complete apply; a raised limit is effective only after such an apply."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 60%}\n", tags=wanted(*NAMES[:4]))
     done = eight.run("apply", "-y", "--format", "json")
     assert done.code == 4
@@ -194,15 +194,15 @@ def test_apply_holds_a_loosened_limit_back_until_the_next_one(eight: Clone) -> N
 
 
 def test_a_refused_or_partial_apply_loosens_nothing(eight: Clone) -> None:
-    """Only one that was whole and complete does."""
+    """A raised limit stays ineffective after an apply that was refused or had --target."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 60%}\n", tags=wanted(*NAMES[:4]), more=wanted("New"))
     eight.apply("--target", "tag/New")
     assert eight.run("apply", "-y").code == 4
     assert eight.run("apply", "-y").code == 4
 
 
-def test_a_saved_plan_is_judged_by_the_last_apply_too(eight: Clone) -> None:
-    """The limit is not that of the file that the plan was made with alone."""
+def test_a_saved_plan_is_limited_by_the_last_apply_too(eight: Clone) -> None:
+    """`apply` of a saved plan also uses the limits of the last complete apply."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 60%}\n", tags=wanted(*NAMES[:4]))
     assert eight.run("plan", "--out", "p.json").code == 0
     assert eight.run("apply", "p.json").code == 4

@@ -1,4 +1,4 @@
-"""Rules of both sides hold: a pull request cannot take away the rule that it breaks."""
+"""The rules of both sides apply: a pull request cannot remove the rule that it breaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROKEN = "tags:\n  - {name: Novel, keywords: [novel matter]}\n"
 
 @pytest.fixture
 def ruled(clone: Clone) -> Clone:
-    """The base has a rule."""
+    """A clone whose base has a rule that denies tags without a description."""
     clone.git("checkout", "-q", "main")
     clone.write("policies/all.yaml", RULE)
     clone.commit()
@@ -22,7 +22,7 @@ def ruled(clone: Clone) -> Clone:
 
 
 def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
-    """And its removal is said first."""
+    """A rule that the pull request removes still denies its changes, and the removal is shown first."""
     ruled.write("policies/all.yaml", None)
     ruled.commit(more=BROKEN)
     for more in ((), ("--no-state",)):
@@ -34,8 +34,8 @@ def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
         assert (denial["address"], denial["rule"], ruled.code(*more)) == ("tag/Novel", "described", 4)
 
 
-def test_a_rule_that_the_pull_request_brings_holds_at_once(clone: Clone) -> None:
-    """It judges what comes with it."""
+def test_a_rule_that_the_pull_request_adds_applies_at_once(clone: Clone) -> None:
+    """A rule that the pull request adds applies to its own changes."""
     clone.write("policies/all.yaml", RULE)
     clone.commit(more=BROKEN)
     assert {"policy-changed", "policy-denied"} <= set(codes(clone.plan()))
@@ -43,8 +43,8 @@ def test_a_rule_that_the_pull_request_brings_holds_at_once(clone: Clone) -> None
     assert "policy-denied" not in codes(clone.plan())
 
 
-def test_a_rule_that_is_weakened_holds_in_both_forms(ruled: Clone) -> None:
-    """The change is named, with both expressions."""
+def test_a_rule_that_is_weakened_applies_in_both_versions(ruled: Clone) -> None:
+    """A rule that the pull request changes applies in both versions, and the change is shown with both expressions."""
     ruled.write("policies/all.yaml", RULE.replace("after and", "false and"))
     ruled.commit(more=BROKEN)
     plan = ruled.plan()
@@ -52,8 +52,8 @@ def test_a_rule_that_is_weakened_holds_in_both_forms(ruled: Clone) -> None:
     assert "policy-denied" in codes(plan)
 
 
-def test_an_unchanged_rule_is_named_once(ruled: Clone) -> None:
-    """Both sides have it."""
+def test_an_unchanged_rule_is_evaluated_once(ruled: Clone) -> None:
+    """A rule that is equal on both sides is evaluated once."""
     ruled.commit(more=BROKEN)
     plan = ruled.plan()
     assert codes(plan).count("policy-denied") == 1
@@ -66,7 +66,7 @@ TWO = tags(Abel="one", Brun="two", Cole="one", Dorn="one", Egan="one")
 
 @pytest.fixture
 def asking(ruled: Clone) -> Clone:
-    """The rule of the base asks for an approval."""
+    """A clone whose base has a rule that requires an approval."""
     ruled.git("checkout", "-q", "main")
     ruled.write("policies/all.yaml", ASKING)
     ruled.commit()
@@ -76,7 +76,7 @@ def asking(ruled: Clone) -> Clone:
 
 
 def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None:
-    """Nothing waits, so that it is the pull request's alone."""
+    """A change that a rule requires an approval for trips the gate, attributed to the pull request."""
     asking.commit(tags=TWO)
     assert asking.plan()["gate"]["trippedBy"] == ["pull-request"]
     assert asking.code() == 4
@@ -85,8 +85,8 @@ def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None
     assert "This pull request's changes need the approval." in text
 
 
-def test_a_rule_asks_for_the_approval_of_what_waits(asking: Clone) -> None:
-    """The pull request does nothing that the rule is about, until it does."""
+def test_a_rule_asks_for_the_approval_of_waiting_changes(asking: Clone) -> None:
+    """The gate is attributed to waiting changes until the pull request itself has a change that the rule matches."""
     asking.git("checkout", "-q", "main")
     asking.commit(tags=TWO)
     asking.push()
@@ -99,7 +99,7 @@ def test_a_rule_asks_for_the_approval_of_what_waits(asking: Clone) -> None:
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_a_rule_of_the_whole_plan_judges_both_sides(asking: Clone, most: int) -> None:
-    """Its unit has changes of both sides, so it is the pull request's."""
+    """A rule for the whole plan is attributed to the pull request, even if some of the changes are waiting."""
     asking.git("checkout", "-q", "main")
     rule = f"rules: [{{name: many, for: plan, approve: plan.summary.create > {most}}}]"
     asking.write("policies/all.yaml", rule)
@@ -111,7 +111,7 @@ def test_a_rule_of_the_whole_plan_judges_both_sides(asking: Clone, most: int) ->
 
 
 def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None:
-    """The pull request may be the one that mends them."""
+    """Invalid rules in the base are a `base-invalid` warning, so that a pull request can fix them."""
     ruled.git("checkout", "-q", "main")
     ruled.write("policies/all.yaml", "rules: [{name: x}]")
     ruled.commit()
@@ -123,7 +123,7 @@ def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None
 
 
 def test_both_versions_of_a_rule_need_an_approval_of_their_own(asking: Clone) -> None:
-    """The approval of one never opens the other."""
+    """The two versions of a changed rule have separate approvals."""
     asking.write("policies/all.yaml", ASKING.replace("== 'two'", "!= 'one'"))
     asking.commit(tags=TWO)
     approvals = {unit["unit"]: unit["approve"] for unit in asking.plan()["gate"]["units"]}

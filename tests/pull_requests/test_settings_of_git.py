@@ -1,4 +1,4 @@
-"""Git is asked with settings of our own: a plan is of the files, and of what a checkout would write of the base."""
+"""Plans are independent of Git's settings: they read the files, and the base as a checkout would write it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HIDING: dict[str, Sequence[Sequence[str]]] = {
 
 @pytest.fixture
 def two(forge: Forge) -> Clone:
-    """A project on `main`, and the same on `pr`, which is checked out."""
+    """A clone with the same project on `main` and on `pr`, which is checked out."""
     clone = forge.clone("two")
     clone.git("checkout", "-q", "-b", "main")
     clone.write(".gitignore", ".syncengine/\n*.plan\n")
@@ -47,7 +47,7 @@ def compared(clone: Clone, base: str = "main") -> dict[str, str]:
 
 @pytest.mark.parametrize("how", HIDING)
 def test_a_change_that_the_index_hides_is_planned(two: Clone, how: str) -> None:
-    """The head is the work tree: with the base itself, and with the merge of a base that has more."""
+    """A change in the work tree is planned even if Git's index hides it, with and without a merge of the base."""
     for words in HIDING[how]:
         two.git(*words)
     path = two.project / "manifests" / "tags.yaml"
@@ -62,7 +62,7 @@ def test_a_change_that_the_index_hides_is_planned(two: Clone, how: str) -> None:
 
 
 def test_a_manifest_that_the_index_hides_is_not_merged(two: Clone) -> None:
-    """A saved plan is of the edited file, wherever it is applied."""
+    """A plan that was saved from a hidden edit is not applied where that edit is missing."""
     two.git("update-index", "--skip-worktree", "manifests/tags.yaml")
     two.write("manifests/tags.yaml", tags(Abel="two", Brun="one", Cole="one", Dorn="one"))
     assert two.run("plan", "--out", "saved.plan").code == 0
@@ -87,7 +87,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
 def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(two: Clone, tmp_path: Path, text: str) -> None:
-    """It is not added yet, ends its lines as on Windows, and its name is of another script."""
+    """An untracked manifest with CRLF lines and an accented name is part of a merge's plan under any user settings."""
     two.git("checkout", "-q", "main")
     two.commit(more=tags(Egan="one"))
     two.git("checkout", "-q", "pr")
@@ -139,7 +139,7 @@ CONVERSIONS = {
 @pytest.mark.parametrize("below", ["", "projects/one"])
 @pytest.mark.parametrize("how", CONVERSIONS)
 def test_the_base_is_read_as_a_checkout_would_write_it(forge: Forge, how: str, below: str) -> None:
-    """Otherwise a file of which a line is new would differ in all its lines."""
+    """Encodings, line ends and filters are applied to the base, so that only the new line of a file is a change."""
     attributes, settings, form, encoding = CONVERSIONS[how]
     clone = forge.clone("converted")
     clone.below = below
@@ -163,8 +163,8 @@ def test_the_base_is_read_as_a_checkout_would_write_it(forge: Forge, how: str, b
 
 
 @pytest.mark.parametrize("name", ["manifests/more.yaml", "policies/own.yaml"])
-def test_what_a_sparse_checkout_leaves_out_is_not_removed(two: Clone, name: str) -> None:
-    """Nothing is planned without it; a merge has it. Files that are not read may be left out."""
+def test_files_omitted_by_a_sparse_checkout_are_not_removed(two: Clone, name: str) -> None:
+    """A file that a sparse checkout omits is an error, except in a planned merge; unread files may be missing."""
     two.git("checkout", "-q", "main")
     two.commit(more=tags(Egan="one"))
     two.write("policies/own.yaml", "rules: []\n")
@@ -193,7 +193,7 @@ def test_a_folder_with_a_sign_that_git_reads_in_lists_of_folders(tmp_path: Path,
 
 
 def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
-    """It is read as Git stores it; all others are as in a checkout."""
+    """A file of the base whose filter fails is read unfiltered, with a warning that names it."""
     two.git("config", "filter.broken.clean", "cat")
     two.git("config", "filter.broken.smudge", "false")
     two.git("config", "filter.broken.required", "true")
@@ -221,7 +221,7 @@ BESIDE = {"beside": "../project-data", "a link to a folder of the repository": "
 
 @pytest.mark.parametrize("place", BESIDE.values(), ids=BESIDE)
 def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, place: str) -> None:
-    """Its name may begin with the project's, it may be a link, and one outside the repository is always the same."""
+    """A data folder beside the project is read from the base, even via a link; one outside the repository is not."""
     clone = forge.clone("beside", below="project")
     (clone.folder / "link").symlink_to("project-data")
     (forge.folder / "outside").mkdir()
@@ -241,8 +241,8 @@ def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, plac
     assert "base-invalid" not in codes(plan)
 
 
-def test_the_files_of_a_submodule_are_those_that_each_side_names(two: Clone, tmp_path: Path) -> None:
-    """Committed with the submodule, they are no uncommitted inputs."""
+def test_files_of_a_submodule_are_read_at_the_commit_of_each_side(two: Clone, tmp_path: Path) -> None:
+    """Files of a submodule are read at the commit of each side, and only uncommitted edits count as uncommitted."""
     rows = Clone(tmp_path / "rows")
     rows.folder.mkdir()
     rows.git("init", "-q", "-b", "main")
@@ -263,7 +263,7 @@ def test_the_files_of_a_submodule_are_those_that_each_side_names(two: Clone, tmp
 
 
 def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> None:
-    """The ids of SHA-256 are longer, and an empty folder has another one."""
+    """A repository with SHA-256 object ids can be compared."""
     clone = Clone(tmp_path / "clone")
     clone.folder.mkdir()
     clone.git("init", "-q", "-b", "main", "--object-format=sha256")
@@ -273,8 +273,8 @@ def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> No
     assert "uncommitted-inputs" in clone.run("plan", "--out", "saved.plan", "--format", "json").out
 
 
-def test_the_id_of_a_file_is_that_of_a_checkout(two: Clone) -> None:
-    """It is in the work tree, and not in Git's object."""
+def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
+    """`$Id$` that a checkout expands is no difference."""
     two.write(".gitattributes", "data/*.csv ident\n")
     two.write("data/m.csv", "n,t\nAbel 2,$Id$\n")
     two.commit(generated=FROM_CSV % "")
@@ -284,8 +284,8 @@ def test_the_id_of_a_file_is_that_of_a_checkout(two: Clone) -> None:
     assert compared(two, "HEAD") == {}
 
 
-def test_a_folder_for_temporary_files_that_is_missing_is_told(two: Clone) -> None:
-    """With the variable that names another one. The program has found out before that none can be written to."""
+def test_a_missing_temporary_folder_is_an_error_that_names_tmpdir(two: Clone) -> None:
+    """If no temporary folder is writable, the error names TMPDIR."""
     program = "import tempfile; tempfile.tempdir = '/none'; from syncengine.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "plan", "--base", "main", "--no-state"],

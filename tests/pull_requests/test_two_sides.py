@@ -1,4 +1,4 @@
-"""`plan --base`: which changes are the pull request's, and which its base would make too (docs/reviews.md)."""
+"""`plan --base` tells changes of the pull request from those that are merged but not yet applied (docs/reviews.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRST = {"Abel": "one", "Brun": "one", "Cole": "one", "Dorn": "one", "Egan": "on
 
 
 def merge_unapplied(clone: Clone, **files: str | None) -> None:
-    """Merge these files to main, and bring the branch up to it; nothing is applied."""
+    """Merge these files into main and main into the branch, without an apply."""
     clone.git("checkout", "-q", "main")
     clone.commit(**files)
     clone.push()
@@ -47,8 +47,8 @@ def merge_unapplied(clone: Clone, **files: str | None) -> None:
     clone.git("merge", "-q", "main")
 
 
-def test_changes_say_whose_they_are(clone: Clone) -> None:
-    """What is merged but not yet applied waits, with the run, commit and time of the last apply in its reason."""
+def test_changes_name_their_origin(clone: Clone) -> None:
+    """A change that is merged but not applied is `waiting`; its reason names the last apply's run, commit and time."""
     applied = clone.git("rev-parse", "--short=12", "HEAD")
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
@@ -62,15 +62,15 @@ def test_changes_say_whose_they_are(clone: Clone) -> None:
     assert " UTC" in reason
 
 
-def test_a_change_of_both_is_the_pull_requests(clone: Clone) -> None:
-    """Where the pull request asks for something else than its base does of one tag, the change is its own."""
+def test_a_change_of_both_sides_is_the_pull_requests(clone: Clone) -> None:
+    """If the pull request changes a tag differently from its base, the change is the pull request's."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "three"}))
     assert origins(clone.plan()) == {"tag/Brun": "pull-request"}
 
 
 def test_a_plan_of_one_side_says_nothing_of_origins(clone: Clone) -> None:
-    """Without --base the document is as it always was."""
+    """Without --base, the plan document has no fields about the two sides."""
     clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
     plan = json.loads(clone.run("plan", "--format", "json").out)
     assert "base" not in plan
@@ -80,7 +80,7 @@ def test_a_plan_of_one_side_says_nothing_of_origins(clone: Clone) -> None:
 
 
 def test_the_exit_code_counts_the_pull_requests_own(clone: Clone) -> None:
-    """0 where everything waits already, 2 where the pull request changes something."""
+    """The exit code is 0 if all changes are waiting, and 2 if the pull request adds one."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit()
     assert clone.code() == 0
@@ -88,8 +88,8 @@ def test_the_exit_code_counts_the_pull_requests_own(clone: Clone) -> None:
     assert clone.code() == 2
 
 
-def test_texts_fold_what_waits(clone: Clone) -> None:
-    """The pull request's changes stand open; the others are one line, behind which Markdown and HTML have all."""
+def test_waiting_changes_are_folded(clone: Clone) -> None:
+    """Waiting changes are one line in text, and folded in Markdown and HTML."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
     text = clone.run("plan", "--base", "origin/main").out
@@ -107,7 +107,7 @@ def test_texts_fold_what_waits(clone: Clone) -> None:
 
 
 def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge) -> None:
-    """What the base added and applied since is not retired: the merge is planned, with what is not committed."""
+    """A branch behind its base is planned as merged into it, with uncommitted files, so that newer tags stay."""
     other = forge.clone("other")
     other.commit(more=tags(Fenn="one"))
     other.push()
@@ -124,8 +124,8 @@ def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge)
 
 
 @pytest.mark.parametrize("is_sound", [True, False])
-def test_errors_do_not_hide_which_plan_was_made(clone: Clone, forge: Forge, is_sound: bool) -> None:
-    """That the merge was planned, and that its base could not be, is said in front of them."""
+def test_notes_about_the_merge_come_before_errors(clone: Clone, forge: Forge, is_sound: bool) -> None:
+    """With invalid manifests, the notes about the planned merge and an invalid base come before the errors."""
     other = forge.clone("other")
     other.commit(more=tags(Fenn="one") if is_sound else "tags: [{name: Fenn, colour: red}]\n")
     other.push()
@@ -138,7 +138,7 @@ def test_errors_do_not_hide_which_plan_was_made(clone: Clone, forge: Forge, is_s
 
 
 def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -> None:
-    """Neither its objects, nor its index, nor its references, even where a merge is planned."""
+    """Even if a merge is planned, no file in `.git` changes."""
     other = forge.clone("other")
     other.commit(more=tags(Fenn="one"))
     other.push()
@@ -153,8 +153,8 @@ def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -
     assert files() == before
 
 
-def test_a_conflict_is_said_with_its_file(clone: Clone, forge: Forge) -> None:
-    """No plan can be right until it is resolved; its reports are written all the same."""
+def test_a_conflict_in_a_manifest_is_named(clone: Clone, forge: Forge) -> None:
+    """A merge conflict in a manifest exits with 8, names the file, and still writes reports."""
     other = forge.clone("other")
     other.commit(tags=tags(**FIRST | {"Cole": "three"}))
     other.push()
@@ -168,7 +168,7 @@ def test_a_conflict_is_said_with_its_file(clone: Clone, forge: Forge) -> None:
 
 
 def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
-    """A README is nothing that a plan is made of."""
+    """A merge conflict in a file that no plan reads is a warning."""
     clone = forge.clone("subfolder", below="project")
     clone.commit(settings=PROJECT, tags=tags(Abel="one"))
     (clone.folder / "README").write_text("one")
@@ -187,8 +187,8 @@ def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
     assert origins(plan)["tag/Abel"] == "pull-request"
 
 
-def test_a_branch_goes_on_after_its_squash(clone: Clone) -> None:
-    """Main has the branch's first commits as one of its own; only what came after them is new."""
+def test_a_branch_continues_after_its_squash_merge(clone: Clone) -> None:
+    """After a squash merge of the branch's earlier commits, only its later commits are the pull request's changes."""
     clone.commit(tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(more=tags(Fenn="one"))
     clone.git("checkout", "-q", "main")
@@ -202,7 +202,7 @@ def test_a_branch_goes_on_after_its_squash(clone: Clone) -> None:
 
 @pytest.mark.parametrize("revision", ["origin/main", "no-such-branch", "--upload-pack=x", ""])
 def test_a_revision_that_is_not_there_is_a_usage_error(clone: Clone, forge: Forge, revision: str) -> None:
-    """With the cure, in a shallow clone above all."""
+    """A missing revision, as in a shallow clone, is a usage error that suggests `fetch-depth: 0`."""
     clone.push("pr")
     shallow = forge.clone("shallow", "--depth", "1", "--branch", "pr", "--single-branch")
     done = shallow.run("plan", f"--base={revision}")
@@ -211,7 +211,7 @@ def test_a_revision_that_is_not_there_is_a_usage_error(clone: Clone, forge: Forg
 
 
 def test_a_shallow_clone_whose_histories_do_not_meet_is_a_usage_error(clone: Clone, forge: Forge) -> None:
-    """Both tips are there, and what they have in common is not."""
+    """A shallow clone without the merge base of both tips is a usage error that suggests `fetch-depth: 0`."""
     clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
     clone.push("pr")
     other = forge.clone("other")
@@ -224,7 +224,7 @@ def test_a_shallow_clone_whose_histories_do_not_meet_is_a_usage_error(clone: Clo
 
 
 def test_outside_git_is_a_usage_error(tmp_path: Path) -> None:
-    """There is nothing to compare with."""
+    """--base outside a Git repository is a usage error."""
     plain = Clone(tmp_path)
     plain.write("syncengine.yaml", PROJECT)
     plain.write("manifests/tags.yaml", tags(Abel="one"))
@@ -234,7 +234,7 @@ def test_outside_git_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_moving_between_files_is_no_change(clone: Clone) -> None:
-    """A file that is renamed, and a tag that moves to another, are nobody's change."""
+    """Renaming a manifest, or moving a tag to another one, is no change."""
     clone.git("mv", "manifests/tags.yaml", "manifests/matters.yaml")
     first = {name: text for name, text in FIRST.items() if name != "Egan"}
     clone.commit(matters=tags(**first), others=tags(Egan="one"))
@@ -243,8 +243,8 @@ def test_moving_between_files_is_no_change(clone: Clone) -> None:
     assert clone.code() == 0
 
 
-def test_a_project_in_a_subfolder_reads_beside_it_too(forge: Forge) -> None:
-    """Data and manifests beside the project's folder are those of the revision as well."""
+def test_files_beside_a_project_in_a_subfolder_are_read_from_the_base(forge: Forge) -> None:
+    """Data and manifests outside the project's folder are also read from the base revision."""
     clone = forge.clone("clone", below="teams/one")
     settings = PROJECT + "manifests: [manifests, ../shared]\ndataFolders: [../../data]\n"
     block = "generate:\n  - forEach: {csv: ../../../data/matters.csv}\n    tags: [{name: '{{ row.name }}'}]\n"
@@ -267,7 +267,7 @@ def test_a_project_in_a_subfolder_reads_beside_it_too(forge: Forge) -> None:
 
 
 def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge) -> None:
-    """The base has no project in this folder: that is said, and nothing is compared."""
+    """If the base has no project, all changes are the pull request's, with a `base-without-project` note."""
     clone = forge.clone("clone")
     (clone.folder / "README").write_text("one")
     clone.commit()
@@ -281,7 +281,7 @@ def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge) -> Non
 
 @pytest.mark.parametrize("broken", [{"tags": "tags: [{nam: x}]"}, {"settings": "version: 2"}])
 def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clone, broken: dict[str, str]) -> None:
-    """With a warning that says why, and where."""
+    """If the base is invalid, all changes are the pull request's, with a warning that names the file and line."""
     merge_unapplied(clone, **broken)
     clone.commit(settings=PROJECT, tags=tags(**FIRST | {"Cole": "two"}))
     plan = clone.plan()
@@ -291,7 +291,7 @@ def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clo
 
 
 def test_each_side_has_its_own_variables(clone: Clone) -> None:
-    """Of the project file, and of files that --var-file names."""
+    """Variables of the project file and of --var-file are read from each side."""
     block = BLOCK.replace("}}'", "}}', description: '{{ var.a }} {{ var.b }}'")
     clone.write("data/m.csv", "n\nFenn matters\n")
     clone.write("vars.yaml", "b: one\n")
@@ -306,16 +306,16 @@ def test_each_side_has_its_own_variables(clone: Clone) -> None:
     assert origins(clone.plan("--var-file", "vars.yaml")) == {"tag/Fenn matters": "waiting"}
 
 
-def test_what_waits_because_it_was_edited_in_the_state_says_so(clone: Clone) -> None:
-    """A row that `state forget` took is created again by either side."""
+def test_a_change_waiting_since_a_manual_edit_of_the_state_says_so(clone: Clone) -> None:
+    """A tag that was removed by `state forget` is waiting, and its reason names that command."""
     assert clone.run("state", "forget", "tag/Brun", "-y").code == 0
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
     assert change["waits"].startswith("edited by hand in the state: `state forget`")
 
 
-def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
-    """Its commit is that of the base: nothing was merged since."""
+def test_a_change_that_the_last_apply_left_out_says_so(clone: Clone) -> None:
+    """A change that the last apply left out is waiting, though nothing was merged since; its reason says so."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
     clone.apply("--target", "tag/Cole")
     (change,) = clone.plan()["changes"]
@@ -325,8 +325,8 @@ def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
     )
 
 
-def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
-    """The gate refused all that main asks for; each pull request names that run."""
+def test_a_change_waiting_since_its_apply_was_refused_says_so(clone: Clone) -> None:
+    """Changes whose apply the gate refused are waiting, and their reason names the refused run."""
     merge_unapplied(clone, tags=tags(Abel="one"))
     assert clone.run("apply", "-y").code == 4
     clone.commit(tags=tags(Abel="two"))
@@ -337,7 +337,7 @@ def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
 
 
 def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
-    """A branch that was never merged asked for other changes; what main asks for was never refused."""
+    """A refused apply of an unmerged branch is not the reason why a change of main is waiting."""
     clone.git("checkout", "-q", "-b", "stray")
     clone.commit(tags=tags(Abel="one"))
     assert clone.run("apply", "-y").code == 4
@@ -349,7 +349,7 @@ def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
 
 
 def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
-    """What was merged after a refused run was not in it."""
+    """A refused apply is not the reason why a change that was merged later is waiting."""
     clone.git("checkout", "-q", "main")
     clone.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=tags(**dict(list(FIRST.items())[1:])))
     clone.push()
@@ -362,7 +362,7 @@ def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
 
 
 def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
-    """The reason of what waits comes from a database server's history as well."""
+    """With a state in PostgreSQL, the reasons of waiting changes come from its history."""
     clone.environ |= {"SYNCENGINE_STATE": server_state, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}
     clone.apply("--new-state")
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
@@ -372,7 +372,7 @@ def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: st
 
 
 def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
-    """It shows what was planned, and applies all of it."""
+    """A saved plan keeps the origin of each change, and `apply` applies all of them."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
     assert clone.run("plan", "--base", "origin/main", "--out", "p.json").code == 0
@@ -385,7 +385,7 @@ def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
 
 
 def test_equal_files_are_parsed_once_for_both_sides(clone: Clone) -> None:
-    """The cache has an entry for each content, not for each side."""
+    """The cache has one entry for each file content, not for each side."""
 
     many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(10)}
     merge_unapplied(clone, **many)
@@ -396,8 +396,8 @@ def test_equal_files_are_parsed_once_for_both_sides(clone: Clone) -> None:
     assert entries == 12
 
 
-def test_the_short_way_says_the_same_as_the_long_one(clone: Clone) -> None:
-    """With a cache only what differs is planned, with a state and without; a selection of all plans everything."""
+def test_planning_only_differing_files_makes_the_same_plan(clone: Clone) -> None:
+    """The shortcut that plans only differing files makes the same plan as a full one, with and without the state."""
     many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(6)}
     merge_unapplied(clone, **many)
     clone.git("checkout", "-q", "main")
@@ -414,7 +414,7 @@ def test_the_short_way_says_the_same_as_the_long_one(clone: Clone) -> None:
 
 
 def test_links_submodules_and_large_files_are_those_of_the_revision(clone: Clone) -> None:
-    """A link leads to the revision's file; of Git LFS the content comes from its objects; a submodule is named."""
+    """In the base, links point to its own files, Git LFS content is resolved, and a missing submodule is named."""
     import hashlib
 
     content = b"n\nHart matters\n"
@@ -440,7 +440,7 @@ def test_links_submodules_and_large_files_are_those_of_the_revision(clone: Clone
 
 
 def test_ignored_files_are_the_same_on_both_sides(clone: Clone) -> None:
-    """Data that CI makes before it plans is in no revision."""
+    """Ignored files, such as data that CI generates, are used for both sides."""
     clone.write(".gitignore", "data/\n")
     merge_unapplied(clone, more=BLOCK)
     clone.write("data/m.csv", "n\nFenn matters\n")
