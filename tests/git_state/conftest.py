@@ -28,7 +28,7 @@ def remote(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def clone(service: Service, remote: Path, tmp_path: Path) -> Clone:
-    """A folder with the project on a machine of its own, so to speak: nothing is shared but the state."""
+    """Return a factory of project folders that share only the state, like separate machines."""
 
     def made(name: str) -> Project:
         project = Project(tmp_path / name, service.url)

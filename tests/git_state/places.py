@@ -1,4 +1,4 @@
-"""Places of states in Git for tests: a bare repository, and a store in memory that keeps the same protocol."""
+"""Places of states in Git for tests: a bare repository, and a store in memory with the same protocol."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ REF = "refs/syncengine/test"
 
 
 def git(folder: Path, *words: str) -> str:
-    """Git's answer."""
+    """Run Git and return its output."""
     return subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def bare(folder: Path, *words: str) -> Path:
-    """A repository for states."""
+    """Create a bare repository for states."""
     subprocess.run(["git", "init", "--quiet", "--bare", *words, str(folder)], check=True)
     return folder
 
 
 def url(repository: Path, name: str = REF) -> str:
-    """The state's setting in a project file."""
+    """Return the `state` setting of a project file."""
     return f"git+ref://file://{repository}/{name}"
 
 
 def place_of(repository: Path, project: Path) -> str:
-    """What a project makes of it."""
+    """Return the state's place as a project resolves it."""
     return f"{url(repository)}#{project}"
 
 
 class MemoryStore:
-    """A repository in memory."""
+    """A store of snapshots in memory instead of a repository."""
 
     name = "git+ref://memory"
 
@@ -101,7 +101,7 @@ class MemoryStore:
 
 
 class MemoryPlace(GitPlace):
-    """A clone on a machine of its own of a state in such a store."""
+    """The place of a state in a `MemoryStore`, as seen from a separate machine."""
 
     def __init__(self, store: MemoryStore, folder: Path) -> None:
         self.name, self.create, self.allows_rewound = store.name, True, False

@@ -1,4 +1,4 @@
-"""A local repository that a power cut left broken: the state in the remote is whole, and is fetched anew."""
+"""A local copy of the state that a power cut damaged is fetched again from the intact remote."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _empty(repository: Path) -> None:
 
 
 def _without_rows(repository: Path) -> None:
-    """Lose the files of tables alone."""
+    """Delete only the objects of the tables."""
     listing = git(repository, "ls-tree", "refs/heads/seen").splitlines()
     for id in (line.split()[2] for line in listing if "\tstate_" in line):
         (repository / "objects" / id[:2] / id[2:]).unlink()
@@ -40,8 +40,8 @@ BREAKAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_a_broken_clone_is_fetched_anew(clone: Clone, remote: Path, breakage: str) -> None:
-    """Nobody is told to delete a state that is whole; versions stay."""
+def test_a_damaged_local_repository_is_fetched_again(clone: Clone, remote: Path, breakage: str) -> None:
+    """A damaged local repository is fetched again without an error, and the remote's versions are kept."""
     project = clone("one")
     project.wants(tags=[tag("ACME-1")])
     assert project.run("apply", "-y", "--new-state").code == 0
@@ -54,8 +54,8 @@ def test_a_broken_clone_is_fetched_anew(clone: Clone, remote: Path, breakage: st
     assert git(remote, "rev-list", "--count", REF) == "6"
 
 
-def test_what_is_damaged_in_the_remote_leaves_the_clone_alone(clone: Clone, remote: Path) -> None:
-    """Whose versions bring it back."""
+def test_a_damaged_remote_is_restored_from_a_clone(clone: Clone, remote: Path) -> None:
+    """If the remote is damaged, the local repository is kept, and `state restore` can use its versions."""
     project = clone("one")
     project.wants(tags=[tag("ACME-1")])
     assert project.run("apply", "-y", "--new-state").code == 0
@@ -69,8 +69,8 @@ def test_what_is_damaged_in_the_remote_leaves_the_clone_alone(clone: Clone, remo
 
 @pytest.mark.parametrize("most", [0, 4096, 65536])
 @pytest.mark.parametrize("command", [("plan",), ("apply", "-y"), ("state", "history"), ("state", "restore", "-y")])
-def test_a_disk_that_takes_no_more_is_said(clone: Clone, command: tuple[str, ...], most: int) -> None:
-    """It is no damage, and no fault of the output; once there is room, the state is as it was."""
+def test_a_full_disk_is_reported(clone: Clone, command: tuple[str, ...], most: int) -> None:
+    """A full disk is reported as such, not as damage, and leaves the state unchanged."""
     project = clone("one")
     project.wants(tags=[tag("ACME-1")])
     assert project.run("apply", "-y", "--new-state").code == 0

@@ -1,4 +1,4 @@
-"""The commands with a state in Git: ephemeral runners, what is not there, what was set back, versions."""
+"""Commands with a state in Git: ephemeral runners, a missing state, a rewound state, and versions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def applied(project: Project) -> Ended:
 
 
 def test_runners_without_a_memory_share_one_state(clone: Clone, service: Service) -> None:
-    """Each begins with nothing but the project, and ends where the one before would have gone on."""
+    """Runners that have only the project continue from the state that the previous one published."""
     begun(clone("one"))
     second = clone("two")
     second.wants(**ONE)
@@ -51,7 +51,7 @@ def test_runners_without_a_memory_share_one_state(clone: Clone, service: Service
 
 
 def test_no_rows_stay_in_files_once_a_command_has_ended(clone: Clone) -> None:
-    """Beside the objects of Git, which an erasure finds."""
+    """After a command, rows remain locally only as Git objects, which `state erase` removes."""
     project = begun(clone("one"))
     for words in (("plan",), ("state", "list"), ("apply", "-y")):
         assert project.run(*words).code == 0
@@ -71,8 +71,8 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_state_that_is_not_there_is_refused(clone: Clone, words: tuple[str, ...], remote: Path) -> None:
-    """With 4, by every command: it may have been deleted, and a new one would know of nothing."""
+def test_a_missing_state_is_refused(clone: Clone, words: tuple[str, ...], remote: Path) -> None:
+    """Every command exits with 4 if the state is missing, since it may have been deleted."""
     project = clone("one")
     project.wants(**ONE)
     done = project.run(*words)
@@ -80,8 +80,8 @@ def test_a_state_that_is_not_there_is_refused(clone: Clone, words: tuple[str, ..
     assert git(remote, "for-each-ref") == ""
 
 
-def test_a_new_state_is_planned_and_begun_where_that_is_asked_for(clone: Clone) -> None:
-    """By a plan, an apply, an import, an adoption."""
+def test_new_state_begins_a_state(clone: Clone) -> None:
+    """With --new-state, `plan`, `apply`, `state import` and `adopt` begin a new state."""
     project = clone("one")
     project.wants(**ONE)
     assert "1 to create" in project.run("plan", "--new-state").out
@@ -96,8 +96,8 @@ def test_a_new_state_is_planned_and_begun_where_that_is_asked_for(clone: Clone) 
         assert done.code == 0, done.err
 
 
-def test_a_repository_out_of_reach_is_an_error_and_no_empty_state(clone: Clone, remote: Path) -> None:
-    """It is named, and what to do; the project's own copy is not taken for the state."""
+def test_an_unreachable_repository_is_an_error_and_no_empty_state(clone: Clone, remote: Path) -> None:
+    """An unreachable repository is an error that names it; the local copy is not used instead."""
     project = begun(clone("one"))
     moved = remote.rename(remote.with_name("moved.git"))
     for words in (("plan",), ("apply", "-y"), ("state", "list")):
@@ -108,8 +108,8 @@ def test_a_repository_out_of_reach_is_an_error_and_no_empty_state(clone: Clone, 
     assert project.run("plan").code == 0
 
 
-def test_a_deleted_ref_is_brought_back(clone: Clone, remote: Path) -> None:
-    """From what this project saw last."""
+def test_a_deleted_ref_is_restored(clone: Clone, remote: Path) -> None:
+    """`state restore` recreates a deleted ref from the version that this project saw last."""
     project = begun(clone("one"))
     git(remote, "update-ref", "-d", REF)
     done = project.run("plan")
@@ -124,7 +124,7 @@ def test_a_deleted_ref_is_brought_back(clone: Clone, remote: Path) -> None:
 
 @pytest.fixture
 def rewound(clone: Clone, remote: Path) -> Project:
-    """A project that applied twice, and somebody set the ref back between."""
+    """A project that applied twice, after which the ref was rewound to the first apply."""
     project = begun(clone("one"))
     before = git(remote, "rev-parse", REF)
     project.wants(**TWO)
@@ -135,8 +135,8 @@ def rewound(clone: Clone, remote: Path) -> Project:
 
 
 @pytest.mark.parametrize("words", [("plan",), ("apply", "-y"), ("state", "list"), ("state", "lock")], ids=" ".join)
-def test_a_state_that_was_set_back_is_refused(rewound: Project, words: tuple[str, ...], remote: Path) -> None:
-    """Until somebody says which version counts; nothing is sent and nothing written."""
+def test_a_rewound_state_is_refused(rewound: Project, words: tuple[str, ...], remote: Path) -> None:
+    """Commands on a rewound state exit with 4 and write nothing."""
     before = git(remote, "rev-parse", REF)
     done = rewound.run(*words)
     assert (done.code, "error[state-rewound]" in done.err) == (4, True), done.err
@@ -144,8 +144,8 @@ def test_a_state_that_was_set_back_is_refused(rewound: Project, words: tuple[str
 
 
 @pytest.mark.parametrize("back_to", ["lost", "present"])
-def test_a_restored_version_is_doubtful_and_goes_on(rewound: Project, back_to: str, service: Service) -> None:
-    """That which was lost, from this clone, or the one that it was set to; who saw the lost one goes on as well."""
+def test_a_restored_version_is_doubtful_and_can_be_applied(rewound: Project, back_to: str, service: Service) -> None:
+    """After `state restore` of the lost or the present version, all rows are doubtful, and other clones continue."""
     lost = rewound.run("plan").err.split("`syncengine state restore ")[1].split("`")[0]
     present = rewound.run("state", "versions", "--format", "json").document["versions"][0]["id"]
     done = rewound.run("state", "restore", "-y", lost if back_to == "lost" else present)
@@ -160,8 +160,8 @@ def test_a_restored_version_is_doubtful_and_goes_on(rewound: Project, back_to: s
     assert colleague.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_set_back_within_one_version_is_found_by_the_epoch_of_its_lock(clone: Clone, remote: Path) -> None:
-    """A lock that was taken since would count as never taken."""
+def test_a_rewind_within_one_version_is_found_by_the_epoch_of_its_lock(clone: Clone, remote: Path) -> None:
+    """A state that was rewound to before a lock was taken is found to be rewound."""
     project = begun(clone("one"))
     before = git(remote, "rev-parse", REF)
     assert project.run("state", "lock").code == 0
@@ -170,7 +170,7 @@ def test_a_set_back_within_one_version_is_found_by_the_epoch_of_its_lock(clone: 
 
 
 def test_a_lost_state_is_rebuilt_from_what_git_declared(clone: Clone, remote: Path, service: Service) -> None:
-    """Where somebody says that one begins; all is doubtful, and the apply of it leaves nothing to do."""
+    """`state rebuild --from-git --new-state` recreates a lost state with doubtful rows, which an apply confirms."""
     project = begun(clone("one"))
     committed(project)
     git(remote, "update-ref", "-d", REF)
@@ -187,7 +187,7 @@ def test_a_lost_state_is_rebuilt_from_what_git_declared(clone: Clone, remote: Pa
 
 
 def committed(project: Project) -> None:
-    """What the project declares now as the one commit of a repository."""
+    """Make a repository whose only commit has the project's present manifests."""
     (project.folder / ".gitignore").write_text(".syncengine/\n")
     git(project.folder, "init", "--quiet")
     git(project.folder, "add", "--all")
@@ -195,13 +195,13 @@ def committed(project: Project) -> None:
 
 
 def contents(repository: Path, *words: str) -> str:
-    """The objects that Git lists, one a line, as text."""
+    """Return the contents of the objects that a Git command lists."""
     return "\n".join(git(repository, "cat-file", "-p", line.split()[0]) for line in git(repository, *words).split("\n"))
 
 
 @pytest.mark.parametrize("words", [("erase", "tag/Jane Doe"), ("prune", "--before", "2000-01-01")], ids=" ".join)
 def test_earlier_versions_go_with_what_is_removed(clone: Clone, remote: Path, words: tuple[str, ...]) -> None:
-    """They hold it: neither the ref leads to them any more, nor does this clone keep them."""
+    """`state erase` and `state prune` remove earlier versions, since these hold the removed data, also locally."""
     project = begun(clone("one"), tags=[tag("Jane Doe", description="her matter"), tag("ACME-1")])
     colleague = clone("two")
     for each in (project, colleague):
@@ -225,7 +225,7 @@ def test_earlier_versions_go_with_what_is_removed(clone: Clone, remote: Path, wo
 
 
 def test_versions_are_listed_and_an_earlier_one_restored(clone: Clone, remote: Path) -> None:
-    """What is restored is a new version on top; the history of what happened since stays."""
+    """`state restore` publishes an earlier version as a new one and keeps the history of later runs."""
     project = begun(clone("one"))
     project.wants(**TWO)
     assert applied(project).code == 0
@@ -243,13 +243,13 @@ def test_versions_are_listed_and_an_earlier_one_restored(clone: Clone, remote: P
     assert list(project.rows()) == ["tag/ACME-1"]
     history = project.run("state", "history", "--format", "json").document["runs"]
     assert [run["command"] for run in history] == ["state restore", "apply", "apply"]
-    assert "two" in project.run("state", "history", "tag/ACME-1").out, "what happened since is history"
+    assert "two" in project.run("state", "history", "tag/ACME-1").out, "later runs stay in the history"
     assert git(remote, "rev-list", "--count", REF) == "7"
 
 
 @pytest.mark.parametrize("version", ["0123456789", "HEAD", "--all", "", "refs/syncengine/test", "x" * 50])
-def test_what_is_no_version_is_refused(clone: Clone, version: str) -> None:
-    """Nothing but the beginning of an id of ours is looked up."""
+def test_anything_but_a_version_is_refused(clone: Clone, version: str) -> None:
+    """`state restore` accepts only the beginning of a version's id."""
     project = begun(clone("one"))
     done = project.run("state", "restore", "-y", "--", version)
     assert done.code in (1, 64), done.err
@@ -257,7 +257,7 @@ def test_what_is_no_version_is_refused(clone: Clone, version: str) -> None:
 
 
 def test_a_state_in_a_database_has_no_versions(clone: Clone) -> None:
-    """And says so."""
+    """`state versions` and `state restore` of a state in a database are the error `no-versions`."""
     project = clone("one")
     project.settings()
     for words in (("versions",), ("restore", "-y", "0123456789")):
@@ -265,8 +265,8 @@ def test_a_state_in_a_database_has_no_versions(clone: Clone) -> None:
         assert (done.code, "no-versions" in done.err) == (1, True), done.err
 
 
-def test_every_state_command_works_on_it(clone: Clone) -> None:
-    """As on a file; what one clone writes another reads."""
+def test_every_state_command_works_on_a_state_in_git(clone: Clone) -> None:
+    """State commands work with a state in Git, and other clones see their effects."""
     project, other = begun(clone("one")), clone("two")
     locked = project.run("state", "lock", "--reason", "moving").out
     assert "moving" in other.run("apply", "-y", "--lock-timeout", "1s").err + "moving"
@@ -285,7 +285,7 @@ def test_every_state_command_works_on_it(clone: Clone) -> None:
 
 
 def test_posted_time_needs_a_database(clone: Clone) -> None:
-    """Its inbox is no snapshot: it says so, and names what to use."""
+    """The inbox of posted time needs a database: with a state in Git its commands are an error."""
     project = begun(clone("one"))
     for words in (("time", "list"), ("time", "inbox"), ("connector", "register")):
         done = project.run(*words)
@@ -311,8 +311,8 @@ def test_posted_time_needs_a_database(clone: Clone) -> None:
         "git+ref://https://me:s3/cr3t@example.com/x/refs/syncengine/x",
     ],
 )
-def test_a_place_that_is_none_is_refused(clone: Clone, place: str) -> None:
-    """Before Git is called: nothing of it is ever an option or a command."""
+def test_an_invalid_place_is_refused(clone: Clone, place: str) -> None:
+    """An invalid place is refused before Git is called, so that it is never an option or a command."""
     project = clone("one")
     project.settings(f"state: '{place}'")
     assert project.run("plan").code == 8
@@ -323,7 +323,7 @@ def test_a_place_that_is_none_is_refused(clone: Clone, place: str) -> None:
 
 
 def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> None:
-    """A reference may hold one; a host that is not there is named without it."""
+    """A password in the project file is refused; one from the environment is never shown."""
     project = clone("one")
     secret = "git+ref://https://me:s3cr3t@127.0.0.1:9/x.git/refs/syncengine/prod"
     project.settings(f"state: {secret}")
@@ -335,7 +335,7 @@ def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> N
         assert done.code == 1
         assert "s3cr3t" not in done.out + done.err
     project.settings("state: git+ref://ssh://git@127.0.0.1:9/x.git/refs/syncengine/prod")
-    assert project.run("plan").code == 1, "a user is no password"
+    assert project.run("plan").code == 1, "a user's name is no password"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> N
     ["http://me:s3cr3t@127.0.0.1:9/x.git", "https://me:1/s3cr3t@127.0.0.1:9/x.git", "http://[::1]:9/x.git"],
 )
 def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place: str) -> None:
-    """Over http, too; what stands before an @ is never shown."""
+    """A repository on this machine may have credentials in its URL, also over http; they are never shown."""
     project = clone("one")
     project.settings("state: {env: PLACE}")
     done = project.run("plan", environ={"PLACE": f"git+ref://{place}/refs/syncengine/x"})
@@ -351,7 +351,7 @@ def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place
 
 
 def test_a_folder_is_named_as_it_is(clone: Clone, tmp_path: Path) -> None:
-    """An @ in it is no login."""
+    """An @ in a folder's name is not taken for a login and is shown."""
     project = clone("one")
     project.wants(**ONE)
     for form in ("git+ref://{}/refs/syncengine/x", "git+ref://file://{}/refs/syncengine/x"):
@@ -360,7 +360,7 @@ def test_a_folder_is_named_as_it_is(clone: Clone, tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
-    """And a path is relative to the project's folder."""
+    """The name of a remote is looked up in the project's repository; a path is relative to the project."""
     project = clone("one")
     git(project.folder, "init", "--quiet")
     project.settings("state: git+ref://origin/refs/syncengine/test")
@@ -375,7 +375,7 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
 
 
 def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remote: Path) -> None:
-    """As Git has it, also where the project is in a folder of the repository."""
+    """A remote's relative path is relative to the repository, also for a project in a subfolder."""
     project = clone("one")
     project.wants(**ONE)
     inner = Project(project.folder / "inner", project.url)
@@ -392,10 +392,10 @@ def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remo
     ]
 
 
-def test_settings_that_git_reads_anyway_are_not_passed_on(
+def test_settings_that_git_reads_by_itself_are_not_passed_on(
     clone: Clone, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A header that is sent twice is refused by hosts; only those of the project's own repository are."""
+    """Only Git settings of the project's own repository are passed on; hosts would refuse a duplicated header."""
     project = clone("one")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(project.folder / "gitconfig"))
     git(project.folder, "config", "--global", "http.extraHeader", "X: user")
@@ -406,9 +406,9 @@ def test_settings_that_git_reads_anyway_are_not_passed_on(
     assert found.settings == (("http.https://git.example.com/.extraheader", "X: job"),)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_a_repository_that_git_does_not_trust_is_told_in_its_words(clone: Clone, remote: Path) -> None:
-    """With the command that has it trust the repository, whose hooks a push would run."""
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change a file's owner")
+def test_an_untrusted_repository_is_an_error_with_the_message_of_git(clone: Clone, remote: Path) -> None:
+    """An untrusted repository is an error with Git's message and the command that trusts it."""
     project = clone("one")
     project.wants(**ONE)
     os.chown(remote, 12345, 12345)
@@ -417,9 +417,9 @@ def test_a_repository_that_git_does_not_trust_is_told_in_its_words(clone: Clone,
     assert f"run `git config --global --add safe.directory {remote}`" in done.err
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change a file's owner")
 def test_a_remote_of_a_checkout_of_another_user_is_found(clone: Clone, remote: Path) -> None:
-    """By its name alone: what else is set there, such as a program to log in with, is left."""
+    """A remote in another user's checkout is found by name, but no other setting of that checkout is used."""
     project = clone("one")
     project.wants(**ONE)
     git(project.folder, "init", "--quiet")
@@ -432,8 +432,8 @@ def test_a_remote_of_a_checkout_of_another_user_is_found(clone: Clone, remote: P
     assert Remote.of_name("origin", project.folder).settings == ()
 
 
-def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: Path) -> None:
-    """For an address too."""
+def test_the_ssh_command_of_the_user_is_used(clone: Clone, tmp_path: Path) -> None:
+    """The user's `core.sshCommand` is used for a state over ssh."""
     project = clone("one")
     project.wants(**ONE)
     (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called && false\n")
@@ -442,8 +442,8 @@ def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: 
     assert (tmp_path / "called").exists()
 
 
-def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:
-    """Whether the remote has a name or an address."""
+def test_a_missing_git_is_an_error(clone: Clone, tmp_path: Path) -> None:
+    """Without Git, a state by address or by the name of a remote is the error `state-driver`."""
     project = clone("one")
     project.wants(**ONE)
     for place in (url(tmp_path / "remote.git"), "git+ref://origin/refs/syncengine/test"):
@@ -453,7 +453,7 @@ def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:
 
 
 def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone, remote: Path, tmp_path: Path) -> None:
-    """Whoever holds it goes on, and its writes keep that run."""
+    """A run that is refused because of a lock is recorded in the history, and the lock's holder keeps it."""
     project = begun(clone("one"))
     state, holder = opened(place_of(remote, tmp_path / "holder"), "elsewhere")
     state.lock(holder, wait=0, request_timeout=1)
@@ -475,7 +475,7 @@ SMALL = (
 
 
 def test_more_rows_than_a_state_in_git_holds_are_refused(clone: Clone, remote: Path, service: Service) -> None:
-    """Before anything is sent, with the way out; what is there stays, and a smaller apply goes through."""
+    """An apply that exceeds the rows of a state in Git is refused before anything is sent, and suggests PostgreSQL."""
     project = begun(clone("one"))
     before, asked = project.rows(), len(service.asked())
     project.wants(tags=[tag(f"ACME-{number}") for number in range(3)])

@@ -1,4 +1,4 @@
-"""The crash model on a state in Git: whoever takes over knows only what was published (docs/state.md)."""
+"""The crash model with a state in Git: the next process knows only what was published (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Opening = Callable[[Time], State]
 
 
 class PublishingHouse(House):
-    """A house whose process dies with its private copy. The next begins elsewhere, with what was published."""
+    """A house whose process loses its private copy when it dies; the next one begins with what was published."""
 
     def __init__(self, opening: Opening, time: Time) -> None:
         self._opening = opening
@@ -51,7 +51,7 @@ class PublishingHouse(House):
         return state
 
     def _pass(self, time: Time, seconds: float) -> None:
-        """Time passes for a taker too: what can land no later lands now."""
+        """Let time pass while a process waits for the lock: delayed requests whose limit is over arrive now."""
         time.at += max(seconds, 1.0)
         while any(late.until <= time.at for late in getattr(self, "in_flight", [])):
             self.land()
@@ -106,8 +106,8 @@ def in_git() -> Iterator[Opening]:
 
 @few(HISTORIES)
 @given(HISTORY)
-def test_after_any_trouble_the_next_applies_elsewhere_end_at_what_the_manifests_say(history: list[Step]) -> None:
-    """As on a database, though a dead process takes all with it that it did not publish."""
+def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: list[Step]) -> None:
+    """Whatever crashes, further applies on other machines reach the state that the manifests declare."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))
 
@@ -115,14 +115,14 @@ def test_after_any_trouble_the_next_applies_elsewhere_end_at_what_the_manifests_
 @few(HISTORIES)
 @given(RENAMES)
 def test_renames_end_at_what_the_manifests_say(history: list[Step]) -> None:
-    """The same of categories that are renamed again and again with tags in them."""
+    """The same holds for categories with tags that are renamed again and again."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))
 
 
 @few(IN_GIT)
 @given(HISTORY)
-def test_it_is_so_in_a_repository(history: list[Step]) -> None:
-    """The same with Git behind the protocol."""
+def test_applies_reach_the_declared_state_in_a_real_repository(history: list[Step]) -> None:
+    """The same holds with a real repository."""
     with in_git() as opening:
         walk(history, lambda: house_in(opening))

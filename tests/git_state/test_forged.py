@@ -1,4 +1,4 @@
-"""Rows that come back damaged or forged: one sentence, never a traceback; and what every version repeats is bounded."""
+"""A damaged or forged state in Git is an error without a traceback; the history in each version is limited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Damage = Callable[[bytes], bytes]
 
 
 def line(**values: object) -> Damage:
-    """A row with other values, by their place."""
+    """Return a change that replaces values of the first row by their position."""
 
     def changed(data: bytes) -> bytes:
         row = orjson.loads(data.splitlines()[0])
@@ -61,8 +61,8 @@ def begun(clone: Clone) -> Project:
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_snapshot_is_said_and_nothing_is_sent(begun: Project, clone: Clone, remote: Path, case: str) -> None:
-    """By a clone that never saw a whole one as well."""
+def test_a_damaged_snapshot_is_an_error(begun: Project, clone: Clone, remote: Path, case: str) -> None:
+    """A damaged snapshot is the error `state-damaged` in a new clone too, and `apply` does not go on."""
     forge(remote, *DAMAGED[case])
     other = clone("two")
     other.wants(tags=[tag("ACME-1"), tag("ACME-2")])
@@ -71,15 +71,15 @@ def test_a_damaged_snapshot_is_said_and_nothing_is_sent(begun: Project, clone: C
         assert (done.code, "error[state-damaged]" in done.err) == (1, True), (words, done.out, done.err)
 
 
-def test_a_row_that_cannot_be_is_said_where_it_is_read(begun: Project, clone: Clone, remote: Path) -> None:
-    """A status that there is not."""
+def test_a_row_with_an_unknown_status_is_an_error(begun: Project, clone: Clone, remote: Path) -> None:
+    """A row with an unknown status is the error `state-damaged`."""
     forge(remote, ROW, line(at3="wonderful"))
     done = clone("two").run("state", "list")
     assert (done.code, "state-damaged" in done.err) == (1, True), done.err
 
 
 def test_a_damaged_snapshot_is_replaced_by_a_version(begun: Project, remote: Path) -> None:
-    """As its message says."""
+    """`state restore` of an earlier version replaces a damaged snapshot, with all rows doubtful."""
     forge(remote, *DAMAGED["cut"])
     version = begun.run("state", "versions", "--format", "json").document["versions"][0]["id"]
     done = begun.run("state", "restore", "-y", version)
@@ -89,8 +89,8 @@ def test_a_damaged_snapshot_is_replaced_by_a_version(begun: Project, remote: Pat
     assert begun.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_ref_that_is_no_state_is_deleted_and_brought_back(begun: Project, remote: Path) -> None:
-    """As the message says, from what this project saw last."""
+def test_a_ref_that_is_no_state_can_be_deleted_and_restored(begun: Project, remote: Path) -> None:
+    """A ref to something else can be deleted, as the error says, and `state restore` recreates the state."""
     version = begun.run("state", "versions", "--format", "json").document["versions"][0]["id"]
     git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
     done = begun.run("plan")
@@ -102,7 +102,7 @@ def test_a_ref_that_is_no_state_is_deleted_and_brought_back(begun: Project, remo
 
 @pytest.mark.parametrize("bound", [{"runs": 2}, {"changes": 2}], ids=str)
 def test_the_history_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, int]) -> None:
-    """All rows stay; the history of a resource is shorter, and no error."""
+    """Only the last runs keep their calls; all rows stay, and undoing an older run is refused."""
     project = clone("one")
     project.settings()
     for number in range(5):

@@ -1,4 +1,4 @@
-"""A runner that is killed at any of its pushes, before and after the ref was moved; and one that takes over."""
+"""A runner is killed at any of its pushes, before or after the ref moves, and another one takes over."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 BEFORE = {"tagCategories": [category("c")], "tags": [tag("ACME-1", category="c"), tag("ACME-2", keywords=["k"])]}
 AFTER = {"tagCategories": [category("c")], "tags": [tag("ACME-1", description="two"), tag("ACME-3", category="c")]}
 PUSHES = 4
-"""Of an apply: the lock, the intent, the end, the release."""
+"""The pushes of an apply: lock, intent, end, release."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def settled(clone: Clone) -> Project:
 def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
 ) -> None:
-    """The next apply, in a clone without a memory, ends where an undisturbed one does; the plan after it is empty."""
+    """After a kill at any push, an apply in a new clone reaches the declared state, and its next plan is empty."""
     kill = (f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
     hook(remote, when, counting, *kill)
@@ -68,14 +68,16 @@ def opened(place: str, host: str) -> tuple[State, Holder]:
     return state, replace(Holder.here(f"on {host}", {}), host=host)
 
 
-def test_another_host_waits_until_the_heartbeat_has_stood_still(tmp_path: Path) -> None:
-    """By its own clock, whatever the holder's says; the one that was thought dead can write no more."""
+def test_another_host_waits_until_the_heartbeat_has_stopped(tmp_path: Path) -> None:
+    """A lock is taken over once its heartbeat has stopped for the lease; its former holder cannot write any more."""
     remote = bare(tmp_path / "remote.git")
     first, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = first.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
     second, taker = opened(place_of(remote, tmp_path / "two"), "second")
     with pytest.raises(SyncengineError, match="on first"):
-        second.lock(taker, wait=3.0, request_timeout=0.5)  # its heart beats: longer than the lease is not enough
+        second.lock(
+            taker, wait=3.0, request_timeout=0.5
+        )  # the heartbeat goes on, so waiting longer than the lease is not enough
     lease.abandon()
     began = time.monotonic()
     second.lock(taker, wait=30, request_timeout=0.5, lease_seconds=2.0)
@@ -90,7 +92,7 @@ def test_another_host_waits_until_the_heartbeat_has_stood_still(tmp_path: Path) 
 
 
 def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> None:
-    """At its next push, which finds another epoch."""
+    """After a forced unlock, the former holder's next push fails because of another epoch."""
     remote = bare(tmp_path / "remote.git")
     state, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=60.0)
@@ -104,7 +106,7 @@ def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> 
 
 
 def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, remote: Path, service: Service) -> None:
-    """The second push of an apply is refused: nothing is sent, and the next apply goes through."""
+    """If the push of the intent is refused, nothing is sent to the service, and the next apply succeeds."""
     before = len(service.asked())
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = 2 ] || exit 0'
     hook(remote, "pre-receive", counting, "echo 'disk quota' >&2", "exit 1")
@@ -117,8 +119,8 @@ def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, r
     assert settled.run("apply", "-y", *approval).code == 0
 
 
-def test_a_local_repository_that_was_left_by_a_kill_is_no_obstacle(settled: Project) -> None:
-    """Folders of dead processes are dropped; files that Git left are passed over."""
+def test_leftovers_of_a_killed_process_are_no_obstacle(settled: Project) -> None:
+    """Working folders of dead processes are deleted, and Git's stale lock files are no obstacle."""
     kept = next((settled.folder / ".syncengine" / "git-state").iterdir())
     for name in ("work-dead", ".repository-dead"):
         (kept / name).mkdir()
@@ -128,8 +130,8 @@ def test_a_local_repository_that_was_left_by_a_kill_is_no_obstacle(settled: Proj
     assert not (kept / "work-dead").exists()
 
 
-def test_what_is_published_of_a_run_that_died_is_the_whole_plan_in_doubt(settled: Project, remote: Path) -> None:
-    """Every row that it touches, before the first answer (docs/state.md)."""
+def test_a_run_publishes_all_rows_that_it_will_touch_as_doubtful(settled: Project, remote: Path) -> None:
+    """A run publishes every row that it will touch as doubtful before its first request (docs/state.md)."""
     begun = git(remote, "rev-parse", f"{REF}^2")
     git(remote, "update-ref", REF, begun)
     other = Project(settled.folder.with_name("fresh"), settled.url)

@@ -1,4 +1,4 @@
-"""A ref that somebody sets back while an apply is at work."""
+"""The ref of the state is rewound while an apply runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settled(clone: Clone) -> Project:
 
 
 def sending(project: Project, service: Service) -> subprocess.Popen[str]:
-    """An apply whose call is under way for a while."""
+    """Start an apply whose request takes a while, and wait until it is sent."""
     asked = service.asked().count("upsertTags")
     service.fault("upsertTags", delay=2.0)
     process = project.start("apply", "-y")
@@ -45,10 +45,10 @@ def sending(project: Project, service: Service) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_set_back_that_took_the_lock_is_not_what_this_project_saw_last(
+def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(
     settled: Project, remote: Path, service: Service
 ) -> None:
-    """The apply ends, and does not take it for the state; neither does the next command."""
+    """If the ref is rewound to before the lock, the apply and the next command exit with 4 as rewound."""
     before = git(remote, "rev-parse", REF)
     process = sending(settled, service)
     git(remote, "update-ref", REF, before)
@@ -65,8 +65,8 @@ def test_a_set_back_that_took_the_lock_is_not_what_this_project_saw_last(
     assert settled.run("apply", "-y").code == 0
 
 
-def test_a_ref_that_is_deleted_meanwhile_is_not_made_anew(settled: Project, remote: Path, service: Service) -> None:
-    """The apply ends, says how to bring it back, and claims to have recorded nothing."""
+def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remote: Path, service: Service) -> None:
+    """If the ref is deleted, the apply exits with 4, does not recreate it, and names `state restore`."""
     process = sending(settled, service)
     git(remote, "update-ref", "-d", REF)
     done = ended(process)
@@ -78,8 +78,8 @@ def test_a_ref_that_is_deleted_meanwhile_is_not_made_anew(settled: Project, remo
     assert settled.run("apply", "-y").code == 0
 
 
-def test_a_set_back_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
-    """Its lock is still there: all that the run published stands, and whoever saw it goes on."""
+def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
+    """If the ref is rewound within the run, whose lock is still valid, the run overwrites it."""
     hook(remote, "post-receive", "read old new ref", f"echo $new >> {remote}/pushed")
     process = sending(settled, service)
     (remote / "hooks" / "post-receive").unlink()
@@ -92,8 +92,8 @@ def test_a_set_back_within_a_run_is_overwritten(settled: Project, clone: Clone, 
     assert colleague.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_heartbeat_after_a_set_back_keeps_what_was_published(remote: Path, tmp_path: Path) -> None:
-    """It carries no rows, and stands on those that were published, not on those that the ref was set to."""
+def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_path: Path) -> None:
+    """A heartbeat after a rewind keeps the rows that were published before, not those of the rewound ref."""
     state, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
     locked = git(remote, "rev-parse", REF)
@@ -102,7 +102,7 @@ def test_a_heartbeat_after_a_set_back_keeps_what_was_published(remote: Path, tmp
     git(remote, "update-ref", REF, locked)
     until = time.monotonic() + PATIENCE
     while git(remote, "rev-parse", REF) == locked:
-        assert time.monotonic() < until, "no heart beats"
+        assert time.monotonic() < until, "there is no heartbeat"
         time.sleep(0.05)
     lease.abandon()
     state.abandon()
@@ -110,8 +110,8 @@ def test_a_heartbeat_after_a_set_back_keeps_what_was_published(remote: Path, tmp
         assert [str(row.key) for row in looked.rows()] == ["tag/A"]
 
 
-def test_a_lock_of_the_same_number_that_another_took_after_a_set_back_is_not_ours(remote: Path, tmp_path: Path) -> None:
-    """Of two who both have the lock by its number, the one whose lock is not there any more writes nothing."""
+def test_a_lock_with_the_same_epoch_that_another_took_after_a_rewind_is_not_ours(remote: Path, tmp_path: Path) -> None:
+    """If a rewind gives two holders the same epoch, the one whose lock is gone cannot write."""
     begun, _ = opened(place_of(remote, tmp_path / "one"), "first")
     begun.force_unlock(begun.hold(Holder.here("x", {}), None).id)
     begun.close()

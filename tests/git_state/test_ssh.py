@@ -1,4 +1,4 @@
-"""A state over ssh to this machine, where there is a server of it: keys, no questions, and what a refusal says."""
+"""A state over ssh to a local server: keys, no prompts, and the error of a refused login."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exist
 PATIENCE_SECONDS = 20.0
 
 pytestmark = [
-    pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="there is no sshd here"),
+    pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="sshd or ssh is not installed"),
     pytest.mark.slow,
 ]
 
 
 @dataclass(frozen=True)
 class SshServer:
-    """A server on loopback that lets one key in; `command` is how ssh is called with it."""
+    """A server on loopback that accepts one key; `command` is the ssh command that uses it."""
 
     port: int
     command: str
@@ -78,7 +78,7 @@ def _answers(port: int) -> bool:
 
 
 def test_runners_share_a_state_over_ssh(clone: Clone, server: SshServer, remote: Path) -> None:
-    """With a key; the user's name is no password and is not shown."""
+    """Runners share a state over ssh with a key; errors name the host without the user."""
     first, second = clone("one"), clone("two")
     for project in (first, second):
         project.settings(f"state: {server.url(remote)}")
@@ -92,8 +92,8 @@ def test_runners_share_a_state_over_ssh(clone: Clone, server: SshServer, remote:
     assert git(remote, "rev-list", "--count", REF) == "4"
 
 
-def test_whoever_is_not_let_in_is_told_so_and_not_asked(clone: Clone, server: SshServer, remote: Path) -> None:
-    """No prompt, no empty state."""
+def test_a_refused_login_is_an_error_without_a_prompt(clone: Clone, server: SshServer, remote: Path) -> None:
+    """A refused login is the error `state-login`, without a prompt and without a new state."""
     project = clone("one")
     project.settings(f"state: {server.url(remote)}")
     project.wants(tags=[{"name": "ACME-1"}])

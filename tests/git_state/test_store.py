@@ -1,4 +1,4 @@
-"""The store of snapshots over a real bare repository: compare and swap, lost answers, what is forged, what is kept."""
+"""The store of snapshots in a real bare repository: compare and swap, lost answers, forged and kept versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCK = orjson.dumps([{"id": 1, "epoch": 1, "released": None}])
 
 
 def store_of(repository: Path, folder: Path) -> GitStore:
-    """A clone's own store of that repository."""
+    """Return the store of a clone of that repository."""
     folder.mkdir(exist_ok=True)
     return GitStore(BareRepository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
 
@@ -61,7 +61,7 @@ def other(remote: Path, tmp_path: Path) -> GitStore:
 
 
 def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: GitStore) -> None:
-    """Rows, lock and description; the store begins empty."""
+    """Another clone reads the rows, the lock and the description as they were written."""
     assert store.current() is None
     written = store.write(None, LOCK, content(1, tag=b"a\n", category=b"b\n"))
     read = current(other)
@@ -71,7 +71,7 @@ def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: 
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_of_two_writers_over_one_version_one_wins(store: GitStore, other: GitStore, *, begins: bool) -> None:
-    """Also where there was none; the other is told, and nothing of it is kept."""
+    """Of two concurrent writes one wins, also of the first version; the other is `Superseded` and leaves nothing."""
     over = None if begins else store.write(None, LOCK, content(1, n=b"0"))
     theirs = None if begins else current(other)
     mine = store.write(over, LOCK, content(2, n=b"1"))
@@ -81,7 +81,7 @@ def test_of_two_writers_over_one_version_one_wins(store: GitStore, other: GitSto
 
 
 def test_a_heartbeat_carries_no_rows(store: GitStore, remote: Path) -> None:
-    """Its commit has the same tables and the same versions; what it brings is its lock, two trees' worth at most."""
+    """A heartbeat adds three objects with only a new lock; tables and versions stay the same."""
     first = store.write(None, LOCK, content(1, rows=b"x" * 100_000))
     objects = git(remote, "count-objects", "-v").splitlines()[0]
     beat = store.write(first, LOCK + b" ", None)
@@ -108,7 +108,7 @@ while wins:
 
 
 def test_two_processes_race_and_no_write_is_lost(store: GitStore, remote: Path, tmp_path: Path) -> None:
-    """Each counts one up, as often as it wins: the sum is what both won."""
+    """Two processes increment a counter; the final value is the number of successful writes of both."""
     store.write(None, LOCK, content(0, n=b"0"))
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     racing = [
@@ -122,11 +122,11 @@ def test_two_processes_race_and_no_write_is_lost(store: GitStore, remote: Path, 
     lost = sum(process.communicate()[0].count(b"lost") for process in racing)
     assert [process.returncode for process in racing] == [0, 0]
     assert store.files(current(store))["n.0000"] == str(RACES // 2 * 2).encode()
-    assert lost, "they met"
+    assert lost, "no writes were concurrent"
 
 
 def hook(remote: Path, name: str, *lines: str) -> Path:
-    """Have the server do this at each push."""
+    """Install a hook that the server runs at each push."""
     file = remote / "hooks" / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(("#!/bin/sh", *lines)) + "\n")
@@ -135,7 +135,7 @@ def hook(remote: Path, name: str, *lines: str) -> Path:
 
 
 def test_a_push_whose_answer_is_lost_is_read_back(store: GitStore, remote: Path) -> None:
-    """The connection is cut once the ref was moved: it was written, and is known to be."""
+    """If the connection is cut after the ref moved, the write counts as done."""
     first = store.write(None, LOCK, content(1, n=b"1"))
     hook(remote, "post-receive", "kill -9 $PPID")
     second = store.write(first, LOCK, content(2, n=b"2"))
@@ -143,7 +143,7 @@ def test_a_push_whose_answer_is_lost_is_read_back(store: GitStore, remote: Path)
 
 
 def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitStore, remote: Path) -> None:
-    """Nothing was moved, and the same snapshot can be written over."""
+    """If the connection is cut before the ref moves, the write is an error and can be repeated."""
     first = store.write(None, LOCK, content(1, n=b"1"))
     cut = hook(remote, "pre-receive", "kill -9 $PPID")
     with pytest.raises(SyncengineError) as refused:
@@ -154,14 +154,14 @@ def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitSto
 
 
 def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
-    """Its own words, once."""
+    """The error of a refused push quotes the server's message."""
     hook(remote, "pre-receive", "echo 'no pushes on fridays' >&2", "exit 1")
     with pytest.raises(SyncengineError, match="no pushes on fridays"):
         store.write(None, LOCK, content(1, n=b"1"))
 
 
 def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> None:
-    """By Git's own words: nobody writes meanwhile, and repeating does not help."""
+    """A stale lock file of the ref on the server is an error with Git's message."""
     store.write(None, LOCK, content(1, n=b"1"))
     (remote / f"{REF}.lock").touch()
     with pytest.raises(Superseded) as busy:
@@ -170,7 +170,7 @@ def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> No
 
 
 def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
-    """Earlier ones are unreachable, so that the server's own housekeeping drops them; their ids are known."""
+    """A hundred versions are kept; older ones are unreachable for Git's garbage collection, but their ids are known."""
     head, ids = None, []
     for number in range(103):
         head = store.write(head, LOCK, content(number, n=str(number).encode()))
@@ -187,7 +187,7 @@ def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path
 
 
 def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
-    """Set the ref to a commit with another content of one file."""
+    """Move the ref to a commit in which one file is changed."""
     environ = {**os.environ, "GIT_INDEX_FILE": str(remote / "forging"), "GIT_DIR": str(remote)}
 
     def run(*words: str, data: bytes = b"") -> str:
@@ -205,7 +205,7 @@ def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
 
 
 def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
-    """Of the format or the tables: whoever writes over it would lose what it does not know."""
+    """A state with another version of the format or the tables is refused."""
     head = store.write(None, LOCK, content(1, n=b"1"))
     for newer in (
         {"schema": 99},
@@ -221,8 +221,8 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{", b'{"format": "x"}', b"\xff\xfe", b"null"])
-def test_a_description_that_is_none_is_damage(store: GitStore, other: GitStore, remote: Path, text: bytes) -> None:
-    """One sentence, and what to do."""
+def test_an_invalid_description_is_damage(store: GitStore, other: GitStore, remote: Path, text: bytes) -> None:
+    """An invalid description is the error `state-damaged`, which suggests `state restore`."""
     store.write(None, LOCK, content(1, n=b"1"))
     forge(remote, "state.json", lambda _: text)
     with pytest.raises(SyncengineError, match="restore") as refused:
@@ -231,7 +231,7 @@ def test_a_description_that_is_none_is_damage(store: GitStore, other: GitStore, 
 
 
 def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
-    """A blob, a tag, a commit of people."""
+    """A ref to a blob is an error that calls it damaged or no state."""
     store.write(None, LOCK, content(1, n=b"1"))
     blob = git(remote, "rev-parse", f"{REF}:state.json")
     git(remote, "update-ref", REF, blob)
@@ -241,7 +241,7 @@ def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: Gi
 
 @pytest.mark.parametrize("has_commit", [True, False])
 def test_a_repository_of_sha256_is_refused(tmp_path: Path, has_commit: bool) -> None:
-    """In a sentence, whether or not it is empty."""
+    """A repository with SHA-256 object ids is refused, whether or not it is empty."""
     remote = bare(tmp_path / "remote.git", "--object-format=sha256")
     if has_commit:
         git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/main", _commit(remote))
@@ -252,7 +252,7 @@ def test_a_repository_of_sha256_is_refused(tmp_path: Path, has_commit: bool) -> 
 def test_the_local_repository_has_refs_in_files(
     store: GitStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever newer versions of Git do by default: one of them is written here."""
+    """The local repository stores refs in files, even if Git's default is reftable; one ref is written directly."""
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
     real = shutil.which("git")
@@ -271,10 +271,10 @@ def _commit(remote: Path) -> str:
     return git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree.strip(), "-m", "first")
 
 
-def test_variables_and_settings_of_another_repository_have_no_part(
+def test_variables_and_settings_of_another_repository_have_no_effect(
     store: GitStore, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a hook of Git runs the program, and hooks of the user's are elsewhere."""
+    """Git's variables for another repository and the user's settings for hooks and pushes have no effect."""
     elsewhere = bare(tmp_path / "elsewhere.git")
     config = tmp_path / "gitconfig"
     hook(elsewhere, "pre-push", "exit 1")
@@ -291,7 +291,7 @@ def test_variables_and_settings_of_another_repository_have_no_part(
 
 
 def test_the_row_of_a_lock_is_checked() -> None:
-    """It is read by everybody, and anybody may have written it."""
+    """An invalid row of a lock is refused."""
     for text in (
         b"",
         b"[]",
