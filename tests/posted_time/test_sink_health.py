@@ -1,6 +1,6 @@
-"""A sink is down until something proves that it is not; meanwhile one group may try it, and it stays reported.
+"""A sink that failed is blocked until a probe or a group succeeds; after a rest, one group may try it.
 
-One failure closes it; two in a row, or one that nothing disproves for half a minute, are reported.
+One failure blocks it; a second one in a row, or half a minute without a success, is reported.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ def names(found: tuple[SinkTrouble, ...]) -> list[str]:
     return [trouble.sink for trouble in found]
 
 
-def test_all_is_well_at_first() -> None:
-    """And a probe that is well changes nothing."""
+def test_a_new_sink_is_up() -> None:
     well = SinkHealth(Clock())
     well.probed("pms", None)
     assert (well.down, well.blocking) == ((), ())
 
 
-def test_what_could_not_be_reached_is_well_once_it_can() -> None:
-    """The probe tried just that."""
+def test_an_unreachable_sink_is_up_after_a_good_probe() -> None:
+    """The probe tests exactly what failed."""
     well = SinkHealth(Clock())
     well.failed("pms", UNREACHED)
     assert (names(well.down), names(well.blocking), well.is_in_doubt) == ([], ["pms"], True)
@@ -47,7 +46,7 @@ def test_what_could_not_be_reached_is_well_once_it_can() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, IN_DOUBT - 0.1])
 def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> None:
-    """It may be over at the next try."""
+    """The next attempt may succeed."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
@@ -58,7 +57,7 @@ def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> N
 
 
 def test_a_second_failure_in_a_row_is_reported() -> None:
-    """Of a delivery or of a probe, whichever comes first."""
+    """Whether it is a delivery or a probe that fails."""
     for fails_again in (lambda well: well.failed("pms", ANSWERED), lambda well: well.probed("pms", PROBED)):
         well = SinkHealth(Clock())
         well.failed("pms", ANSWERED)
@@ -66,8 +65,9 @@ def test_a_second_failure_in_a_row_is_reported() -> None:
         assert names(well.down) == ["pms"]
 
 
-def test_groups_side_by_side_meet_one_failure() -> None:
-    """A sink that restarts answers 503 to all that are under way; a second failure in a row begins after that."""
+def test_failures_of_concurrent_groups_count_as_one() -> None:
+    """A sink that restarts answers 503 to every open request; only an attempt that begins later counts as a second
+    failure."""
     clock = Clock()
     well = SinkHealth(clock)
     clock.now = 2.0
@@ -78,8 +78,8 @@ def test_groups_side_by_side_meet_one_failure() -> None:
     assert names(well.down) == ["pms"]
 
 
-def test_one_503_is_not_reported_once_the_sink_can_be_reached() -> None:
-    """Though nobody posts for an hour: what went wrong is over."""
+def test_a_single_503_is_not_reported_after_a_good_probe() -> None:
+    """Even if no group is posted for a long time afterwards."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", RESTARTING)
@@ -91,8 +91,7 @@ def test_one_503_is_not_reported_once_the_sink_can_be_reached() -> None:
     assert names(well.down) == ["pms"]
 
 
-def test_one_503_is_reported_if_the_sink_cannot_be_reached_for_long() -> None:
-    """Half a minute without a good probe."""
+def test_a_single_503_is_reported_after_half_a_minute_without_a_good_probe() -> None:
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", RESTARTING)
@@ -100,8 +99,8 @@ def test_one_503_is_reported_if_the_sink_cannot_be_reached_for_long() -> None:
     assert names(well.down) == ["pms"]
 
 
-def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:
-    """Half a minute, though every probe is well: nobody posted who could have tried it."""
+def test_a_failure_is_reported_if_no_group_succeeds_in_half_a_minute() -> None:
+    """Even if the probes succeed."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
@@ -110,8 +109,8 @@ def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:
     assert names(well.down) == ["pms"]
 
 
-def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() -> None:
-    """A new process makes no sink well; nor does it report what it does not know."""
+def test_a_failure_of_an_earlier_process_counts_as_one_failure() -> None:
+    """The new process tries the sink with one group, and reports it only after another failure."""
     clock = Clock()
     well = SinkHealth(clock)
     clock.now = 3600.0
@@ -127,8 +126,8 @@ def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() 
     assert (names(well.down), names(well.blocking)) == (["pms"], ["pms"])
 
 
-def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
-    """Until it took or refused a group; a failure of that group closes it again."""
+def test_a_reported_sink_is_tried_with_a_group_and_stays_reported() -> None:
+    """Until it takes or refuses a group; another failure blocks it again."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
@@ -143,8 +142,8 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     assert (well.down, well.blocking) == ((), ())
 
 
-def test_tries_that_fail_become_rarer() -> None:
-    """Its probe is well all the time, and every group fails: after 5, 10, 20, 40 s, then once a minute."""
+def test_attempts_that_fail_become_rarer() -> None:
+    """If probes succeed but groups fail, it is tried after 5, 10, 20 and 40 s, and then once a minute."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
@@ -160,8 +159,8 @@ def test_tries_that_fail_become_rarer() -> None:
     assert well.down == ()
 
 
-def test_a_probe_that_knew_of_the_trouble_is_believed_when_it_is_over() -> None:
-    """A health path that was not well either: what it says now is of the same matter."""
+def test_a_good_probe_clears_a_trouble_that_the_probe_had_found() -> None:
+    """Its health path had failed as well, so its success concerns the same trouble."""
     well = SinkHealth(Clock())
     well.failed("pms", ANSWERED)
     well.probed("pms", PROBED)
@@ -169,8 +168,8 @@ def test_a_probe_that_knew_of_the_trouble_is_believed_when_it_is_over() -> None:
     assert well.down == ()
 
 
-def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
-    """Else a message would frighten everybody off from posting what could prove it wrong."""
+def test_a_reported_sink_without_groups_is_up_after_a_long_time() -> None:
+    """Otherwise the reported message would keep users from posting the group that could clear it."""
     clock = Clock()
     well = SinkHealth(clock)
     well.failed("pms", ANSWERED)
@@ -182,24 +181,23 @@ def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
     assert well.down == ()
 
 
-def test_trouble_of_one_group_is_not_the_sinks() -> None:
-    """A deadlock, or a template that met odd data."""
+def test_trouble_of_a_single_group_does_not_affect_the_sink() -> None:
+    """For example a deadlock, or a template that met odd data."""
     well = SinkHealth(Clock())
     well.failed("pms", Failed(TroubleKind.UNKNOWN, "x", is_down=False))
     assert well.down == ()
 
 
 @pytest.mark.parametrize("before", [UNREACHED, ANSWERED])
-def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
-    """Whatever was wrong before."""
+def test_a_failed_probe_replaces_the_trouble_known_before(before: Failed) -> None:
     well = SinkHealth(Clock())
     well.failed("pms", before)
     well.probed("pms", PROBED)
     assert (well.down, well.blocking) == ((PROBED,), (PROBED,))
 
 
-def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() -> None:
-    """One lost answer is nobody's business; the second is reported, though every probe is well."""
+def test_a_sink_that_answers_only_probes_is_down_until_it_takes_a_group() -> None:
+    """The second lost answer is reported, although every probe succeeds."""
     clock = Clock()
     sinks = SinkHealth(clock)
     sinks.failed("pms", UNREACHED)

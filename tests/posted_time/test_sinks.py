@@ -1,4 +1,4 @@
-"""Each sink takes a group once, says truly whose matter a refusal is, and lets no driver's word or secret out."""
+"""Each sink takes a group once, tells refusals from trouble, and shows no text of a driver and no secret."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def taking(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
 
 
 def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
-    """And the sink's reference is what the service is told."""
+    """The verdict has the sink's reference."""
     (verdict,) = taking(delivering(tmp_path), raw())
     assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
     assert rows(tmp_path) == [("g1", 7, 3600)]
@@ -65,8 +65,8 @@ def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
     ]
 
 
-def test_without_receipts_it_is_at_least_once(tmp_path: Path) -> None:
-    """As the setting says."""
+def test_without_receipts_a_lost_inbox_repeats_a_delivery(tmp_path: Path) -> None:
+    """With `receipts: false` no receipts table is created."""
     sink = SQL_SINK.replace("source: ledger", "source: ledger\n    receipts: false")
     taking(delivering(tmp_path, sink), raw())
     (tmp_path / ".syncengine/state.db").unlink()
@@ -75,8 +75,7 @@ def test_without_receipts_it_is_at_least_once(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE name LIKE 'syncengine%'") == []
 
 
-def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
-    """Little Bobby's time."""
+def test_posted_text_is_bound_as_a_parameter_and_never_run_as_sql(tmp_path: Path) -> None:
     bobby = "x'); DROP TABLE time; --"
     taking(delivering(tmp_path), raw(bobby, description=bobby))
     assert rows(tmp_path) == [(bobby, 7, 3600)]
@@ -86,8 +85,8 @@ def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
     "change",
     [{"totalDurationSecs": 0, "timeRows": []}, {"timeRows": [row(durationSecs=0)], "totalDurationSecs": 0}],
 )
-def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path) -> None:
-    """FAILURE, in our words; nothing is left of the attempt."""
+def test_a_violated_constraint_refuses_the_group(change: dict[str, Any], tmp_path: Path) -> None:
+    """With a message of our own; neither row nor receipt is stored."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "ledger rejected the time: something in it does not fit there.")
     assert verdict.detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
@@ -95,22 +94,22 @@ def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
 
 
-def test_a_refusal_can_have_a_sentence_of_the_project(tmp_path: Path) -> None:
-    """With what the group has to say."""
+def test_refused_sets_the_message_of_a_refusal(tmp_path: Path) -> None:
+    """It is a template that can use the group."""
     sink = SQL_SINK + "  refused: Nothing is booked on {{ tag.name }} for free.\n"
     (verdict,) = taking(delivering(tmp_path, sink), raw(totalDurationSecs=0, timeRows=[]))
     assert verdict.message == "Nothing is booked on ACME-0042 for free."
 
 
-def test_a_foreign_key_is_the_users_matter(tmp_path: Path) -> None:
-    """SQLite enforces it for us, as other databases do."""
+def test_a_violated_foreign_key_refuses_the_group(tmp_path: Path) -> None:
+    """Foreign keys are enforced in SQLite, too."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "99")
     (verdict,) = taking(delivering(tmp_path, sink, ""), raw())
     assert verdict.outcome is PostedTimeStatus.REFUSED
 
 
 def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
-    """RETRIABLE_FAILURE; the sink is known to be down, and nothing more is fetched, until a probe finds it well."""
+    """The group is retriable, and the sink is down until a probe succeeds."""
     delivery = delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")
 
     async def story(opened: Delivery) -> None:
@@ -135,10 +134,10 @@ def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
         ("source: register", "register cannot be reached. time cannot be reached."),
         ("url: 'sqlite:///other.db?timeout=0.05'", "The database where matter is looked up cannot be reached. {}"),
     ],
-    ids=["of a sink", "a source", "its own"],
+    ids=["source of a sink", "another source", "own url"],
 )
-def test_one_outage_is_one_trouble_in_words_that_users_know(database: str, told: str, tmp_path: Path) -> None:
-    """A lookup's name is one of the project file: users know its database by its sink, or by its source."""
+def test_an_outage_is_reported_once_under_a_name_that_users_know(database: str, told: str, tmp_path: Path) -> None:
+    """The database of a lookup is named after the sink that uses it, or after its source."""
     sources = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}\nregister: {sql: 'sqlite:///other.db?timeout=0.05'}"
     sink = SQL_SINK.replace("name: ledger", "name: time")
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
@@ -164,8 +163,8 @@ def test_one_outage_is_one_trouble_in_words_that_users_know(database: str, told:
     run(delivery, story)
 
 
-def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path: Path) -> None:
-    """That the database answers proves nothing: it is tried with a group, and reported until one got through."""
+def test_a_missing_table_is_trouble_until_a_delivery_succeeds(tmp_path: Path) -> None:
+    """A good probe of the database is not enough: one group tries the sink, which stays reported until then."""
     now = 1e9
     delivery = delivering(tmp_path, now=lambda: now)
 
@@ -188,8 +187,8 @@ def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path:
 
 
 @pytest.mark.parametrize("tag", ["ACME-0043", "ACME-0042", "NO"])
-def test_a_lookup_that_is_down_is_well_again_only_once_it_was_asked(tag: str, tmp_path: Path) -> None:
-    """A group for which it is not asked proves nothing; one that it does not know proves that it answers."""
+def test_a_lookup_is_up_again_once_it_answers_for_a_group(tag: str, tmp_path: Path) -> None:
+    """A group that skips the lookup proves nothing; a group that the lookup does not find proves that it answers."""
     lookups = LOOKUPS.replace("- name: matter", "- name: matter\n    when: tag.name != 'ACME-0043'")
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), lookups)
 
@@ -209,7 +208,7 @@ def test_a_lookup_that_is_down_is_well_again_only_once_it_was_asked(tag: str, tm
 
 
 def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
-    """Numbers are numbers, and secrets come from where they stand."""
+    """Numbers stay numbers, and secrets are written to no file."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}'}")
         (tmp_path / "x").mkdir()
@@ -228,7 +227,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["mine", "{env: TOKEN}"])
 def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: Path) -> None:
-    """The project's type of content counts; the key that tells groups apart is ours."""
+    """The project may replace Content-Type, but not Idempotency-Key."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, f", headers: {{content-type: application/x.time+json, idempotency-key: {key}}}")
         assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [
@@ -270,10 +269,10 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("status", "expected"), STATUSES.items())
-def test_a_status_says_whose_matter_it_is(
+def test_each_status_is_a_success_a_refusal_or_trouble(
     status: int, expected: tuple[PostedTimeStatus, TroubleKind | None], tmp_path: Path
 ) -> None:
-    """The user's, or trouble of a kind; the receiver's words are shown to nobody."""
+    """The text of the receiver is not shown to the user."""
     with receiving() as receiver:
         receiver.answer = lambda got: (status, {"error": "java.lang.NullPointerException"})
         delivery = delivering_with(tmp_path, http_sink(receiver.url))
@@ -283,8 +282,8 @@ def test_a_status_says_whose_matter_it_is(
     assert "java" not in (verdict.message or "")
 
 
-def test_more_statuses_can_be_the_users_matter(tmp_path: Path) -> None:
-    """`refuseOn`, and a sentence made of the answer."""
+def test_refuseon_makes_a_status_a_refusal(tmp_path: Path) -> None:
+    """Its message can use the receiver's answer."""
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {"why": "closed"})
         sink = http_sink(receiver.url, settings="  refuseOn: [503]\n  refused: The period is {{ response.why }}.\n")
@@ -293,15 +292,15 @@ def test_more_statuses_can_be_the_users_matter(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
-    """The receiver has the group; that it gave no reference must not undo it."""
+    """The receiver has the group, although there is no reference."""
     with receiving() as receiver:
         receiver.answer = lambda got: (200, None)
         (verdict,) = taking(delivering_with(tmp_path, http_sink(receiver.url)), raw())
     assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
 
 
-def test_headers_that_drip_are_trouble(tmp_path: Path) -> None:
-    """A byte at a time, for ever: nobody's time waits for its end, nor does any other group."""
+def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
+    """The answer arrives byte by byte; the timeout ends the wait."""
     with dripping(HEADERS) as server:
         delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
         (verdict,) = taking(delivery, raw())
@@ -309,7 +308,7 @@ def test_headers_that_drip_are_trouble(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
-    """Half a megabyte of gzip, of which unpacking makes 128: no template reads it, and the group was taken."""
+    """It is not unpacked, so no template can read it; the group was taken."""
     packed = gzip.compress(b'{"id": 4711, "more": "' + bytes(128 * 1024 * 1024) + b'"}', 1)
     head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
@@ -317,8 +316,8 @@ def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
     assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
 
 
-def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> None:
-    """The receiver tells by the key that it has the group."""
+def test_a_request_without_an_answer_is_repeated_with_the_same_key(tmp_path: Path) -> None:
+    """The receiver recognizes the group by the key."""
     with receiving() as receiver:
         answers = iter([None, (201, {"id": 9})])
         receiver.answer = lambda got: next(answers)
@@ -329,8 +328,8 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> 
     assert [got.headers["idempotency-key"] for got in receiver.got] == ["g1/pms", "g1/pms"]
 
 
-def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None:
-    """Found by the probe too, and well again by the probe."""
+def test_a_receiver_that_does_not_listen_is_trouble_until_it_does(tmp_path: Path) -> None:
+    """A probe finds both the trouble and its end."""
     port = unused_port()
     delivery = delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))
 
@@ -349,10 +348,10 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("status", [401, 403, 500])
 @pytest.mark.parametrize("health", ["", ", health: /health"], ids=["no health path", "health path"])
-def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
+def test_a_receiver_that_answers_only_probes_is_down_until_it_takes_a_group(
     health: str, status: int, tmp_path: Path
 ) -> None:
-    """That its health path is well proves no more than that it is there; one group may try after a while."""
+    """A good health path only proves that it can be reached; one group may try it after a rest."""
     now = 1e9
     with receiving() as receiver:
         ill = True
@@ -378,8 +377,8 @@ def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
         run(delivering(tmp_path, http_sink(receiver.url, health), "", now=lambda: now), story)
 
 
-def test_a_group_that_tries_a_sink_in_vain_is_kept_back_for_a_while(tmp_path: Path) -> None:
-    """The service hears nothing of it, and it is the next to try; in the end it is trouble, and offered again later."""
+def test_a_group_that_tries_a_failing_sink_is_held_for_a_while(tmp_path: Path) -> None:
+    """Its verdict is not sent and it tries the sink again; after `HOLD` its trouble is final and sent."""
     now = 1e9
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
@@ -409,8 +408,8 @@ def test_a_group_that_tries_a_sink_in_vain_is_kept_back_for_a_while(tmp_path: Pa
         run(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now), story)
 
 
-def test_a_new_process_knows_which_sink_did_not_take_its_last_group(tmp_path: Path) -> None:
-    """It is tried with one group before it is believed; one that took its last group is well."""
+def test_a_new_process_is_cautious_with_a_sink_that_failed_last(tmp_path: Path) -> None:
+    """It tries that sink with one group first; a sink that took its last group is up."""
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
         sinks = JSONL + http_sink(receiver.url)
@@ -434,8 +433,7 @@ def test_a_new_process_knows_which_sink_did_not_take_its_last_group(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
-def test_a_health_path_tells_of_trouble(status: int, kind: TroubleKind, tmp_path: Path) -> None:
-    """Before anything is delivered."""
+def test_a_failing_health_path_is_trouble_before_any_delivery(status: int, kind: TroubleKind, tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda got: (status, {})
         delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))
@@ -454,9 +452,8 @@ NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
 
 @pytest.mark.parametrize("name", NO_NAMES)
 @pytest.mark.parametrize("path", ["/time/{{ tag.name }}", "/time/{{ tag.name }}/rows", "{{ tag.name }}"])
-def test_a_tag_cannot_lead_a_request_astray(path: str, name: str, tmp_path: Path) -> None:
-    """A path below the URL is what it stays, also for receivers that decode it before they read it. Its user is told,
-    and whoever runs this sees which path it was."""
+def test_a_tag_cannot_change_the_path_of_a_request(path: str, name: str, tmp_path: Path) -> None:
+    """A tag such as `..` refuses the group: its user gets a message, and the note names the path."""
     with receiving() as receiver:
         delivery = delivering_with(tmp_path, http_sink(receiver.url).replace("/time/{{ tag.name }}", path))
 
@@ -489,8 +486,8 @@ def test_a_tag_cannot_lead_a_request_astray(path: str, name: str, tmp_path: Path
         ("a\r\nX: 1", "a%0D%0AX%3A%201"),
     ],
 )
-def test_a_value_is_one_segment_whatever_stands_in_it(name: str, sent: str, tmp_path: Path) -> None:
-    """On the wire too: nothing on the way decodes or normalises it. `A/B` was once posted to another resource."""
+def test_a_value_in_a_path_is_encoded_as_one_segment(name: str, sent: str, tmp_path: Path) -> None:
+    """The receiver gets exactly this path: no client decodes or normalizes it."""
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
@@ -502,21 +499,21 @@ def test_a_value_is_one_segment_whatever_stands_in_it(name: str, sent: str, tmp_
 
 PATHS = {
     "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
-    "a value that is all of it": ("{{ tag.name }}", "/api/A%3Fb%23c%26d%2Fe"),
+    "a value as the whole path": ("{{ tag.name }}", "/api/A%3Fb%23c%26d%2Fe"),
     "encoded by hand": ("/time/{{ tag.name | urlencode }}", "/api/time/A%3Fb%23c%26d%2Fe"),
     "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d%2Fe&x=1"),
     "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d%2Fe"),
-    "the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
-    "put together": ("{{ '/time/' ~ tag.name ~ '/rows' }}", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
+    "an expression as the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
+    "concatenated": ("{{ '/time/' ~ tag.name ~ '/rows' }}", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
     "in a loop": ("/time{% for t in group.tags %}/{{ t.name }}{% endfor %}", "/api/time/A%3Fb%23c%26d%2Fe"),
-    "of a file": ("/time/{% include 'part.j2' %}", "/api/time/A%3Fb%23c%26d%2Fe"),
-    "none": ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", "/api/time/"),
+    "an included file": ("/time/{% include 'part.j2' %}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "missing values": ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", "/api/time/"),
 }
 
 
 @pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
-def test_a_path_is_as_the_project_writes_it_around_its_values(path: str, sent: str, tmp_path: Path) -> None:
-    """Each value is quoted whole, wherever it stands; nothing is encoded twice."""
+def test_only_the_values_in_a_path_are_encoded(path: str, sent: str, tmp_path: Path) -> None:
+    """Each value is encoded once, wherever it stands."""
     (tmp_path / "part.j2").write_text("{{ tag.name }}")
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
@@ -527,15 +524,15 @@ def test_a_path_is_as_the_project_writes_it_around_its_values(path: str, sent: s
 @pytest.mark.parametrize(
     "path", ["/../admin", "/a/%2e%2e/{{ tag.name }}", "..", "/x/./{{ tag.name }}", '"/a\\nb/{{ tag.name }}"']
 )
-def test_a_path_of_the_project_that_leads_upwards_is_an_error_at_start(path: str, tmp_path: Path) -> None:
-    """No group would ever get there."""
+def test_a_configured_path_that_no_request_can_have_is_an_error_at_start(path: str, tmp_path: Path) -> None:
+    """It holds a dot segment or a line break."""
     path = path if path.startswith('"') else f"'{path}'"
     found = problems(tmp_path, f"deliver:\n  - {{name: pms, http: {{url: 'http://127.0.0.1:9', path: {path}}}}}\n")
     assert [(problem.code, problem.line) for problem in found] == [("bad-path", 6)]
 
 
 def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
-    """So that a rotated token is found without a restart."""
+    """A rotated token is used without a restart."""
     (tmp_path / "token").write_text("one")
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
@@ -549,8 +546,8 @@ def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     assert [got.headers["authorization"] for got in receiver.got] == ["one", "two"]
 
 
-def test_a_secret_that_is_gone_is_a_matter_of_authentication(tmp_path: Path) -> None:
-    """Nothing is sent; and all is well once it is back."""
+def test_a_missing_secret_file_is_trouble_with_authentication(tmp_path: Path) -> None:
+    """No group is sent, and the sink is up once the file is back."""
     (tmp_path / "token").write_text("one")
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
@@ -574,8 +571,8 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "out/time.jsonl").read_text().splitlines()]
 
 
-def test_a_line_is_the_group_and_what_was_made_of_it(tmp_path: Path) -> None:
-    """By the interface's names, without the caller key; the file is its owner's."""
+def test_a_line_holds_the_group_its_seconds_and_its_narrative(tmp_path: Path) -> None:
+    """Fields have the names of the API, the caller key is left out, and only the owner can read the file."""
     taking(delivering(tmp_path, JSONL, ""), raw("g1"), raw("g2"))
     first, second = lines(tmp_path)
     assert (first["groupId"], second["groupId"]) == ("g1", "g2")
@@ -584,8 +581,7 @@ def test_a_line_is_the_group_and_what_was_made_of_it(tmp_path: Path) -> None:
     assert (tmp_path / "out/time.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_line_can_be_what_the_project_says(tmp_path: Path) -> None:
-    """`json`."""
+def test_json_sets_the_content_of_a_line(tmp_path: Path) -> None:
     sink = "- {name: archive, jsonl: {path: out/time.jsonl, json: {id: '{{ group.groupId }}', n: [1, null]}}}\n"
     taking(delivering(tmp_path, sink, ""), raw())
     assert lines(tmp_path) == [{"id": "g1", "n": [1, None]}]
@@ -593,20 +589,20 @@ def test_a_line_can_be_what_the_project_says(tmp_path: Path) -> None:
 
 TAILS: dict[str, tuple[str, list[Any]]] = {
     "torn": ('{"id": "x"}\n{"id": "to', [{"id": "x"}]),
-    "torn at the beginning": ('{"id', []),
-    "whole without its end": ('{"id": "x"}\n{"id": "y"}', [{"id": "x"}, {"id": "y"}]),
-    "torn within a letter": ('{"id": "x"}\n{"id": "\udcc3', [{"id": "x"}]),
-    "a number, which may go on": ('{"id": "x"}\n12', [{"id": "x"}]),
-    "a number at the beginning": ("12.5", []),
-    "a text without its end": ('{"id": "x"}\n"ab', [{"id": "x"}]),
-    "a whole text": ('"ab"', ["ab"]),
+    "torn first line": ('{"id', []),
+    "complete without a line end": ('{"id": "x"}\n{"id": "y"}', [{"id": "x"}, {"id": "y"}]),
+    "torn within a character": ('{"id": "x"}\n{"id": "\udcc3', [{"id": "x"}]),
+    "a number, which may be incomplete": ('{"id": "x"}\n12', [{"id": "x"}]),
+    "a number as the first line": ("12.5", []),
+    "an incomplete string": ('{"id": "x"}\n"ab', [{"id": "x"}]),
+    "a complete string": ('"ab"', ["ab"]),
     "long and torn": ('{"id": "' + "x" * 3_000_000, []),
 }
 
 
 @pytest.mark.parametrize(("tail", "before"), TAILS.values(), ids=TAILS.keys())
-def test_a_torn_line_is_repaired_before_the_next(tail: str, before: list[Any], tmp_path: Path) -> None:
-    """Power went away while it was written."""
+def test_a_torn_line_is_repaired_before_the_next_is_written(tail: str, before: list[Any], tmp_path: Path) -> None:
+    """As after a power failure during a write."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out/time.jsonl").write_bytes(tail.encode("utf-8", "surrogateescape"))
     taking(delivering(tmp_path, JSONL, ""), raw())
@@ -614,8 +610,8 @@ def test_a_torn_line_is_repaired_before_the_next(tail: str, before: list[Any], t
     assert (found[:-1], found[-1]["groupId"]) == (before, "g1")
 
 
-def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
-    """A file stands where the folder would have to be."""
+def test_a_folder_that_cannot_be_created_is_trouble(tmp_path: Path) -> None:
+    """A file has the name of the folder."""
     (tmp_path / "out").write_text("")
     delivery = delivering(tmp_path, JSONL, "")
 
@@ -629,8 +625,8 @@ def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
     run(delivery, story)
 
 
-def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None:
-    """That the file can be opened proves nothing: it is reported from the second try on, and nothing is fetched."""
+def test_a_full_disk_is_trouble_until_a_line_is_written(tmp_path: Path) -> None:
+    """Opening the file proves nothing. It is reported from the second failure on."""
 
     async def story(opened: Delivery) -> None:
         (tmp_path / "out").mkdir()
@@ -647,8 +643,8 @@ def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None
     run(delivering(tmp_path, JSONL, ""), story)
 
 
-def test_all_kinds_of_sinks_share_one_delivery(tmp_path: Path) -> None:
-    """In order; the first reference that there is goes to the service."""
+def test_a_delivery_to_all_kinds_of_sinks(tmp_path: Path) -> None:
+    """They take the group in order, and the service gets the first reference."""
     ledger(tmp_path)
     with receiving() as receiver:
         keep(receiver)
@@ -660,5 +656,5 @@ def test_all_kinds_of_sinks_share_one_delivery(tmp_path: Path) -> None:
 
 
 def keep(receiver: Receiver) -> None:
-    """As it does by itself."""
+    """Answer every request with the same reference."""
     receiver.answer = lambda got: (201, {"id": 4711})

@@ -1,4 +1,4 @@
-"""A process that sleeps between its last write and a delivery: its heir may have delivered meanwhile."""
+"""A process that is suspended between its last write and a delivery: another process may have delivered meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Sleeper(Inbox):
-    """Sleeps for longer than its lease once a delivery has begun."""
+    """An inbox whose clock passes the end of its lease once a delivery has begun."""
 
     clock: Clock
 
@@ -45,8 +45,8 @@ class Sleeper(Inbox):
         return done
 
 
-def test_who_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
-    """Its delivery had begun, and stays in doubt for whoever delivers next."""
+def test_a_process_that_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
+    """The delivery that had begun stays in doubt for the next process."""
     clock, sink = Clock(), Moody("one", Fate())
     database = open_database(str(tmp_path / "state.db"), write=True, new_lineage=lambda: "x")
     inbox = Sleeper(database, clock.now)

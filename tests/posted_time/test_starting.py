@@ -1,4 +1,5 @@
-"""What cannot work is an error at start, with its place; what does not answer at start is trouble, and no error."""
+"""A project that cannot work is an error at start, with its place; a target that does not answer at start is
+trouble."""
 
 from __future__ import annotations
 
@@ -24,12 +25,11 @@ HTTP = "deliver:\n  - {name: pms, http: {url: 'http://h', path: '%s', headers: {
 
 
 def test_every_kind_of_sink_that_a_project_can_name_is_built() -> None:
-    """One table has them all."""
+    """`SINK_KINDS` has a builder for each kind of the schema."""
     assert tuple(SINK_KINDS) == tuple(SINKS)
 
 
-def test_a_project_that_works_has_no_problem(tmp_path: Path) -> None:
-    """The ledger of these tests."""
+def test_a_valid_project_has_no_problem(tmp_path: Path) -> None:
     assert problems(tmp_path, LOOKUPS + DELIVER) == []
 
 
@@ -38,7 +38,7 @@ WRONG: dict[str, tuple[str, str, int]] = {
     "the message": ("refuse:\n  - {when: not tag, message: '{{ x }}'}\n", "unknown-name", 6),
     "a lookup's column": (LOOKUPS + DELIVER.replace("lookup.matter.id", "lookup.matter.ident"), "unknown-name", 16),
     "a lookup's name": (LOOKUPS + DELIVER.replace("lookup.matter.id", "lookup.mattre.id"), "unknown-name", 16),
-    "a lookup that is not there": (DELIVER, "unknown-name", 12),
+    "an undeclared lookup": (DELIVER, "unknown-name", 12),
     "a table": (LOOKUPS + DELIVER.replace("INTO time", "INTO times"), "bad-statement", 13),
     "a column": (LOOKUPS + DELIVER.replace("secs, note)", "secs, notes)"), "bad-statement", 13),
     "a lookup's table": (LOOKUPS.replace("FROM matter", "FROM matters") + DELIVER, "bad-statement", 7),
@@ -55,13 +55,13 @@ WRONG: dict[str, tuple[str, str, int]] = {
 
 
 @pytest.mark.parametrize(("text", "code", "line"), WRONG.values(), ids=WRONG.keys())
-def test_what_cannot_work_is_refused_where_it_stands(text: str, code: str, line: int, tmp_path: Path) -> None:
-    """Every kind of template, name, table and parameter."""
+def test_a_mistake_in_the_project_is_an_error_with_its_line(text: str, code: str, line: int, tmp_path: Path) -> None:
+    """In every kind of template, name, table and parameter."""
     (found, *_) = problems(tmp_path, text)
     assert (found.code, found.line or 0) == (code, line), found
 
 
-def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     """In the order of the file."""
     text = "refuse:\n  - {when: not tga, message: '{{ x }}'}\n" + LOOKUPS + DELIVER.replace("INTO time", "INTO times")
     assert [(d.code, d.line) for d in problems(tmp_path, text)] == [
@@ -72,8 +72,8 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/null", ".", "pipe"])
-def test_a_file_must_be_able_to_say_what_was_written(path: str, tmp_path: Path) -> None:
-    """Devices, pipes and folders are refused at the start: after a crash nobody could tell which lines are there."""
+def test_a_jsonl_path_must_be_a_regular_file(path: str, tmp_path: Path) -> None:
+    """A device, pipe or folder is an error at start: after a crash its lines could not be read back."""
     os.mkfifo(tmp_path / "pipe")
     (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
     assert (found.code, found.message) == (
@@ -88,8 +88,8 @@ NAMES = {
     "two sinks": ("deliver:\n  - {name: a, jsonl: {path: a}}\n  - {name: a, jsonl: {path: b}}\n", "duplicate-name"),
     "no kind": ("deliver:\n  - {name: a}\n", "bad-value"),
     "two kinds": ("deliver:\n  - {name: a, jsonl: {path: a}, http: {url: 'http://h'}}\n", "bad-value"),
-    "no place": ("deliver:\n  - {name: a, sql: {statement: SELECT 1}}\n", "bad-value"),
-    "a name that no header carries": ("deliver:\n  - {name: ä b, jsonl: {path: a}}\n", "bad-value"),
+    "neither source nor url": ("deliver:\n  - {name: a, sql: {statement: SELECT 1}}\n", "bad-value"),
+    "a sink name that is no header value": ("deliver:\n  - {name: ä b, jsonl: {path: a}}\n", "bad-value"),
     "a zone": ("timezone: Mars/Olympus\n", "bad-value"),
     "a status": ("deliver:\n  - {name: a, jsonl: {path: a}, refuseOn: [200]}\n", "bad-value"),
     "a fetch limit": ("fetchLimit: 0\n", "bad-value"),
@@ -102,8 +102,8 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("text", "code"), NAMES.values(), ids=NAMES.keys())
-def test_the_project_file_itself_is_checked_when_it_is_read(text: str, code: str, tmp_path: Path) -> None:
-    """By every command, without opening anything; and without repeating a secret."""
+def test_mistakes_of_the_project_file_are_found_when_it_is_read(text: str, code: str, tmp_path: Path) -> None:
+    """Without opening a target, and without repeating a secret."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, text)
     assert [d.code for d in refused.value.found] == [code]
@@ -119,10 +119,10 @@ def test_the_project_file_itself_is_checked_when_it_is_read(text: str, code: str
         ("mode: fetch\nwebhook: {bind: '127.0.0.1:8080'}\n", []),
     ],
 )
-def test_what_a_webhook_lacks_is_said_where_it_stands(
+def test_missing_webhook_settings_are_reported_with_their_line(
     text: str, lacking: list[tuple[int, str]], tmp_path: Path
 ) -> None:
-    """By every command, offline; another mode needs none of it."""
+    """Only with `mode: webhook`."""
     try:
         project(tmp_path, text)
         found = []
@@ -133,22 +133,21 @@ def test_what_a_webhook_lacks_is_said_where_it_stands(
     assert all(name in d.message for d, (_, name) in zip(found, lacking, strict=True))
 
 
-def test_a_database_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """It is not made either."""
+def test_a_missing_database_file_is_an_error(tmp_path: Path) -> None:
+    """It is not created."""
     (found,) = problems(tmp_path, DELIVER.replace("lookup.matter.id", "tag.name"), sources="ledger: {sql: no.db}")
     assert (found.code, found.line) == ("bad-source", 8)
     assert not (tmp_path / "no.db").exists()
 
 
-def test_a_secret_that_is_not_there_is_an_error_that_names_its_variable(tmp_path: Path) -> None:
-    """Where it was expected."""
+def test_a_missing_secret_is_an_error_that_names_its_variable(tmp_path: Path) -> None:
     text = DELIVER.replace("lookup.matter.id", "tag.name")
     (found,) = problems(tmp_path, text, sources="ledger: {sql: {env: LEDGER_URL}}")
     assert (found.code, "LEDGER_URL" in found.message) == ("missing-setting", True)
 
 
-def test_a_database_that_is_busy_is_trouble_and_no_error(tmp_path: Path) -> None:
-    """`serve` starts, says so, and delivers once it is well."""
+def test_a_busy_database_is_trouble_and_no_error(tmp_path: Path) -> None:
+    """`serve` can start and deliver once the database is free."""
     with closing(sqlite3.connect(ledger(tmp_path), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         delivery = delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.1'}")
@@ -166,16 +165,16 @@ def test_a_database_that_is_busy_is_trouble_and_no_error(tmp_path: Path) -> None
         "out/../syncengine.yaml",
     ],
 )
-def test_lines_of_posted_time_need_a_file_of_their_own(path: str, tmp_path: Path) -> None:
-    """The state would write over them, and they over the project."""
+def test_a_jsonl_path_must_not_be_a_file_of_the_project(path: str, tmp_path: Path) -> None:
+    """Lines must not be appended to the state, the settings or a manifest."""
     (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
     assert (found.code, found.line, path in found.message) == ("bad-path", 6, True)
     assert problems(tmp_path, "deliver:\n  - {name: a, jsonl: {path: .syncengine/time.jsonl}}\n") == []
 
 
 @pytest.mark.parametrize("path", ["syncengine.yaml", "manifests/time.jsonl", ".syncengine/state.db"])
-def test_that_is_known_offline_too(path: str, tmp_path: Path) -> None:
-    """`validate` tells it, whether the secrets are there or not."""
+def test_check_finds_a_jsonl_path_of_the_project_offline(path: str, tmp_path: Path) -> None:
+    """`validate` reports it, even if secrets are missing."""
     deliver = f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n"
     with pytest.raises(Problems) as refused:
         check(project(tmp_path, deliver))
@@ -186,12 +185,12 @@ def test_that_is_known_offline_too(path: str, tmp_path: Path) -> None:
 
 
 DRIVERS = [name for name in ("psycopg",) if importlib.util.find_spec(name)]
-"""Of servers; the program needs none, so that this machine may have none."""
+"""The installed drivers of database servers; there may be none."""
 
 
 @pytest.mark.parametrize("driver", ["none", *DRIVERS])
 def test_a_server_that_is_down_is_trouble_and_one_without_a_driver_an_error(driver: str, tmp_path: Path) -> None:
-    """Nothing listens on this port; the password is in no message."""
+    """Nothing listens on the port; no message shows the password."""
     url = f"postgresql+{driver}://u:s3cr3t@127.0.0.1:{unused_port()}/d"
     found = project(tmp_path, DELIVER.replace("lookup.matter.id", "tag.name"), "ledger: {sql: {env: URL}}")
     try:
@@ -206,16 +205,16 @@ def test_a_server_that_is_down_is_trouble_and_one_without_a_driver_an_error(driv
 
 
 SECRETS = {
-    "a URL that is not there": ({"TOKEN": "x"}, "missing-setting"),
-    "a URL that is none": ({"URL": "ftp://s3cr3t", "TOKEN": "x"}, "bad-source"),
-    "a token that is not there": ({"URL": "http://h"}, "missing-setting"),
-    "a token that no header carries": ({"URL": "http://h", "TOKEN": "s3cr3t\nX: y"}, "bad-source"),
+    "a missing URL": ({"TOKEN": "x"}, "missing-setting"),
+    "an invalid URL": ({"URL": "ftp://s3cr3t", "TOKEN": "x"}, "bad-source"),
+    "a missing token": ({"URL": "http://h"}, "missing-setting"),
+    "a token that is no header value": ({"URL": "http://h", "TOKEN": "s3cr3t\nX: y"}, "bad-source"),
 }
 
 
 @pytest.mark.parametrize(("environ", "code"), SECRETS.values(), ids=SECRETS.keys())
-def test_what_an_http_sink_needs_is_looked_up_at_start(environ: dict[str, str], code: str, tmp_path: Path) -> None:
-    """Without showing any of it."""
+def test_the_secrets_of_an_http_sink_are_checked_at_start(environ: dict[str, str], code: str, tmp_path: Path) -> None:
+    """The message shows none of them."""
     text = "deliver:\n  - {name: pms, http: {url: {env: URL}, headers: {Authorization: {env: TOKEN}}}}\n"
     (found,) = problems(tmp_path, text, environ)
     assert (found.code, found.line, "s3cr3t" in found.message) == (code, 6, False)

@@ -1,4 +1,4 @@
-"""A group with several tags: nothing of it is lost in silence, and its duration is divided between its tags exactly."""
+"""Groups with several tags: no part of their time is lost silently, and the duration is divided exactly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def several(*tags: dict[str, Any], **given: Any) -> dict[str, Any]:
 
 
 def seconds(tags: int, total: int, strategy: str | None = DIVIDE) -> list[int]:
-    """What each tag gets, in the order of the names."""
+    """The seconds of each tag, in the order of their names."""
     names = [{"name": f"T{number:03}"} for number in range(tags)]
     random.Random(tags).shuffle(names)
     found = group(tags=names, totalDurationSecs=total, durationSplitStrategy=strategy)
@@ -51,19 +51,19 @@ def seconds(tags: int, total: int, strategy: str | None = DIVIDE) -> list[int]:
 @pytest.mark.parametrize("tags", [2, 3, 7, 60])
 @pytest.mark.parametrize("total", [0, 1, 59, 100, 3600, 3601, 86399])
 def test_shares_are_whole_seconds_and_add_up_to_the_whole(tags: int, total: int) -> None:
-    """None differs from another by more than a second; what is left over goes to the first, by name."""
+    """They differ by at most one second; the first tags by name get the remaining seconds."""
     found = seconds(tags, total)
     assert (sum(found), max(found) - min(found) <= 1, found) == (total, True, sorted(found, reverse=True))
 
 
-def test_a_group_that_names_no_strategy_is_divided_and_the_old_one_gives_each_the_whole() -> None:
-    """Nobody is billed twice unless the service says so."""
+def test_the_duration_is_divided_unless_the_group_gives_each_tag_the_whole() -> None:
+    """No time is billed twice unless the service says so."""
     assert seconds(2, 3601, None) == [1801, 1800]
     assert seconds(2, 3601, WHOLE) == [3601, 3601]
 
 
-def test_keys_of_tags_follow_their_names_and_are_never_a_sinks_name() -> None:
-    """The first tag and an only one have the sink's own; the order in which tags come does not matter."""
+def test_keys_of_tags_depend_only_on_their_names() -> None:
+    """The first or only tag has the key of the sink, and the other keys are different from the names of sinks."""
     assert (suffixes(["x"]), suffixes([None])) == ({"x": ""}, {"": ""})
     assert suffixes(["b", "a", "a"]) == suffixes(["a", "b"])
     found = suffixes([f"tag {number}" for number in range(1000)] + ["", "a/b", "A/B"])
@@ -72,11 +72,11 @@ def test_keys_of_tags_follow_their_names_and_are_never_a_sinks_name() -> None:
     assert (tag_of("ledger" + found["a/b"], "ledger", found), tag_of("ledger", "ledger", ["x"])) == ("a/b", None)
 
 
-# --- a sink that runs for each tag
+# --- a sink with `each: tag`
 
 
 def test_each_tag_is_delivered_with_its_share_lookup_and_narrative(tmp_path: Path) -> None:
-    """Once each, in a transaction with a receipt each; hours are of the share, too."""
+    """Each tag is delivered once and has its own receipt; `duration.hours` is of its share."""
     (tmp_path / "n.j2").write_text("{{ tag.name }} of {{ tags | length }}: {{ duration.hours }}")
     more = LOOKUPS + "narrative: {template: n.j2}\n"
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(B, A, totalDurationSecs=3601))
@@ -88,15 +88,15 @@ def test_each_tag_is_delivered_with_its_share_lookup_and_narrative(tmp_path: Pat
 
 
 def test_rounding_and_weighting_come_before_the_duration_is_divided(tmp_path: Path) -> None:
-    """Six minutes are begun once for the group, and the shares add up to what it comes to."""
+    """The total is rounded up once, and the shares add up to the rounded total."""
     more = LOOKUPS + "duration: {roundUpTo: 6m}\n"
     taking(delivering(tmp_path, SQL_SINK + EACH, more), several(totalDurationSecs=361))
     assert [secs for _, _, secs in rows(tmp_path)] == [360, 360]
 
 
 @pytest.mark.parametrize("tags", [[A], []], ids=["one tag", "no tag"])
-def test_a_group_with_one_tag_or_none_is_delivered_as_ever(tags: list[dict[str, Any]], tmp_path: Path) -> None:
-    """Under the same key and with the same content: who took it before `each: tag` came has it."""
+def test_each_tag_changes_nothing_for_a_group_with_one_tag_or_none(tags: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Its key and content stay the same, so a delivery from before `each: tag` is recognized."""
     sink = SQL_SINK.replace("lookup.matter.id", "7")
     before = taking(delivering(tmp_path, sink, ""), raw(tags=tags))
     (tmp_path / ".syncengine/state.db").unlink()
@@ -104,8 +104,8 @@ def test_a_group_with_one_tag_or_none_is_delivered_as_ever(tags: list[dict[str, 
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-def test_requests_for_each_tag_have_keys_of_their_own(tmp_path: Path) -> None:
-    """The first, by name, has the key of a group with one tag; a later revision ends in its number."""
+def test_the_request_of_each_tag_has_its_own_key(tmp_path: Path) -> None:
+    """The first tag by name has the key of the group; a later revision appends its number."""
     with receiving() as receiver:
         statuses = iter([422, 201, 201])
         receiver.answer = lambda got: (next(statuses), {"id": got.path[-1]})
@@ -120,8 +120,8 @@ def test_requests_for_each_tag_have_keys_of_their_own(tmp_path: Path) -> None:
     assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "2")
 
 
-def test_lines_for_each_tag_say_which(tmp_path: Path) -> None:
-    """The group stands whole in each of them, as it came."""
+def test_the_line_of_each_tag_names_the_tag(tmp_path: Path) -> None:
+    """Each line holds the whole group."""
     taking(delivering(tmp_path, JSONL.replace("{name: archive,", "{name: archive, each: tag,"), ""), several())
     assert [(line["tag"]["name"], line["seconds"], len(line["tags"])) for line in lines(tmp_path)] == [
         ("ACME-0043", 1800, 2),
@@ -129,23 +129,23 @@ def test_lines_for_each_tag_say_which(tmp_path: Path) -> None:
     ]
 
 
-def test_a_lookup_that_misses_for_one_tag_refuses_the_group(tmp_path: Path) -> None:
-    """Before anything is delivered for the others; and the sentence names the tag."""
+def test_a_missing_lookup_for_one_tag_refuses_the_group(tmp_path: Path) -> None:
+    """Nothing is delivered for the other tags, and the message names the tag."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), several(A, C))
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "Matter ACME-0044 is not in the ledger.")
     assert rows(tmp_path) == []
 
 
-def test_a_rule_holds_for_each_tag(tmp_path: Path) -> None:
-    """Whichever comes first; the duration that it sees is the group's."""
+def test_a_refuse_rule_is_checked_for_each_tag(tmp_path: Path) -> None:
+    """In any order of the tags; `duration` is that of the group."""
     more = LOOKUPS + "refuse:\n  - {when: tag.name == 'ACME-0043' and duration.seconds == 3600, message: Closed.}\n"
     for tags in ((A, B), (B, A)):
         (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(*tags))
         assert verdict == Verdict(PostedTimeStatus.REFUSED, "Closed.")
 
 
-def test_an_unknown_strategy_is_refused_where_it_would_have_to_be_followed(tmp_path: Path) -> None:
-    """Guessing is billing; a sink that is given the whole needs none."""
+def test_an_unknown_split_strategy_is_refused_by_a_sink_with_each_tag(tmp_path: Path) -> None:
+    """A sink that takes whole groups does not need the strategy."""
     sent = several(durationSplitStrategy="BY_WEIGHT")
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), sent)
     assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (PostedTimeStatus.REFUSED, True)
@@ -153,8 +153,8 @@ def test_an_unknown_strategy_is_refused_where_it_would_have_to_be_followed(tmp_p
     assert rows(tmp_path) == []
 
 
-def test_two_tags_of_one_name_are_one_or_none_can_be_chosen(tmp_path: Path) -> None:
-    """The same twice is once; two that differ in all but the name cannot be told apart by their keys."""
+def test_identical_tags_are_one_and_different_tags_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Two different tags of the same name would have the same key."""
     twice, other = raw(tags=[A, A]), several(A, {**A, "externalId": "9"}, B)
     verdicts = taking(delivering(tmp_path, SQL_SINK + EACH), twice, other | {"groupId": "g2"})
     assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED]
@@ -162,11 +162,11 @@ def test_two_tags_of_one_name_are_one_or_none_can_be_chosen(tmp_path: Path) -> N
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-# --- nothing is left behind
+# --- no tag is lost
 
 
-def test_a_sink_of_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None:
-    """The first would get all, and the others nothing: its tag stands behind the lookup."""
+def test_a_sink_for_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None:
+    """It uses the first tag in its lookup: that tag would get all the time, and the others none."""
     (verdict,) = taking(delivering(tmp_path), several())
     assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (
         PostedTimeStatus.REFUSED,
@@ -183,16 +183,15 @@ WHOLES = {
 
 
 @pytest.mark.parametrize("value", WHOLES.values(), ids=WHOLES.keys())
-def test_a_sink_that_uses_tags_is_given_the_whole_group(value: str, tmp_path: Path) -> None:
-    """Once, with the whole duration, under its own key."""
+def test_a_sink_that_uses_tags_takes_the_whole_group(value: str, tmp_path: Path) -> None:
+    """Once, with the whole duration and the key of the sink."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, ""), several())
     assert verdict.outcome is PostedTimeStatus.SUCCESS
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, "ACME-0042, ACME-0043")]
 
 
-def test_a_sink_that_says_no_tag_is_given_the_whole_group(tmp_path: Path) -> None:
-    """It tells nobody's tag, so that none is lost."""
+def test_a_sink_that_uses_no_tag_takes_the_whole_group(tmp_path: Path) -> None:
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
     assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is PostedTimeStatus.SUCCESS
     assert rows(tmp_path) == [("g1", 7, 3600)]
@@ -201,8 +200,10 @@ def test_a_sink_that_says_no_tag_is_given_the_whole_group(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("unmatched", "outcome"), [("refuse", PostedTimeStatus.REFUSED), ("accept", PostedTimeStatus.SUCCESS)]
 )
-def test_a_tag_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp_path: Path) -> None:
-    """`when` is asked for each tag: one that goes nowhere is named, unless `unmatched` says otherwise."""
+def test_unmatched_decides_on_a_tag_that_no_sink_takes(
+    unmatched: str, outcome: PostedTimeStatus, tmp_path: Path
+) -> None:
+    """`when` is evaluated for each tag; the message names the tag that no sink takes."""
     sink = SQL_SINK + EACH + "  when: tag.name == 'ACME-0043'\n"
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + f"unmatched: {unmatched}\n"), several())
     assert verdict.outcome is outcome
@@ -213,10 +214,8 @@ def test_a_tag_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp
 @pytest.mark.parametrize(
     ("strategy", "seconds"), [("DIVIDE_BETWEEN_TAGS", [1801, 1800]), ("WHOLE_DURATION_TO_EACH_TAG", [3601, 3601])]
 )
-def test_no_part_of_the_time_is_lost_with_a_tag_that_no_sink_takes(
-    strategy: str, seconds: list[int], tmp_path: Path
-) -> None:
-    """It is left out before the time is divided, also beside a sink that takes the whole; narratives say the same."""
+def test_a_tag_that_no_sink_takes_has_no_share_of_the_time(strategy: str, seconds: list[int], tmp_path: Path) -> None:
+    """The duration is divided between the other tags only, and narratives show the same shares."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7") + EACH + "  when: tag.path == '/law/'\n"
     tags = [{"name": name, "path": "/law/"} for name in "ac"] + [{"name": "b", "path": "/internal/"}]
     group = raw(tags=tags, totalDurationSecs=3601, timeRows=[], durationSplitStrategy=strategy)
@@ -232,8 +231,8 @@ def test_no_part_of_the_time_is_lost_with_a_tag_that_no_sink_takes(
     assert [line["seconds"] for line in lines(tmp_path)] == [3601]
 
 
-def test_tags_can_go_to_sinks_of_their_own(tmp_path: Path) -> None:
-    """Together they have all of it; a third is given the whole."""
+def test_tags_can_go_to_different_sinks(tmp_path: Path) -> None:
+    """Their shares add up to the total; a sink for whole groups gets all of it."""
     one = SQL_SINK + EACH + "  when: tag.name == 'ACME-0042'\n"
     two = one.replace("name: ledger", "name: other").replace("== 'ACME-0042'", "!= 'ACME-0042'")
     assert taking(delivering(tmp_path, one + two + JSONL), several())[0].outcome is PostedTimeStatus.SUCCESS
@@ -241,11 +240,11 @@ def test_tags_can_go_to_sinks_of_their_own(tmp_path: Path) -> None:
     assert [line["seconds"] for line in lines(tmp_path)] == [3600]
 
 
-# --- again
+# --- repeated offers
 
 
-def test_offered_again_in_another_order_each_tag_is_delivered_once(tmp_path: Path) -> None:
-    """The second was in trouble; who has its part is not given it again, also by the next process."""
+def test_each_tag_is_delivered_once_if_offers_have_another_order(tmp_path: Path) -> None:
+    """The second tag met trouble: only its request is repeated, also by another process."""
     with receiving() as receiver:
         statuses = iter([201, 503, 201])
         receiver.answer = lambda got: (next(statuses), {"id": 1})
@@ -259,8 +258,8 @@ def test_offered_again_in_another_order_each_tag_is_delivered_once(tmp_path: Pat
     assert sent == [(f"g1/pms{SECOND}", 50), ("g1/pms", 51), ("g1/pms", 51)]
 
 
-def test_another_set_of_tags_after_a_part_was_taken_is_a_conflict(tmp_path: Path) -> None:
-    """For a person, who is told the sink's name; none of the parts is delivered again."""
+def test_other_tags_after_a_partial_delivery_are_a_conflict(tmp_path: Path) -> None:
+    """The message names the sink, and no part is delivered again."""
     with receiving() as receiver:
         statuses = iter([201, 503])
         receiver.answer = lambda got: (next(statuses), {"id": 1})
@@ -271,10 +270,10 @@ def test_another_set_of_tags_after_a_part_was_taken_is_a_conflict(tmp_path: Path
     assert len(receiver.got) == 2
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["the inbox knows", "the inbox was lost"])
-@pytest.mark.parametrize("first", ["", EACH], ids=["tag by tag after the whole", "the whole after tag by tag"])
-def test_what_was_given_in_other_parts_is_a_conflict(first: str, lost: bool, tmp_path: Path) -> None:
-    """`each: tag` came or went while a group was under way: a person looks at it, and nobody pays twice."""
+@pytest.mark.parametrize("lost", [False, True], ids=["inbox kept", "inbox lost"])
+@pytest.mark.parametrize("first", ["", EACH], ids=["each tag after whole", "whole after each tag"])
+def test_adding_or_removing_each_tag_between_attempts_is_a_conflict(first: str, lost: bool, tmp_path: Path) -> None:
+    """A part of the group is already delivered, so a person has to decide."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", "{{ tags | length }}")
     stuck = http_sink("http://127.0.0.1:9").replace("json: {", "json: {all: '{{ tags | length }}', ")
 
@@ -296,8 +295,7 @@ def test_what_was_given_in_other_parts_is_a_conflict(first: str, lost: bool, tmp
         assert (rows(tmp_path), entry.note) == (before, f"{CAME_OR_WENT}; ledger took it as revision 1")
 
 
-def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:
-    """One part is gone from the target; the other is not given again."""
+def test_redelivery_repeats_only_the_tag_that_the_sink_lost(tmp_path: Path) -> None:
     delivery = delivering(tmp_path, SQL_SINK + EACH)
 
     async def story(opened: Delivery) -> None:
@@ -314,11 +312,11 @@ def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:
     assert sorted(rows(tmp_path)) == [("g1", 7, 1800), ("g1", 8, 1800)]
 
 
-# --- what people see
+# --- commands
 
 
 def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path) -> None:
-    """In the rehearsal, in a group's story and where groups are searched; machines get the key too."""
+    """In `preview`, `show` and `inbox --tag`; the JSON of `show` also has the key."""
     more = LOOKUPS + "narrative: {maxLength: 0}\n"
     with receiving() as receiver:
         receiver.answer = lambda got: (201 if "0043" in got.path else 422, {"id": 9})
@@ -351,8 +349,8 @@ def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path) -> None:
 # --- the project file
 
 
-def test_a_name_too_long_for_a_receipt_of_one_tag_is_an_error_at_start(tmp_path: Path) -> None:
-    """Only with `each: tag`, which is the only thing to write there."""
+def test_a_sink_name_too_long_for_receipts_of_tags_is_an_error_at_start(tmp_path: Path) -> None:
+    """The limit only applies to `each: tag`, and `each` has no other value."""
     sink = "deliver:\n  - {name: NAME, each: tag, jsonl: {path: x.jsonl}}\n"
     for name, each, found in (("n" * 38, "tag", []), ("n" * 39, "tag", ["bad-value"]), ("n", "row", ["bad-value"])):
         text = sink.replace("NAME", name).replace("each: tag", f"each: {each}")

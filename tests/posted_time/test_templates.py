@@ -1,4 +1,4 @@
-"""Templates see a group by the interface's names, keep types, and take whatever is missing for none."""
+"""Templates see a group by the names of the API, keep types, and treat missing values as none."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), VALUES.items())
-def test_what_a_template_comes_to(text: str, expected: object) -> None:
-    """An expression alone keeps its type; decimals are compared as they are written."""
+def test_the_value_of_a_template(text: str, expected: object) -> None:
+    """A single expression keeps its type."""
     found = value(text)
     assert (str(found) if isinstance(expected, str) else found) == expected
 
@@ -114,8 +114,8 @@ NUMBERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
 @pytest.mark.parametrize(("text", "expected"), NUMBERS.items())
-def test_what_filters_and_sums_come_to(text: str, expected: object, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of any kind may be mixed, filters of texts take them too, and the host's time zone is no part of it."""
+def test_the_value_of_filters_and_sums(text: str, expected: object, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kinds of numbers can be mixed, text filters take numbers, and the time zone of the host has no influence."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -156,8 +156,8 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_what_is_no_number_is_never_taken_for_one(text: str) -> None:
-    """Not for 0 either, which may be somebody's id; and it is told in our words."""
+def test_a_value_that_is_no_number_raises(text: str) -> None:
+    """It never counts as 0, and the message has no text of Python."""
     with pytest.raises(RenderTrouble, match=r"(is not a (whole )?number|takes numbers)") as told:
         value(text)
     assert not re.search(r"Error|Operation|operand|NoneType", str(told.value))
@@ -176,13 +176,13 @@ MISSING = [
 
 
 @pytest.mark.parametrize("text", MISSING)
-def test_what_a_group_lacks_is_none_all_the_way_down(text: str) -> None:
-    """Without rows, tag, user or date nothing fails."""
+def test_a_missing_field_and_its_fields_are_none(text: str) -> None:
+    """A group without rows, tag, user or date does not fail."""
     assert value(text, EMPTY) in (None, "")
 
 
 def paths(names: Mapping[str, Shape | None], before: str = "") -> Iterator[str]:
-    """Every path that templates may name, from variables down to the last field."""
+    """Every path that templates may use, from variables down to the last field."""
     for name, shape in names.items():
         yield before + name
         if shape is not None and shape.fields is not None:
@@ -190,8 +190,7 @@ def paths(names: Mapping[str, Shape | None], before: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", list(paths(SCOPE)))
-def test_every_field_can_be_named_whatever_a_group_lacks(path: str) -> None:
-    """By the interface's name, in a group that has all and in one that has nothing."""
+def test_every_field_can_be_used_whatever_a_group_lacks(path: str) -> None:
     for variables in (FULL, EMPTY):
         value(f"{{{{ {path} }}}}", variables)
 
@@ -199,8 +198,7 @@ def test_every_field_can_be_named_whatever_a_group_lacks(path: str) -> None:
 @pytest.mark.parametrize(
     "text", ["{{ user.experienceWeightingPercent * 2 }}", "{{ rows[5].activity }}", "{{ 'x'|date }}"]
 )
-def test_data_that_a_template_cannot_take_is_told_with_its_place(text: str) -> None:
-    """A sentence, never a traceback of Jinja2."""
+def test_a_failing_template_names_its_file_and_line(text: str) -> None:
     with pytest.raises(RenderTrouble, match=r"^the template at syncengine.yaml:3 failed: "):
         value(text, EMPTY)
 
@@ -228,8 +226,8 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("text", ENDLESS)
-def test_a_template_without_an_end_fails(text: str) -> None:
-    """Neither compiling nor rendering goes on for ever, or fills the memory."""
+def test_an_endless_template_fails(text: str) -> None:
+    """Neither compiling nor rendering runs for ever or fills the memory."""
     compiled = compiler().text(Written(text, 3, 5))
     assert compiled is not None
     with pytest.raises(RenderTrouble):
@@ -248,8 +246,8 @@ MISUSED = [
 
 
 @pytest.mark.parametrize("text", MISUSED)
-def test_a_filter_with_wrong_arguments_is_an_error_before_any_group_comes(text: str) -> None:
-    """With its line, and the filter's name."""
+def test_a_filter_with_wrong_arguments_is_an_error_at_compile_time(text: str) -> None:
+    """With its line."""
     compiling = compiler()
     assert compiling.text(Written(text, 3, 5)) is None
     assert [(d.code, d.line) for d in compiling.found] == [("bad-template", 3)]
@@ -274,8 +272,8 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize("text", UNSAFE)
-def test_what_reaches_for_python_is_an_error_before_any_group_comes(text: str, tmp_path: Path) -> None:
-    """With its line, in a setting, a condition and a narrative alike."""
+def test_access_to_python_internals_is_an_error_at_compile_time(text: str, tmp_path: Path) -> None:
+    """With its line, in a setting, a condition and a narrative."""
     compiling = compiler(tmp_path)
     (tmp_path / "n.j2").write_text("one\n" + text)
     more = {"lookup": Shape("lookup", {"matter": None})}
@@ -305,7 +303,7 @@ HIDDEN = [
         "{{ lookup.matter.key[:2].hex() }}": "6162",
     }.items(),
 )
-def test_bytes_of_a_lookup_have_parts(text: str, expected: object) -> None:
+def test_bytes_of_a_lookup_can_be_indexed_and_sliced(text: str, expected: object) -> None:
     compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
     assert compiled is not None
     assert compiled.value({"lookup": {"matter": {"key": b"abc"}}}) == expected
@@ -320,8 +318,8 @@ def test_bytes_of_a_lookup_have_parts(text: str, expected: object) -> None:
         "{{ lookup.matter.network.prefixlen }}": 24,
     }.items(),
 )
-def test_values_that_databases_have_of_their_own_have_their_parts(text: str, expected: object) -> None:
-    """PostgreSQL's ranges and addresses, as its driver makes them."""
+def test_ranges_and_addresses_of_postgresql_have_their_attributes(text: str, expected: object) -> None:
+    """As its driver returns them."""
     matter = {"period": Range(1, 5), "address": ip_address("::1"), "network": ip_network("192.0.2.0/24")}
     compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
     assert compiled is not None
@@ -329,8 +327,8 @@ def test_values_that_databases_have_of_their_own_have_their_parts(text: str, exp
 
 
 @pytest.mark.parametrize("text", HIDDEN)
-def test_what_is_only_seen_when_it_is_rendered_stays_in_the_sandbox(text: str) -> None:
-    """It fails there."""
+def test_access_to_python_internals_at_render_time_fails(text: str) -> None:
+    """It is only visible when the template is rendered."""
     with pytest.raises(RenderTrouble):
         value(text)
 
@@ -353,8 +351,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.items())
-def test_what_no_group_can_have_is_an_error_before_any_comes(text: str, expected: tuple[int, str]) -> None:
-    """With line, column, and the name that was meant."""
+def test_an_unknown_name_or_invalid_syntax_is_an_error_at_compile_time(text: str, expected: tuple[int, str]) -> None:
+    """With line and column, and a suggestion for a misspelled name."""
     compiling = compiler()
     assert compiling.text(Written(text, 3, 5)) is None
     found = [(d.file, d.line, d.column, expected[1] in d.message) for d in compiling.found]
@@ -371,23 +369,23 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("text", ["{{ ''.upper }}", "{{ range }}", "as {{ tag.name.lower }}", "{{ 1e308 * 10 }}"])
-def test_what_is_no_value_is_never_delivered(text: str) -> None:
-    """A pair of brackets that was forgotten would be a Python address in the ledger."""
+def test_a_function_or_an_infinite_number_is_no_value(text: str) -> None:
+    """Without this, forgotten parentheses would put a Python address into the ledger."""
     with pytest.raises(
         RenderTrouble, match=r"syncengine\.yaml:3 failed: (the value is a function|a number must be finite)"
     ):
         value(text)
 
 
-def test_a_number_without_bounds_is_an_error_before_any_group_comes() -> None:
+def test_an_infinite_number_is_an_error_at_compile_time() -> None:
     compiling = compiler()
     assert compiling.text(Written("{{ 1e999 }}", 3, 5)) is None
     assert [(d.line, d.code) for d in compiling.found] == [(3, "bad-template")]
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_names_that_a_template_makes_are_known(text: str) -> None:
-    """Sets, loops, macros, namespaces."""
+def test_names_that_a_template_defines_are_known(text: str) -> None:
+    """With sets, loops, macros and namespaces."""
     assert str(value(text))
 
 
@@ -396,8 +394,7 @@ def test_names_that_a_template_makes_are_known(text: str) -> None:
     [("tag", True), ("not tag", False), ("{{ tag.name == 'ACME-0042' }}", True), ("duration.seconds > 99999", False),
      ("tag.name in ['x']  # why", None)],
 )  # fmt: skip
-def test_conditions_are_expressions_bare_or_in_braces(text: str, expected: bool | None) -> None:
-    """Their truth counts."""
+def test_a_condition_is_an_expression_with_or_without_braces(text: str, expected: bool | None) -> None:
     condition = compiler().condition(Written(text, 1, 1))
     assert (condition and condition.holds(FULL)) is expected
 
@@ -410,8 +407,8 @@ def test_a_condition_that_is_text_is_an_error(text: str) -> None:
     assert [(d.code, d.line, d.column) for d in compiling.found] == [("bad-template", 2, 7)]
 
 
-def test_a_narrative_in_a_file_includes_others_and_is_checked_with_them(tmp_path: Path) -> None:
-    """The finding names the file and the line in it."""
+def test_a_narrative_file_is_checked_with_the_files_it_includes(tmp_path: Path) -> None:
+    """The error names the included file and its line."""
     (tmp_path / "n.j2").write_text("{% include 'part.j2' %}\n{{ tag.name }}\n")
     (tmp_path / "part.j2").write_text("one\n{{ tag.nope }}\n")
     compiling = compiler(tmp_path)
@@ -424,8 +421,8 @@ def test_a_narrative_in_a_file_includes_others_and_is_checked_with_them(tmp_path
     assert Narrative(template, max_length=5).render(FULL) == "on..."
 
 
-def test_a_template_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """Also one that another includes, and one outside of the project."""
+def test_a_missing_template_file_is_an_error(tmp_path: Path) -> None:
+    """Also one that another template includes."""
     (tmp_path / "n.j2").write_text("{% include 'part.j2' %}")
     compiling = compiler(tmp_path)
     compiling.file("n.j2")
@@ -435,8 +432,8 @@ def test_a_template_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../outside.j2", "nowhere.j2"])
 @pytest.mark.parametrize("tag", ["{{% include '{}' %}}", "{{% import '{}' as y %}}{{{{ y }}}}"])
-def test_a_setting_includes_only_what_is_in_the_project(tag: str, name: str, tmp_path: Path) -> None:
-    """At start, not with the first group; nothing outside is read."""
+def test_a_setting_can_only_include_files_of_the_project(tag: str, name: str, tmp_path: Path) -> None:
+    """The error comes at start, and no file outside of the project is read."""
     (tmp_path / "project").mkdir()
     (tmp_path / "outside.j2").write_text("x")
     compiling = compiler(tmp_path / "project")
@@ -444,8 +441,8 @@ def test_a_setting_includes_only_what_is_in_the_project(tag: str, name: str, tmp
     assert [(d.file, d.code) for d in compiling.found] == [(name, "unreadable-file")]
 
 
-def test_our_narrative_tells_what_was_done() -> None:
-    """What the person wrote, and did at which local time."""
+def test_the_builtin_narrative_lists_description_and_rows() -> None:
+    """Each row has its local time."""
     variables = ROUTE.variables(
         group(
             description="Reply to the examiner",
@@ -460,22 +457,22 @@ def test_our_narrative_tells_what_was_done() -> None:
 
 SUMMARIES: dict[str, tuple[dict[str, Any], bool | None, bool]] = {
     "never registered": ({}, None, False),
-    "wanted by the service": ({"ADD_SUMMARY_TO_NARRATIVE": True}, None, True),
-    "wanted, as text": ({"ADD_SUMMARY_TO_NARRATIVE": " True "}, None, True),
-    "not wanted by the service": ({"ADD_SUMMARY_TO_NARRATIVE": False}, None, False),
-    "not wanted, as text": ({"ADD_SUMMARY_TO_NARRATIVE": "false"}, None, False),
-    "no answer": ({"ADD_SUMMARY_TO_NARRATIVE": None}, None, False),
-    "not named": ({"OTHER": True}, None, False),
-    "wanted by the project": ({"ADD_SUMMARY_TO_NARRATIVE": False}, True, True),
-    "not wanted by the project": ({"ADD_SUMMARY_TO_NARRATIVE": True}, False, False),
+    "true": ({"ADD_SUMMARY_TO_NARRATIVE": True}, None, True),
+    "true as text": ({"ADD_SUMMARY_TO_NARRATIVE": " True "}, None, True),
+    "false": ({"ADD_SUMMARY_TO_NARRATIVE": False}, None, False),
+    "false as text": ({"ADD_SUMMARY_TO_NARRATIVE": "false"}, None, False),
+    "none": ({"ADD_SUMMARY_TO_NARRATIVE": None}, None, False),
+    "missing": ({"OTHER": True}, None, False),
+    "project says true": ({"ADD_SUMMARY_TO_NARRATIVE": False}, True, True),
+    "project says false": ({"ADD_SUMMARY_TO_NARRATIVE": True}, False, False),
 }
 
 
 @pytest.mark.parametrize(("configuration", "setting", "expected"), SUMMARIES.values(), ids=SUMMARIES.keys())
-def test_our_narrative_ends_in_a_summary_where_it_is_wanted(
+def test_the_builtin_narrative_ends_in_a_summary_if_configured(
     configuration: dict[str, Any], setting: bool | None, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the duration, and of the tags where there are several; what was done is told either way."""
+    """The project's setting overrides that of the service. The summary has the duration, and several tags."""
     route = bare_route()
     monkeypatch.setattr(route, "configuration", configuration)
     tags = [{"name": "ACME-0042"}, {"name": "ACME-0043"}]
@@ -485,27 +482,24 @@ def test_our_narrative_ends_in_a_summary_where_it_is_wanted(
     assert narrative.render(variables) == "Reply\n\n09:05 Word: Reply.docx (1h)" + end
 
 
-def test_a_summary_is_a_setting_of_our_narrative_only(tmp_path: Path) -> None:
-    """A template of the project says itself how it ends."""
+def test_summary_with_a_template_of_the_project_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "n.j2").write_text("x")
     (told,) = problems(tmp_path, "narrative: {template: n.j2, summary: true}")
     assert "`summary` is about the built-in narrative" in told.message
 
 
-def test_our_narrative_respects_narrative_only() -> None:
-    """And so does any other, since rows have lost what they were about."""
+def test_the_builtin_narrative_respects_narrative_only() -> None:
+    """Other templates do so as well, as rows have no activity and description."""
     only = ROUTE.variables(group(description="Reply", narrativeType="NARRATIVE_ONLY"))
     assert ROUTE.narrative.render(only) == "Reply"
     assert value("{% for r in rows %}{{ r.activity }}{{ r.description }}{% endfor %}", only) == ""
     assert value("{{ group.timeRows[0].description }}", only) is None
 
 
-def test_a_number_of_any_length_is_json() -> None:
-    """As text, where no JSON number of 64 bits holds it."""
+def test_a_number_beyond_64_bits_is_text_in_json() -> None:
     assert plain(value("{{ 9 ** 81 }}")) == str(9**81)
 
 
-def test_our_narrative_of_nothing_is_no_failure() -> None:
-    """A group without anything."""
+def test_the_builtin_narrative_of_an_empty_group_is_empty() -> None:
     assert ROUTE.narrative.render(EMPTY) == ""
     assert replace(ROUTE.narrative, summary=True).render(EMPTY) == "Worked: 0s"

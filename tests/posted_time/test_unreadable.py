@@ -1,4 +1,4 @@
-"""Posted time that is odd or cannot be read: it keeps no other from being delivered, and people see what it became."""
+"""Odd or unreadable posted time does not keep other groups from being delivered, and users and operators see it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ SECRET = "what-the-client-told-us"
 
 
 def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[Any]]:
-    """Fetch, deliver and acknowledge these answers until `last` is acknowledged: events, and the statuses sent."""
+    """Fetch, deliver and acknowledge these answers until `last` is acknowledged; return the events and the statuses
+    sent."""
 
     async def play() -> tuple[list[Event], list[Any]]:
         told: list[Event] = []
@@ -71,10 +72,10 @@ def written(id: str, **given: Any) -> bytes:
 @pytest.mark.parametrize(
     "odd",
     [b"NaN", b"Infinity", b"-Infinity", b"1e400", b"9" * 5000, b'"\xff\xfe"', b'"a\tb"', b'"\\ud83d"'],
-    ids=["nan", "infinity", "minus-infinity", "too-large", "many-digits", "no-utf8", "tab", "half-a-character"],
+    ids=["nan", "infinity", "minus-infinity", "too-large", "many-digits", "no-utf8", "tab", "half-a-surrogate-pair"],
 )
-def test_an_odd_value_is_read_as_nothing_and_its_group_is_delivered(odd: bytes, tmp_path: Path) -> None:
-    """JSON knows no such value, and the answer is read all the same."""
+def test_an_invalid_value_is_ignored_and_its_group_delivered(odd: bytes, tmp_path: Path) -> None:
+    """The value is no valid JSON, but the answer is read all the same."""
     posted = line(tmp_path)
     body = listing(written("a"), written("odd").replace(b'"timeRows":[]', b'"timestamp":' + odd), written("b"))
     told, _ = fetched(posted, body, last="b")
@@ -83,8 +84,7 @@ def test_an_odd_value_is_read_as_nothing_and_its_group_is_delivered(odd: bytes, 
 
 
 @pytest.mark.parametrize("levels", [100, 400, 900])
-def test_what_lies_deeper_than_any_field_is_left_out(levels: int, tmp_path: Path) -> None:
-    """Unknown fields do not matter, however they are made."""
+def test_a_deeply_nested_unknown_field_is_ignored(levels: int, tmp_path: Path) -> None:
     posted = line(tmp_path)
     deep = written("deep").replace(b'"timeRows":[]', b'"x":' + b"[" * levels + b"]" * levels)
     told, _ = fetched(posted, listing(written("a"), deep, written("b")), last="b")
@@ -92,8 +92,8 @@ def test_what_lies_deeper_than_any_field_is_left_out(levels: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("odd", [b"NaN", b"1" + b"0" * 400, b'"1h"', b"true"])
-def test_a_duration_that_is_none_is_refused_and_nothing_else_is_posted_for_it(odd: bytes, tmp_path: Path) -> None:
-    """Not the rows' instead, and not nothing; the others are delivered."""
+def test_a_group_with_an_invalid_duration_is_refused(odd: bytes, tmp_path: Path) -> None:
+    """The sum of its rows is not used instead, and the other groups are delivered."""
     posted = line(tmp_path)
     body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
     told, _ = fetched(posted, body, last="b")
@@ -117,8 +117,8 @@ DEEP = b"[" * 50_000 + b"]" * 50_000
     ],
     ids=["commas", "deep", "no-comma"],
 )
-def test_a_group_that_cannot_be_read_is_refused_and_seen_and_keeps_no_other(broken: bytes, tmp_path: Path) -> None:
-    """Its user is told, the inbox shows it, nothing of its text is told or kept; the same once more says the same."""
+def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, tmp_path: Path) -> None:
+    """The user gets FAILURE, the inbox shows the group, and nothing of its text is stored or reported."""
     posted = line(tmp_path)
     body = listing(written("a"), broken, written("b"))
     told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
@@ -137,8 +137,8 @@ def test_a_group_that_cannot_be_read_is_refused_and_seen_and_keeps_no_other(brok
     assert SECRET.encode() not in posted.files()
 
 
-def test_once_it_can_be_read_it_is_delivered(tmp_path: Path) -> None:
-    """Its next revision: no sink has anything of it."""
+def test_a_refused_unreadable_group_is_delivered_once_it_is_readable(tmp_path: Path) -> None:
+    """As its next revision, since no sink has it."""
     posted = line(tmp_path)
     fetched(posted, listing(b'{"groupId":"bad",,}', written("a")), last="a")
     told, _ = fetched(posted, listing(written("bad")), last="bad")
@@ -146,8 +146,8 @@ def test_once_it_can_be_read_it_is_delivered(tmp_path: Path) -> None:
     assert posted.rows() == ["a", "bad"]
 
 
-def test_a_group_that_the_inbox_cannot_have_keeps_no_other(tmp_path: Path) -> None:
-    """Whatever the reason: the others of the same answer are delivered, and it is offered again."""
+def test_a_group_that_the_inbox_cannot_store_does_not_affect_others(tmp_path: Path) -> None:
+    """The other groups of the answer are delivered, and this one is offered again."""
     posted = line(tmp_path)
     with open_inbox(posted.project().state, write=True), closing(sqlite3.connect(posted.project().state)) as state:
         state.execute(
@@ -159,8 +159,8 @@ def test_a_group_that_the_inbox_cannot_have_keeps_no_other(tmp_path: Path) -> No
     assert any(isinstance(event, RetryLater) and event.what == "take" for event in told)
 
 
-def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) -> None:
-    """Nobody can tell whether it is what was delivered: a person decides, and the row stays as it is."""
+def test_a_delivered_group_that_comes_back_unreadable_is_a_conflict(tmp_path: Path) -> None:
+    """It may have changed: a person decides, and the row stays as it is."""
     posted = line(tmp_path)
     fetched(posted, listing(written("a")), last="a")
     told, _ = fetched(posted, listing(b'{"groupId":"a",,}'), last="a")
@@ -169,8 +169,7 @@ def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("item", [b"null", b'"text"', b"[]", b"{,}", b"7", b'{"groupId": 7}'])
-def test_what_nobody_can_answer_for_is_told_and_passed_over(item: bytes, tmp_path: Path) -> None:
-    """It has no id."""
+def test_an_item_without_an_id_is_reported_and_skipped(item: bytes, tmp_path: Path) -> None:
     told, _ = fetched(line(tmp_path), listing(item, written("a")), last="a")
     assert outcomes(told) == {"a": PostedTimeStatus.SUCCESS}
     assert any(isinstance(event, Unusable) for event in told)
@@ -186,10 +185,10 @@ def test_what_nobody_can_answer_for_is_told_and_passed_over(item: bytes, tmp_pat
         saying({"detail": SECRET}, 500),
         saying([{"message": SECRET}], 502),
     ],
-    ids=["html", "object", "cut", "text", "other-words", "list"],
+    ids=["html", "object", "cut", "text", "no-message", "list"],
 )
-def test_trouble_tells_kind_and_length_of_an_answer_and_none_of_its_text(answer: Reply, tmp_path: Path) -> None:
-    """It may be what people wrote about their work."""
+def test_trouble_shows_status_and_length_of_an_answer_but_not_its_text(answer: Reply, tmp_path: Path) -> None:
+    """The text may be what users wrote about their work."""
 
     async def play() -> list[Event]:
         told: list[Event] = []
@@ -209,8 +208,8 @@ def test_trouble_tells_kind_and_length_of_an_answer_and_none_of_its_text(answer:
     assert f"{len(answer.body)} bytes" in waiting.why
 
 
-def test_the_services_own_words_of_an_error_are_told() -> None:
-    """`message` of an error's JSON."""
+def test_the_message_of_an_error_of_the_service_is_shown() -> None:
+    """It is the field `message` of the JSON."""
 
     answer = saying({"message": "maintenance until 10:00"}, 503)
 
@@ -234,12 +233,12 @@ def test_the_services_own_words_of_an_error_are_told() -> None:
         (b"", None),
     ],
 )
-def test_an_array_is_cut_at_its_own_commas(content: bytes, expected: list[bytes] | None) -> None:
-    """Not at those of texts and of what lies deeper; anything but an array has no items."""
+def test_an_array_is_split_at_its_own_commas(content: bytes, expected: list[bytes] | None) -> None:
+    """Not at commas of strings or nested values. Any other content has no items."""
     assert items_in(content) == expected
 
 
-def test_the_id_is_the_groups_own() -> None:
-    """Neither one that lies deeper, nor one in a text."""
+def test_the_id_is_read_from_the_groups_own_field() -> None:
+    """Not from a nested object or from a string."""
     assert id_in(rb'{"tags": [{"groupId": "x"}], "description": "\"groupId\": \"y\"", "groupId" : "\u00e4",,}') == "ä"
     assert id_in(b'{"tags": [{"groupId": "x"}],,}') is None

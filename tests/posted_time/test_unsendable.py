@@ -1,4 +1,4 @@
-"""What can be sent is encoded; what never can is refused, at start or with a sentence, and not tried for ever."""
+"""Values are encoded if they can be sent; a value that can never be sent is an error at start or refuses its group."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import JSONL, delivering_with, http_sink, lines, run, taking
 
 HALF = "{{ '%c' | format(55296) }}"
-"""Half of a surrogate pair, which no encoding has: what comes from the service has none, a template can make one."""
+"""Half of a surrogate pair, which cannot be encoded. The service never sends one, but a template can make one."""
 
 
 def refused(delivery: Delivery, group: dict[str, Any]) -> tuple[str, str]:
-    """What its user is told and what whoever runs this sees, of a group that is refused for good."""
+    """The message for the user and the note for the operator, of a group that is refused for good."""
 
     async def story(opened: Delivery) -> tuple[str, str]:
         verdict = await opened.take(group, mechanism="fetch")
@@ -36,7 +36,7 @@ def refused(delivery: Delivery, group: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.mark.parametrize("name", ["Jürgen", "Łukasz Żółć", "山田 太郎", "Zoë\u00a0😀", "a\u2028b"])
 def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path) -> None:
-    """Byte for byte; the receiver here reads headers as Latin-1, as many do."""
+    """The receiver of this test decodes headers as Latin-1, as many do."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}', X-Firm: Müller}")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(user={"name": name}))
@@ -49,28 +49,28 @@ def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "why"),
     [("a\r\nX-Evil: 1", CONTROL), ("a\nb", CONTROL), ("a\x07b", CONTROL), ("a\x85b", CONTROL), ("x" * 9000, TOO_LONG)],
-    ids=["a header", "a line", "a bell", "next line", "too long"],
+    ids=["header injection", "line feed", "bell", "next line", "too long"],
 )
 def test_a_header_that_cannot_be_sent_refuses_the_group(name: str, why: str, tmp_path: Path) -> None:
-    """With a sentence for its user and the header's name for whoever runs this; nothing is sent."""
+    """The note names the header, and no request is sent."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}'}")
         told, note = refused(delivering_with(tmp_path, sink), raw(user={"name": name}))
     assert (why in told, "the header X-User of pms" in note, receiver.got) == (True, True, [])
 
 
-@pytest.mark.parametrize("value", ['"a\\nb"', '"a\\tb"', "x" * 8001], ids=["a line", "a tab", "too long"])
-def test_a_header_of_the_project_that_cannot_be_sent_is_an_error_at_start(value: str, tmp_path: Path) -> None:
-    """With its line; no group could ever be delivered."""
+@pytest.mark.parametrize("value", ['"a\\nb"', '"a\\tb"', "x" * 8001], ids=["line feed", "tab", "too long"])
+def test_a_configured_header_that_cannot_be_sent_is_an_error_at_start(value: str, tmp_path: Path) -> None:
+    """With its line."""
     found = problems(
         tmp_path, f"deliver:\n  - name: pms\n    http: {{url: 'http://127.0.0.1:9', headers: {{X-A: {value}}}}}\n"
     )
     assert [(problem.code, problem.line) for problem in found] == [("bad-value", 7)]
 
 
-@pytest.mark.parametrize("id", ["g" * 100_000, "ü" * 2000], ids=["long", "long once it is quoted"])
-def test_an_id_that_no_header_holds_refuses_the_group(id: str, tmp_path: Path) -> None:
-    """The key by which a receiver tells that it has a group must be sent; the next group is delivered."""
+@pytest.mark.parametrize("id", ["g" * 100_000, "ü" * 2000], ids=["long", "long once encoded"])
+def test_an_id_too_long_for_the_idempotency_key_refuses_the_group(id: str, tmp_path: Path) -> None:
+    """The next group is delivered."""
     with receiving() as receiver:
         told, note = refused(delivering_with(tmp_path, http_sink(receiver.url)), raw(id))
         assert (TOO_LONG in told, "Idempotency-Key" in note, receiver.got) == (True, True, [])
@@ -79,8 +79,8 @@ def test_an_id_that_no_header_holds_refuses_the_group(id: str, tmp_path: Path) -
         ]
 
 
-def test_a_path_that_no_request_holds_refuses_the_group(tmp_path: Path) -> None:
-    """Counted as it is sent."""
+def test_a_path_that_is_too_long_refuses_the_group(tmp_path: Path) -> None:
+    """Its encoded length counts."""
     with receiving() as receiver:
         told, note = refused(delivering_with(tmp_path, http_sink(receiver.url)), raw(tags=[{"name": "ü" * 2000}]))
     assert (TOO_LONG in told, "the path of pms" in note, receiver.got) == (True, True, [])
@@ -90,7 +90,7 @@ def test_a_path_that_no_request_holds_refuses_the_group(tmp_path: Path) -> None:
 
 
 PARAMETERS = {
-    "half a character": (HALF, NO_TEXT),
+    "half a surrogate pair": (HALF, NO_TEXT),
     "a NUL": ("{{ '%c' | format(0) }}", NO_TEXT),
     "more than 64 bits": ("{{ tag.externalId | int }}", TOO_LARGE),
 }
@@ -99,7 +99,7 @@ PARAMETERS = {
 @pytest.mark.parametrize(("value", "why"), PARAMETERS.values(), ids=PARAMETERS.keys())
 @pytest.mark.parametrize("place", ["statement", "lookup"])
 def test_a_parameter_that_no_database_takes_refuses_the_group(place: str, value: str, why: str, tmp_path: Path) -> None:
-    """Of a statement and of a lookup alike."""
+    """A parameter of a statement or of a lookup."""
     sink, lookups = SQL_SINK, LOOKUPS
     if place == "statement":
         sink = sink.replace("{{ narrative }}", value)
@@ -109,8 +109,8 @@ def test_a_parameter_that_no_database_takes_refuses_the_group(place: str, value:
     assert (why in told, "a parameter" in note, rows(tmp_path)) == (True, True, [])
 
 
-def test_what_is_no_text_is_no_json(tmp_path: Path) -> None:
-    """In a body and in a line; what the service sends is mended when it comes."""
+def test_half_a_surrogate_pair_in_json_refuses_the_group(tmp_path: Path) -> None:
+    """In a request body and in a line. In text of the service it is replaced when the group is read."""
     with receiving() as receiver:
         body = http_sink(receiver.url).replace("flag: true", f'flag: "{HALF}"')
         assert NO_TEXT in refused(delivering_with(tmp_path, body), raw())[0]
@@ -124,15 +124,15 @@ def test_what_is_no_text_is_no_json(tmp_path: Path) -> None:
     assert [found["description"] for found in lines(tmp_path)] == ["\ufffd\ufffd"]
 
 
-# --- what the service is told
+# --- what the service gets
 
 
 LONG = "x" * (MAX_REFERENCE + 1)
 
 
-def test_a_reference_that_the_service_would_never_take_is_not_sent(tmp_path: Path) -> None:
-    """The receiver has the group, so that it is a success without one; a database has nothing of it yet, and gets
-    nothing."""
+def test_a_reference_that_is_too_long_is_not_sent(tmp_path: Path) -> None:
+    """An HTTP receiver has the group, so it is a success without a reference; a statement is not run, and the group is
+    refused."""
     with receiving() as receiver:
         receiver.answer = lambda got: (201, {"id": LONG})
         assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(PostedTimeStatus.SUCCESS)]
@@ -142,8 +142,8 @@ def test_a_reference_that_the_service_would_never_take_is_not_sent(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["N" * 100_000, "NO\r\n\x07-1"])
-def test_what_a_user_is_told_is_text_of_a_sane_length(name: str, tmp_path: Path) -> None:
-    """Whatever a tag is called: a status that the service never accepts would be sent for ever."""
+def test_a_message_is_shortened_and_has_no_control_characters(name: str, tmp_path: Path) -> None:
+    """Otherwise the service would never accept the status."""
 
     async def story(opened: Delivery) -> str:
         verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")

@@ -1,4 +1,4 @@
-"""The webhook receiver over HTTP: the key first, then the body, then the sinks, then the answer."""
+"""The webhook receiver over HTTP: it checks the caller key and the body, delivers to the sinks, and then answers."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def keyed(id: str, **given: Any) -> dict[str, Any]:
     return {"callerKey": KEY, **group(id, **given)}
 
 
-def test_a_call_is_answered_2xx_once_the_row_is_there(posted: Line) -> None:
-    """The service is told nothing else: the answer is the acknowledgement, and none waits in the inbox."""
+def test_a_call_is_answered_200_once_the_row_is_written(posted: Line) -> None:
+    """The answer is the acknowledgement: no status waits in the inbox."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         return (await http.post("/hook", json=keyed("a"))).status_code, posted.rows()
@@ -67,8 +67,8 @@ def test_a_call_is_answered_2xx_once_the_row_is_there(posted: Line) -> None:
     assert posted.states() == {"a": "acknowledged"}
 
 
-def test_a_replay_is_answered_2xx_and_delivered_once(posted: Line) -> None:
-    """The service repeats what it got no answer to, and more: one row, whether one after the other or at once."""
+def test_a_repeated_call_is_answered_200_and_delivered_once(posted: Line) -> None:
+    """Whether the calls come one after the other or at once."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> set[int]:
         first = [(await http.post("/", json=keyed("a"))).status_code for _ in range(3)]
@@ -84,14 +84,14 @@ PATHS = {
     "/a b/{x}/": {"/a%20b/%7Bx%7D": 200, "/a": 404},
     "/": {"/": 200, "/anything": 200},
 }
-"""The path of a callback URL → what a call of a path is answered; a URL without a path leaves it to the proxy."""
+"""Path of the callback URL → status for each called path. With a bare URL every path is accepted."""
 
 
 @pytest.mark.parametrize(("path", "answers"), PATHS.items(), ids=PATHS.keys())
-def test_calls_are_taken_at_the_path_of_the_callback_url_alone(
+def test_only_calls_at_the_path_of_the_callback_url_are_accepted(
     posted: Line, path: str, answers: dict[str, int]
 ) -> None:
-    """Whoever else reaches the port is told nothing about keys; nothing is stored."""
+    """Another path gets 404 whatever its key, and nothing is stored."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> dict[str, int]:
         return {called: (await http.post(called, json=keyed(called))).status_code for called in answers}
@@ -100,8 +100,8 @@ def test_calls_are_taken_at_the_path_of_the_callback_url_alone(
     assert posted.states().keys() == {called for called, status in answers.items() if status == 200}
 
 
-def test_a_call_in_absolute_form_is_taken(posted: Line) -> None:
-    """As clients send it that take the receiver for a forward proxy; a server must accept it (RFC 9112, 3.2.2)."""
+def test_a_call_in_absolute_form_is_accepted(posted: Line) -> None:
+    """Clients that take the receiver for a forward proxy send it; servers must accept it (RFC 9112, 3.2.2)."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[str]:
         found = []
@@ -131,7 +131,7 @@ def test_a_call_in_absolute_form_is_taken(posted: Line) -> None:
 )
 @pytest.mark.parametrize("id", ["a", "known"])
 def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str, Any], id: str) -> None:
-    """Also for a group that is known and was posted: its answer would tell that it is."""
+    """Also for a known group, so that the answer does not tell whether a group is known."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         await http.post("/", json=keyed("known"))
@@ -159,8 +159,8 @@ def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str,
     ],
     ids=["empty", "half", "no-utf8", "deep", "list", "text", "null", "no-group", "odd-id", "odd-fields"],
 )
-def test_what_is_no_posted_time_is_refused_for_good(posted: Line, body: bytes, status: int) -> None:
-    """No repeat would mend it, so a 4xx that is not 408, with a sentence; and the receiver goes on."""
+def test_a_body_that_is_no_posted_time_is_a_4xx(posted: Line, body: bytes, status: int) -> None:
+    """Not 408, as a repeat would not help. The receiver takes the next call."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         response = await http.post("/", content=body)
@@ -177,8 +177,8 @@ async def _in_pieces(size: int) -> Any:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_a_body_that_is_too_large_is_not_read(posted: Line, announced: bool) -> None:
-    """413, whether its length was said or only found out; one that just fits is read."""
+def test_a_body_that_is_too_large_is_413(posted: Line, announced: bool) -> None:
+    """With or without a Content-Length. A body of exactly the limit is accepted."""
 
     async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
         content = b" " * (100 * LIMIT) if announced else _in_pieces(100 * LIMIT)
@@ -191,7 +191,8 @@ def test_a_body_that_is_too_large_is_not_read(posted: Line, announced: bool) -> 
 
 
 async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bool]:
-    """The first line of the answer to a body that never ends, and whether the receiver closed the connection on it."""
+    """Send a body that never ends; return the first line of the answer, and whether the receiver closed the
+    connection."""
     assert url.host and url.port
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
@@ -214,8 +215,8 @@ async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bo
     ],
     ids=["in-chunks", "announced"],
 )
-def test_a_body_without_an_end_is_answered_and_not_read_for_ever(posted: Line, head: bytes, piece: bytes) -> None:
-    """413 as soon as it is too large, and the connection is closed on whoever goes on; others are served."""
+def test_a_body_without_an_end_is_413_and_its_connection_closed(posted: Line, head: bytes, piece: bytes) -> None:
+    """Other calls are answered."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         answered, closed = await asyncio.wait_for(_endless(http.base_url, head, piece), 60)
@@ -224,8 +225,8 @@ def test_a_body_without_an_end_is_answered_and_not_read_for_ever(posted: Line, h
     assert receiving(posted, scene) == (b"413", True, 200)
 
 
-def test_a_body_that_drips_is_put_off_and_others_are_served(posted: Line) -> None:
-    """408, after which the service calls again: what is slow is no refusal."""
+def test_a_body_that_arrives_too_slowly_is_408(posted: Line) -> None:
+    """The service calls again after a 408. Other calls are answered meanwhile."""
 
     async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
         url = http.base_url
@@ -242,8 +243,8 @@ def test_a_body_that_drips_is_put_off_and_others_are_served(posted: Line) -> Non
     assert receiving(posted, scene) == (b"408", 200, [408])
 
 
-def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> None:
-    """A UTF-16 program cut a title in the middle of an emoji; what is left of it is posted, whole pairs as they are."""
+def test_half_a_surrogate_pair_does_not_reject_the_group(posted: Line) -> None:
+    """A program cut a title within an emoji: the half is replaced, and whole pairs stay."""
     body = orjson.dumps(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
@@ -253,8 +254,8 @@ def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> No
     assert read_json(rb'["\ud83d\ude00 C:\\ud83d \ud83d"]') == ["\U0001f600 C:\\ud83d \ufffd"]
 
 
-def test_a_number_that_is_none_costs_no_time(posted: Line) -> None:
-    """JSON knows no NaN; whoever posted would get nothing but a refusal that no repeat mends."""
+def test_a_nan_does_not_reject_the_group(posted: Line) -> None:
+    """NaN is no valid JSON, but a refusal would be final."""
     body = orjson.dumps(keyed("a", timestamp=None)).replace(b'"timestamp":null', b'"timestamp":NaN')
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
@@ -263,8 +264,8 @@ def test_a_number_that_is_none_costs_no_time(posted: Line) -> None:
     assert receiving(posted, scene) == (200, ["a"])
 
 
-def test_a_refusal_is_400_with_the_sentence_for_the_user(posted: Line) -> None:
-    """The service shows it to whoever posted."""
+def test_a_refusal_is_400_with_the_message_for_the_user(posted: Line) -> None:
+    """The service shows the message to the user who posted."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         response = await http.post("/", json=keyed("a", tags=[]))
@@ -274,8 +275,8 @@ def test_a_refusal_is_400_with_the_sentence_for_the_user(posted: Line) -> None:
     assert posted.rows() == []
 
 
-def test_trouble_is_503_and_the_repeat_delivers(posted: Line) -> None:
-    """No driver's words are in the answer."""
+def test_trouble_is_503_and_the_repeated_call_delivers(posted: Line) -> None:
+    """The answer has no text of the database driver."""
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         posted.closes()
@@ -289,17 +290,15 @@ def test_trouble_is_503_and_the_repeat_delivers(posted: Line) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_only_posts_are_answered(posted: Line, method: str) -> None:
-    """405 for anything else."""
-
+def test_methods_other_than_post_are_405(posted: Line, method: str) -> None:
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> int:
         return (await http.request(method, "/")).status_code
 
     assert receiving(posted, scene) == 405
 
 
-def test_a_key_that_cannot_be_looked_up_is_trouble_and_no_refusal(posted: Line) -> None:
-    """Its file is away for a moment: 503, and the repeat is delivered."""
+def test_a_caller_key_that_cannot_be_read_is_503(posted: Line) -> None:
+    """For example while its file is replaced; the repeated call is delivered."""
     away = [SyncengineError("the file with the caller key is away")]
 
     def caller_key() -> str:
@@ -313,8 +312,8 @@ def test_a_key_that_cannot_be_looked_up_is_trouble_and_no_refusal(posted: Line) 
     assert receiving(posted, scene, caller_key) == [503, 200]
 
 
-def test_the_caller_key_is_nowhere_in_what_was_written(posted: Line) -> None:
-    """It came inside the body, and is no part of the group that is kept."""
+def test_the_caller_key_is_in_no_file_and_no_event(posted: Line) -> None:
+    """It is in the body of the call, but not stored with the group."""
 
     async def scene(http: httpx.AsyncClient, told: list[Event]) -> list[Event]:
         await http.post("/", json=keyed("a"))
