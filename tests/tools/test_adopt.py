@@ -1,4 +1,4 @@
-"""What exists already is recorded as if we had made it, and nothing is sent."""
+"""`adopt` records existing resources as if the program had created them, and sends nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def adopt(project: Project, name: str, text: str, *arguments: str, code: int = 0
 
 
 def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -> None:
-    """Lists are parted by semicolons, metadata has a column a name, empty cells say nothing; nothing is sent."""
+    """In CSV files, lists are separated by semicolons, each metadata name has a column, and empty cells set nothing."""
     asked = service.asked()
     assert adopt(project, "tags.csv", CSV)["adopted"] == ["tag/A-1", "tag/A-2"]
     row = project.rows()["tag/A-1"]
@@ -57,7 +57,7 @@ def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n\r\n"])
 def test_any_line_ends_are_read(project: Project, end: str) -> None:
-    """Old ones too, mixed, and within quotes, where they become line feeds; lines stay countable."""
+    """CR, CRLF and mixed line ends are read; within quotes they become line feeds."""
     lines = ("", "name,description,visibility", 'A-1,"one\rtwo\r\nthree",PUBLIC', "A-2,,PRIVATE", "")
     (project.folder / "tags.csv").write_bytes(end.join(lines).encode())
     assert project.run("adopt", "tags.csv").code == 0
@@ -65,8 +65,8 @@ def test_any_line_ends_are_read(project: Project, end: str) -> None:
     assert project.rows()["tag/A-2"]["fields"]["visibility"] == "PRIVATE"
 
 
-def test_what_is_adopted_and_declared_alike_leaves_nothing_to_plan(project: Project) -> None:
-    """A category with its id counts as known; the manifest itself can be what is adopted."""
+def test_resources_adopted_and_declared_alike_have_no_changes(project: Project) -> None:
+    """Resources that are adopted and declared alike have no changes; a category needs its server id for that."""
     wanted = {"tagCategories": [category("acme")], "tags": [tag("A-1", category="acme", keywords=["one"])]}
     project.wants(**wanted)
     listed = {**wanted, "tagCategories": [category("acme", serverId="77")]}
@@ -75,20 +75,20 @@ def test_what_is_adopted_and_declared_alike_leaves_nothing_to_plan(project: Proj
 
 
 def test_a_category_without_its_id_is_sent_again(project: Project) -> None:
-    """Tags cannot be put into a category whose id nobody knows."""
+    """A category that was adopted without its id is sent again, since its tags need the id."""
     project.wants(tagCategories=[category("acme")])
     adopt(project, "there.csv", "externalId,label\nacme,Label of acme\n")
     assert [str(change.key) for change in project.plan().changes] == ["category/acme"]
     assert project.apply().code == 0
 
 
-def test_a_list_alone_is_one_of_tags(project: Project) -> None:
-    """As other systems export them."""
+def test_a_plain_list_is_a_list_of_tags(project: Project) -> None:
+    """A JSON file that is just a list is taken for tags."""
     assert adopt(project, "tags.json", '[{"name": "A"}, {"name": "B"}]')["adopted"] == ["tag/A", "tag/B"]
 
 
 def test_rows_that_are_recorded_are_kept(project: Project) -> None:
-    """Unless the file's word is to count."""
+    """Recorded resources are kept, unless --replace is given."""
     adopt(project, "one.csv", "name,description\nA,first\n")
     again = adopt(project, "two.csv", "name,description\nA,second\nB,new\n")
     assert (again["adopted"], again["known"]) == (["tag/B"], ["tag/A"])
@@ -97,7 +97,7 @@ def test_rows_that_are_recorded_are_kept(project: Project) -> None:
 
 
 def test_what_was_adopted_is_in_the_history(project: Project) -> None:
-    """Like all that writes."""
+    """An adoption is recorded in the history."""
     adopt(project, "one.csv", "name\nA\n")
     assert project.run("state", "history", "--format", "json").document["runs"][0]["command"] == "adopt"
 
@@ -122,10 +122,10 @@ def test_what_was_adopted_is_in_the_history(project: Project) -> None:
         ("a.json", '{"tags": [{"name": "A", "serverId": null}]}', ["bad-value"], 1),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_an_invalid_file_is_an_error_with_its_line(
     project: Project, name: str, text: str, codes: list[str], line: int
 ) -> None:
-    """And nothing is recorded."""
+    """An invalid file is an error with its line, and nothing is recorded."""
     found = adopt(project, name, text, code=8)["diagnostics"]
     assert isinstance(found, list)
     assert [each["code"] for each in found][: len(codes)] == codes, found
@@ -135,7 +135,7 @@ def test_what_is_wrong_is_told_with_its_line(
 
 @pytest.mark.parametrize("header", ["Matter No.", "Aktenzeichen", "Case"])
 def test_a_list_of_matters_needs_a_column_called_name(project: Project, header: str) -> None:
-    """The column that has the names, as `init --from-csv` would see it, is told, and where to read how."""
+    """If the column `name` is missing, the error suggests the likely column and names the documentation."""
     found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
     assert isinstance(found, list)
     messages = [each["message"] for each in found]
@@ -145,8 +145,8 @@ def test_a_list_of_matters_needs_a_column_called_name(project: Project, header: 
     assert not any(f"metadata.{header}" in message for message in messages)
 
 
-def test_a_cell_that_is_wrong_is_told_with_its_place(project: Project) -> None:
-    """Line by line, whatever is wrong; a cell behind a line break has only its row's line."""
+def test_an_invalid_cell_is_an_error_with_its_place(project: Project) -> None:
+    """Invalid cells are reported with line and column; a cell after a line break only with its row's line."""
     rows = ('A;"P;X";no', 'B;"P;X";maybe;y', '"C\nD";;x;y', "B;;;")
     table = "\n".join(('name;"visibility";protect;metadata.x', *rows))
     found = adopt(project, "a.csv", table, code=8)["diagnostics"]
@@ -160,8 +160,8 @@ def test_a_cell_that_is_wrong_is_told_with_its_place(project: Project) -> None:
     ]
 
 
-def test_a_column_that_is_wrong_is_told_with_its_place(project: Project) -> None:
-    """Each with its own, also behind a delimiter that is part of a name."""
+def test_an_invalid_column_is_an_error_with_its_place(project: Project) -> None:
+    """Each invalid column is reported with its position, even after a quoted name that contains a delimiter."""
     header = 'name,"metadata.a,b",descr,,name\n'
     found = adopt(project, "a.csv", header, code=8)["diagnostics"]
     assert [(each["code"], each["line"], each["column"]) for each in found] == [
@@ -173,6 +173,6 @@ def test_a_column_that_is_wrong_is_told_with_its_place(project: Project) -> None
 
 @pytest.mark.parametrize(("name", "code"), [("missing.csv", 64), ("there.txt", 64)])
 def test_a_file_that_cannot_be_read_is_named(project: Project, name: str, code: int) -> None:
-    """Missing, or of another kind."""
+    """A missing file, or one of an unknown type, is a usage error that names it."""
     done = project.run("adopt", name)
     assert (done.code, name in done.err) == (code, True)

@@ -1,4 +1,4 @@
-"""One layout for every manifest: nothing of its meaning and no comment is lost on the way."""
+"""`fmt` gives every manifest one layout, without losing meaning or comments."""
 
 from __future__ import annotations
 
@@ -103,42 +103,42 @@ def project(folder: Path, text: str = MESSY, name: str = "m.yaml") -> Path:
 
 
 def test_order_indentation_and_comments_are_canonical() -> None:
-    """Keys in the order of the documentation, lists indented, a comment where it belongs."""
+    """Keys have the documented order, lists are indented, and comments stay at their entries."""
     assert lay(MESSY) == NEAT
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_is_final_and_keeps_every_comment(name: str) -> None:
-    """Laying out what is laid out changes nothing; that the meaning stays is proven at each run."""
+    """Formatting twice equals formatting once, and keeps every comment."""
     once = lay(LAYOUTS[name])
     assert lay(once) == once
     assert sorted(re.findall("#.*", once)) == sorted(re.findall("#[^\r\n]*", LAYOUTS[name]))
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda path: path.stem)
-def test_our_own_examples_are_laid_out(path: Path) -> None:
-    """What we show is what we ask for."""
+def test_example_manifests_are_formatted(path: Path) -> None:
+    """The example manifests are formatted."""
     text = path.read_text(encoding="utf-8")
     assert lay(text) == text
 
 
 def test_a_comment_at_the_end_stays_there() -> None:
-    """It belongs to no section, whichever comes last; what is above the first `---` stays on top."""
+    """A comment at the end of a document stays there if sections are reordered; one above the first `---` stays."""
     text = "# head\n---\ntags:\n- name: A\ndefaults: {}\n# the end\n---\ntags: []\n# its end\n"
     neat = "# head\ndefaults: {}\n\ntags:\n  - name: A\n# the end\n---\ntags: []\n# its end\n"
     assert lay(text) == neat
 
 
 @pytest.mark.parametrize("text", ["tags: []\n---\n# lost\n", "tags: []\n...\n# lost\n---\ntags: []\n"])
-def test_a_comment_of_no_document_is_named(text: str) -> None:
-    """The file is left as it is because of it."""
+def test_a_comment_outside_of_a_document_is_reported(text: str) -> None:
+    """A comment outside of any document is a finding, and the file is not formatted."""
     findings = Collector("m.yaml")
     assert laid_out(text.encode(), findings) is None
     assert [(d.line, "a comment would be lost here" in d.message) for d in findings.found] == [(3, True)]
 
 
-def test_what_would_lose_a_comment_is_left_as_it_is(tmp_path: Path) -> None:
-    """With a warning at its line."""
+def test_a_file_that_would_lose_a_comment_is_left_unchanged(tmp_path: Path) -> None:
+    """A file whose comment would be lost is left unchanged, with a warning at its line."""
     file = project(tmp_path, "tags:\n- {name: a, keywords: [a, # why\n   b]}\n")
     before = file.read_bytes()
     code, _, err = fmt(tmp_path)
@@ -147,7 +147,7 @@ def test_what_would_lose_a_comment_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_files_are_written_once(tmp_path: Path) -> None:
-    """The second run has nothing to say, and rights are kept."""
+    """A file is formatted once, keeps its permissions, and is not written again."""
     file = project(tmp_path)
     file.chmod(0o640)
     assert fmt(tmp_path)[:2] == (0, "Formatted manifests/m.yaml\n")
@@ -157,7 +157,7 @@ def test_files_are_written_once(tmp_path: Path) -> None:
 
 
 def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
-    """`--check` exits 1 when something differs; `--diff` shows it."""
+    """`--check` exits with 1 if a file would change, `--diff` shows the change, and both write nothing."""
     file = project(tmp_path)
     assert fmt(tmp_path, "--check")[:2] == (1, "Would format manifests/m.yaml\n")
     code, out, _ = fmt(tmp_path, "--diff")
@@ -169,8 +169,8 @@ def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
     assert fmt(tmp_path, "--check")[0] == 0
 
 
-def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> None:
-    """Exit 8, with file, line and column."""
+def test_a_broken_file_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
+    """A file with a syntax error exits with 8 and its place; other files are still formatted."""
     project(tmp_path)
     broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
     code, out, err = fmt(tmp_path)
@@ -179,8 +179,8 @@ def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> No
     assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
 
 
-def test_a_file_that_cannot_be_written_is_told_and_the_others_are_laid_out(tmp_path: Path) -> None:
-    """It is a link, and stands between the others."""
+def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
+    """A file that cannot be written, here a link, exits with 1; other files are still formatted."""
     others = [project(tmp_path, MESSY, name) for name in ("a.yaml", "c.yaml")]
     shared = project(tmp_path, MESSY, "d.yaml").rename(tmp_path / "shared.yaml")
     (tmp_path / "manifests" / "b.yaml").symlink_to("../shared.yaml")
@@ -191,14 +191,14 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_laid_out(tmp_p
     assert shared.read_text() == MESSY
 
 
-def test_a_diff_shows_marks_that_would_turn_the_text_around(tmp_path: Path) -> None:
-    """As everything else that comes from a file."""
+def test_a_diff_escapes_text_direction_marks(tmp_path: Path) -> None:
+    """Text direction marks are escaped in a diff."""
     project(tmp_path, "tags:\n- name: A # \u202e1000-B é\n")
     assert "+  - name: A  # \\u202e1000-B é\n" in fmt(tmp_path, "--diff")[1]
 
 
-def test_what_has_another_name_is_no_manifest(tmp_path: Path) -> None:
-    """Silence would be taken for a layout."""
+def test_a_file_with_another_ending_is_no_manifest(tmp_path: Path) -> None:
+    """A file whose name has no manifest's ending exits with 8."""
     (tmp_path / "m.csv").write_text("n\n")
     code, out, err = fmt(tmp_path, "m.csv")
     assert (code, out) == (8, "")
@@ -206,7 +206,7 @@ def test_what_has_another_name_is_no_manifest(tmp_path: Path) -> None:
 
 
 def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
-    """JSON has its own tools, and the layout of a template is its text's."""
+    """JSON manifests are left unchanged."""
     project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
     assert fmt(tmp_path)[:2] == (0, "")
 
@@ -221,8 +221,8 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize(("text", "place", "words"), STRANGERS.values(), ids=list(STRANGERS))
-def test_what_is_no_manifest_is_left_alone(tmp_path: Path, text: str, place: str, words: str) -> None:
-    """A repository has other files in folders of that name; the hook names the file and lets the commit pass."""
+def test_a_file_that_is_no_manifest_is_left_alone(tmp_path: Path, text: str, place: str, words: str) -> None:
+    """A YAML file that is not a manifest is left unchanged with a warning and exit code 0."""
     file = project(tmp_path, text)
     for options in ([], ["--check"]):
         code, out, err = fmt(tmp_path, *options)

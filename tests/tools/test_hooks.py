@@ -1,4 +1,4 @@
-"""The hooks for pre-commit call commands as they are."""
+"""The hooks for pre-commit match the program's commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOOKS = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encodin
 
 
 def test_every_hook_calls_a_command() -> None:
-    """And says what pre-commit must know of it."""
+    """Each hook has pre-commit's required keys and calls an existing command."""
     for hook in HOOKS:
         assert hook.keys() >= {"id", "name", "entry", "language"}
         name, command = hook["entry"].split()
@@ -25,19 +25,19 @@ def test_every_hook_calls_a_command() -> None:
 
 
 def test_the_check_runs_whatever_is_committed() -> None:
-    """A manifest that goes, or data that changes, can make the others wrong; pre-commit counts neither."""
+    """`validate` runs at every commit, since a deleted manifest or changed data can make other manifests invalid."""
     (validate,) = (hook for hook in HOOKS if hook["id"] == "syncengine-validate")
     assert (validate["always_run"], validate["pass_filenames"], "files" in validate) == (True, False, False)
 
 
-def test_the_layout_is_a_matter_of_manifests() -> None:
-    """Wherever the project is in the repository."""
+def test_the_fmt_hook_matches_manifests() -> None:
+    """The `fmt` hook matches YAML files in any folder `manifests` of the repository."""
     (fmt,) = (re.compile(hook["files"]) for hook in HOOKS if hook["id"] == "syncengine-fmt")
     names = ("manifests/a.yml", "firm/manifests/b/c.yaml", "manifests/a.json", "ci/a.yml")
     assert [bool(fmt.search(name)) for name in names] == [True, True, False, False]
 
 
 def test_every_warning_is_described() -> None:
-    """A code that nobody can find cannot be set."""
+    """docs/commands.md describes the code of every warning."""
     text = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
     assert [code for code in LINTS if f"| `{code}` |" not in text] == []

@@ -1,4 +1,4 @@
-"""A new project works at once, and nothing that is there is lost."""
+"""`init` creates a project that works at once and keeps existing files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(folder: Path, *arguments: str) -> warm.Ended:
 
 
 def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
-    """Against the sandbox, without a flag, and after that there is nothing left to do."""
+    """A new project is valid, and its plan and apply work in the sandbox without options."""
     assert run(tmp_path, "init").code == 0
     valid = run(tmp_path, "validate", "--format", "json")
     assert (valid.code, json.loads(valid.out)["diagnostics"]) == (0, [])
@@ -39,7 +39,7 @@ def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
 
 
 def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
-    """DIR is made; JSON tells what was written."""
+    """`init DIR` creates the folder, and its JSON lists the written files."""
     done = run(tmp_path, "init", "a/b", "--format", "json")
     written = json.loads(done.out)["written"]
     assert "syncengine.yaml" in written
@@ -48,7 +48,7 @@ def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["acme.yaml", "matters.yaml", "ACME.YAML"])
 def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, name: str) -> None:
-    """They may declare the same, as the quick start does."""
+    """If there are manifests, no examples are written, since both could declare the same tags."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / name).write_text("tags:\n  - name: ACME-0042\n")
     assert run(tmp_path, "validate").code == 0
@@ -58,7 +58,7 @@ def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, na
 
 
 def test_linked_manifests_get_no_examples_beside_them(tmp_path: Path) -> None:
-    """They are found as every command finds them."""
+    """Manifests behind a symbolic link also prevent examples."""
     (tmp_path / "other").mkdir()
     (tmp_path / "other/acme.yaml").write_text("tags:\n  - name: ACME-0042\n")
     (tmp_path / "manifests").mkdir()
@@ -69,15 +69,15 @@ def test_linked_manifests_get_no_examples_beside_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".gitkeep", "data.csv", ".DS_Store", ".hidden.yaml"])
 def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, name: str) -> None:
-    """Git keeps no empty folder, and systems leave files of their own."""
+    """Other files in the folder `manifests`, such as `.gitkeep`, do not prevent examples."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / name).touch()
     assert run(tmp_path, "init").code == 0
     assert (tmp_path / "manifests/matters.yaml").exists()
 
 
-def test_what_is_there_is_kept(tmp_path: Path) -> None:
-    """Other files stay, .gitignore gets what it lacks, and a project is not begun twice."""
+def test_existing_files_are_kept(tmp_path: Path) -> None:
+    """Existing files are kept, `.gitignore` is extended, and `init` of an existing project is an error."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/matters.yaml").write_text("tags: []\n")
     (tmp_path / ".gitignore").write_text("mine")
@@ -88,8 +88,8 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert (again.code, json.loads(again.out)["diagnostics"][0]["code"]) == (1, "project-exists")
 
 
-def test_what_is_written_is_as_we_ask_for(tmp_path: Path) -> None:
-    """Manifests in their layout, valid by the schemas that their first lines name; CI files are YAML."""
+def test_written_files_are_valid_and_formatted(tmp_path: Path) -> None:
+    """Written manifests are formatted and valid by the schemas that they name; CI files are valid YAML."""
     run(tmp_path, "init")
     for path in [*(tmp_path / "manifests").iterdir(), tmp_path / "syncengine.yaml"]:
         text = path.read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ def test_what_is_written_is_as_we_ask_for(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """In words, not in a traceback."""
+    """A folder without write permission is an error that says so."""
     (tmp_path / "shut").mkdir(mode=0o500)
     done = run(tmp_path, "init", "shut")
     assert (done.code, "cannot be written" in done.err) == (1, True)
@@ -118,7 +118,7 @@ HOSTILE = "Matter No.;Title;Client;Class's \"x\"\n0123;no;Smith, Jones & Co;a: b
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 @pytest.mark.parametrize("outside", [True, False])
 def test_a_project_begins_with_the_users_own_data(tmp_path: Path, encoding: str, outside: bool) -> None:
-    """The header makes a block that plans; data from elsewhere is copied into the project, byte for byte in meaning."""
+    """`init --from-csv` makes a project that plans and applies the file's rows, which is copied if it is elsewhere."""
     folder = tmp_path / "project"
     file = tmp_path / "matters.csv" if outside else folder / "data" / "matters.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ STRANGE = {
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE.keys())
 def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, encoding: str) -> None:
-    """Names of columns arrive as they are written, and none of them is code."""
+    """Any column names, even template code, make a project that renders the rows."""
     (tmp_path / "m.csv").write_bytes(text.encode(encoding))
     assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     done = run(tmp_path, "render", "--format", "json")
@@ -165,8 +165,8 @@ def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, enco
 
 
 @pytest.mark.parametrize("header", ['Nummer;"a, b, c, d";z', 'Nummer;"a,\n b, c ""d"", e";z'])
-def test_what_stands_in_quotes_separates_nothing(tmp_path: Path, header: str) -> None:
-    """Nor does a line that ends in them."""
+def test_delimiters_within_quotes_do_not_separate(tmp_path: Path, header: str) -> None:
+    """A delimiter or line break within quotes does not separate columns."""
     (tmp_path / "m.csv").write_text(f"{header}\nA-0001;b;c\n")
     assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     assert "delimiter: ';'" in (tmp_path / "manifests/matters.yaml").read_text().replace('"', "'")
@@ -198,7 +198,7 @@ NO_TABLES = {
 
 @pytest.mark.parametrize(("content", "place", "words"), NO_TABLES.values(), ids=NO_TABLES.keys())
 def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: bytes, place: str, words: str) -> None:
-    """With its place, under the name that it was given, and nothing is written."""
+    """An unusable CSV file is an error with its place, and nothing is written."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/m.csv").write_bytes(content)
     done = run(tmp_path, "init", "new", "--from-csv", "in/m.csv")
@@ -212,7 +212,7 @@ def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: byt
     ("encoding", "written"), [("cp1252", "cp1252"), ("utf-16", "utf-16"), ("utf-16-le", "utf-16-le")]
 )
 def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str, written: str) -> None:
-    """In its own encoding, which the block names: so that the next export can be laid over the copy."""
+    """The CSV file is copied in its own encoding, which the manifest names."""
     content = "Aktenzeichen;Bezeichnung\r\nA-1;Müller\r\n".encode(encoding)
     (tmp_path / "m.csv").write_bytes(content)
     assert run(tmp_path, "init", "new", "--from-csv", "m.csv").code == 0
@@ -223,7 +223,7 @@ def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str, written: str) ->
 
 
 def test_german_columns_are_known(tmp_path: Path) -> None:
-    """As software for law firms exports them."""
+    """German column names of legal software are recognised."""
     (tmp_path / "m.csv").write_text("Mandant;Bezeichnung;Aktenzeichen;Schlagwörter\nM;B;A-1;x, y\n")
     assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     (made,) = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
@@ -231,8 +231,8 @@ def test_german_columns_are_known(tmp_path: Path) -> None:
     assert made["metadata"] == {"Mandant": "M"}
 
 
-def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
-    """In quotes where the shell needs them: the sandbox first, then the real service, then pull requests."""
+def test_the_next_commands_can_be_pasted(tmp_path: Path) -> None:
+    """`init` prints the next commands in order, quoted for the shell."""
     err = run(tmp_path, "init", "my proj").err
     commands = ["plan", "apply", "connector check", "adopt tags.csv", "init --ci github"]
     places = [err.index(f"`syncengine -C 'my proj' {command}`") for command in commands]
@@ -270,7 +270,7 @@ NAMED = {
 
 @pytest.mark.parametrize(("content", "name"), NAMED.values(), ids=NAMED.keys())
 def test_tags_are_named_by_the_column_that_is_the_identity(tmp_path: Path, content: str, name: str) -> None:
-    """Its header says so, and its values are all there and all different."""
+    """Tags are named by a column whose header suggests an identity and whose values are complete and unique."""
     (tmp_path / "m.csv").write_bytes(content.encode())
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert done.code == 0, done.err
@@ -305,7 +305,7 @@ UNNAMED = {
 
 @pytest.mark.parametrize(("content", "words"), UNNAMED.values(), ids=UNNAMED.keys())
 def test_an_identity_is_not_guessed(tmp_path: Path, content: str, words: str) -> None:
-    """Tags named "Open" and "Closed" would go to the service; the columns that can be it are listed instead."""
+    """Without a clear identity column, `init` exits with 8 and lists the possible columns for --key."""
     (tmp_path / "m.csv").write_text(content)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert (done.code, words in done.err) == (8, True), done.err
@@ -315,7 +315,7 @@ def test_an_identity_is_not_guessed(tmp_path: Path, content: str, words: str) ->
 
 
 def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> None:
-    """It is what was typed, with a column whose values are all there and all different."""
+    """The suggested command repeats the given one with a usable --key, and works."""
     (tmp_path / "my matters.csv").write_text("Matter No.,Our ref,Client\n1,x'y,A\n2,z,A\n")
     options = ["my proj", "--from-csv", "my matters.csv", "--ci", "gitlab", "--install", "x==1"]
     done = run(tmp_path, "init", *options)
@@ -329,16 +329,16 @@ def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> No
     assert sorted(steps, key=done.err.index) == steps
 
 
-def test_a_file_of_ones_own_brings_no_examples_of_ours(tmp_path: Path) -> None:
-    """Nothing but its rows would be created on the service."""
+def test_a_project_from_a_csv_file_has_no_examples(tmp_path: Path) -> None:
+    """With --from-csv, the plan has only tags from the file's rows, and no examples."""
     (tmp_path / "m.csv").write_text("number,title\nM-1,x\n")
     assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     planned = json.loads(run(tmp_path, "plan", "--format", "json").out)
     assert [change["address"] for change in planned["changes"]] == ["tag/M-1"]
 
 
-def test_rows_that_a_spreadsheet_left_blank_are_no_matters(tmp_path: Path) -> None:
-    """Lines of delimiters, of any length, also when planning; a row with any value is one."""
+def test_blank_rows_are_ignored(tmp_path: Path) -> None:
+    """Rows of only delimiters and spaces are ignored; a row with any value needs a name."""
     (tmp_path / "m.csv").write_text("Matter No.;Title;Client\r\n;;\r\nM-1;One;A\r\n ; ; ;\r\nM-2;;\r\n;;;;\r\n")
     assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     assert [tag["name"] for tag in json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]] == [
@@ -351,7 +351,7 @@ def test_rows_that_a_spreadsheet_left_blank_are_no_matters(tmp_path: Path) -> No
 
 
 def test_an_identity_can_be_named(tmp_path: Path) -> None:
-    """Also one that would not be guessed, in any case; what is not there or repeats is refused."""
+    """--key names the identity column, in any case; a missing column or one with repeated values is refused."""
     (tmp_path / "m.csv").write_text("number,Matter ID,e-mail,x\nA,7b,a@example.com,1\nA,7B,b@example.com,1\n")
     for key, name in (("matter id", "7b"), ("e-mail", "a@example.com")):
         assert run(tmp_path, "init", key, "--from-csv", "m.csv", "--key", key).code == 0
@@ -378,7 +378,7 @@ STATUSES = {
 
 @pytest.mark.parametrize(("content", "live", "words"), STATUSES.values(), ids=STATUSES.keys())
 def test_closed_matters_can_be_left_out(tmp_path: Path, content: str, live: list[str], words: str) -> None:
-    """The rows of each status are counted, and a condition with the file's own values waits behind a `#`."""
+    """A status column is reported with its counts, and the manifest has a commented-out condition for open matters."""
     (tmp_path / "m.csv").write_text(content)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert (done.code, words in done.err, "is forgotten: its tag goes on tagging time" in done.err) == (0, True, True)
@@ -395,7 +395,7 @@ def test_closed_matters_can_be_left_out(tmp_path: Path, content: str, live: list
 
 @pytest.mark.parametrize("column", ["State,NY,CA,NY", "Open,5,7,9", "Closing words,a,b,c", "Type,Case,File,Case"])
 def test_other_columns_are_no_status(tmp_path: Path, column: str) -> None:
-    """A country's state, a number of open tasks."""
+    """Columns that only resemble a status, such as a US state or a number of open tasks, get no condition."""
     header, *values = column.split(",")
     rows = "".join(f"{name},{value}\n" for name, value in zip("ABC", values, strict=True))
     (tmp_path / "m.csv").write_text(f"number,{header}\n{rows}")
@@ -405,8 +405,8 @@ def test_other_columns_are_no_status(tmp_path: Path, column: str) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--from-csv", "m.csv")])
-def test_nobody_sees_a_matter_unasked(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """Every tag is PRIVATE, and the file says what both words mean."""
+def test_new_tags_are_private(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Tags of a new project are PRIVATE, and the manifest explains PRIVATE and PUBLIC."""
     (tmp_path / "m.csv").write_text("number,Client\nA-1,x\n")
     done = run(tmp_path, "init", *options)
     tags = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
@@ -429,8 +429,8 @@ UGLY = {
 
 
 @pytest.mark.parametrize(("given", "words"), UGLY.values(), ids=UGLY.keys())
-def test_lists_that_people_made_are_refused_with_the_cure(tmp_path: Path, given: tuple[str, ...], words: str) -> None:
-    """And nothing is written."""
+def test_messy_lists_are_refused_with_a_remedy(tmp_path: Path, given: tuple[str, ...], words: str) -> None:
+    """A CSV file without a clean header or identity exits with 8 and a remedy, and nothing is written."""
     (tmp_path / "m.csv").write_text(given[0])
     done = run(tmp_path, "init", "new", "--from-csv", "m.csv", *given[1:])
     assert (done.code, words in done.err) == (8, True), done.err
@@ -438,21 +438,21 @@ def test_lists_that_people_made_are_refused_with_the_cure(tmp_path: Path, given:
 
 
 def test_years_as_headers_are_headers(tmp_path: Path) -> None:
-    """Only the column of the names tells that there is no header."""
+    """Years are accepted as headers, even if the column's values are numbers too."""
     (tmp_path / "m.csv").write_text("Matter No.,2023,2024\nA-1,1200,1300\nA-2,1400,1500\n")
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert (done.code, "taken for the header" in done.err) == (0, False)
 
 
 def test_a_first_line_that_may_be_a_row_is_named(tmp_path: Path) -> None:
-    """Where the column that `--key` names has words, and another one tells."""
+    """A warning names a header line that may be a row, judged by columns other than --key's."""
     (tmp_path / "m.csv").write_text("1;Smith\n2;Jones\n3;Miller\n")
     done = run(tmp_path, "init", "--from-csv", "m.csv", "--key", "Smith")
     assert (done.code, 'was taken for the header, but "1" in it is like the values below' in done.err) == (0, True)
 
 
 def test_cells_lose_the_blanks_around_them_and_empty_ones_are_no_metadata(tmp_path: Path) -> None:
-    """And a last row with a total is named."""
+    """Cells are stripped, empty cells make no metadata, and a last row with a total is reported."""
     (tmp_path / "m.csv").write_text("number,Title,Client,Close Day\nA-1, x ,ACME ,\nA-2,y,,z\nTotal,2,,\n")
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert 'Line 4 is perhaps no matter ("Total")' in done.err
@@ -465,7 +465,7 @@ def test_cells_lose_the_blanks_around_them_and_empty_ones_are_no_metadata(tmp_pa
 
 
 def test_a_spreadsheet_is_recognised_whatever_its_bytes(tmp_path: Path) -> None:
-    """Compressed, it is neither UTF-8 nor cp1252."""
+    """A compressed spreadsheet is recognised, and the error says to save it as CSV."""
     for name, inside in (("a.ods", "application/vnd.oasis.opendocument.spreadsheet"), ("a.xlsx", "x")):
         with zipfile.ZipFile(tmp_path / name, "w") as file:
             file.writestr("mimetype", inside)
@@ -475,7 +475,7 @@ def test_a_spreadsheet_is_recognised_whatever_its_bytes(tmp_path: Path) -> None:
 
 
 def test_a_folder_and_a_misspelt_file_are_mistakes_on_the_command_line(tmp_path: Path) -> None:
-    """The name that is near is told."""
+    """A folder or a missing file is a usage error, which suggests a similar name."""
     (tmp_path / "matters.csv").mkdir()
     done = run(tmp_path, "init", "new", "--from-csv", "matters.csv")
     assert (done.code, "matters.csv: is a folder, but a file is expected" in done.err) == (64, True)
@@ -512,8 +512,8 @@ PRIVATE = (
         ("Title", "a.b@example.com"),
     ],
 )
-def test_persons_and_addresses_become_nothing_unasked(tmp_path: Path, header: str, value: str) -> None:
-    """By the column's name, or by one value; the screen and the manifest say so, and the line is there to be moved."""
+def test_columns_with_persons_and_addresses_are_commented_out(tmp_path: Path, header: str, value: str) -> None:
+    """Columns that seem to hold persons or addresses are reported and commented out in the manifest."""
     (tmp_path / "m.csv").write_text(f"number,{header},status,opened\nA,{value},Open,01/05/2024\nB,,Open,2024-05-01\n")
     done = run(tmp_path, "init", "--from-csv", "m.csv", "--format", "json")
     assert json.loads(done.out)["leftOut"] == [header]

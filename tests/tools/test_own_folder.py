@@ -1,4 +1,4 @@
-"""What a machine keeps of a project is not taken into Git by whoever adds everything."""
+"""Git ignores the local folder `.syncengine`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def untracked(project: Path) -> list[str]:
     return said.stdout.split()
 
 
-def test_git_sees_nothing_of_it(tmp_path: Path) -> None:
-    """Nor of a folder in it that is made at once with it."""
+def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
+    """Files in a new `.syncengine` folder and in its subfolders are ignored by Git."""
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     folder.make(tmp_path / ".syncengine" / "sandbox")
     (tmp_path / ".syncengine" / "sandbox" / "service.db").write_bytes(b"x")
@@ -28,8 +28,8 @@ def test_git_sees_nothing_of_it(tmp_path: Path) -> None:
     assert untracked(tmp_path) == []
 
 
-def test_what_was_there_is_left_as_it_is(tmp_path: Path) -> None:
-    """Somebody may commit some of it on purpose, or keep a state elsewhere."""
+def test_an_existing_folder_is_left_unchanged(tmp_path: Path) -> None:
+    """No ignore file is added to an existing `.syncengine` folder or to another folder."""
     (tmp_path / ".syncengine").mkdir()
     folder.make(tmp_path / ".syncengine" / "sandbox")
     folder.make(tmp_path / "states" / "team")

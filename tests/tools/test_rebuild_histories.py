@@ -1,4 +1,4 @@
-"""A state that is lost after a random history, and rebuilt from Git, takes away nothing that the old one kept."""
+"""A state that is rebuilt from Git after a random history removes nothing that the lost state would have kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REMOVALS = (Action.DELETE, Action.RETIRE, Action.FORGET)
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit, and whether an apply followed it."""
+    """A commit's manifest, and whether the commit was applied."""
 
     manifest: str
     is_applied: bool = True
@@ -59,7 +59,7 @@ def loaded(files: RevisionFiles) -> Project:
 
 @contextmanager
 def committed(texts: Sequence[str]) -> Iterator[Clone]:
-    """A repository with a commit for each manifest."""
+    """Make a repository with a commit for each manifest."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "init", "-q", folder], check=True, env={**os.environ, **AUTHOR})
         clone = Clone(Path(folder))
@@ -77,12 +77,12 @@ def lost_and_rebuilt(texts: Sequence[str]) -> Rows:
 
 
 def removed(plan: Plan) -> dict[Key, Key | None]:
-    """What a plan takes away, each with the category that it goes with."""
+    """Return the resources that a plan removes, each with the category that it is deleted with."""
     return {change.key: change.cascade for change in plan.changes if change.action in REMOVALS}
 
 
 def with_ids(rows: Rows, original: Rows) -> dict[Key, Recorded]:
-    """The rows with the ids of categories that the service returns: it has not lost its own."""
+    """Return the rows with the original ids of categories, which the service still returns."""
     return {
         key: replace(row, server_id=original[key].server_id) if key.kind is Kind.CATEGORY and key in original else row
         for key, row in rows.items()
@@ -91,10 +91,10 @@ def with_ids(rows: Rows, original: Rows) -> dict[Key, Recorded]:
 
 @settings(max_examples=tried(HISTORIES_TRIED), deadline=None)
 @given(st.data(), COMMITS, POLICIES, manifests())
-def test_a_rebuilt_state_takes_away_what_the_lost_one_would_have(
+def test_a_rebuilt_state_removes_what_the_lost_one_would_have(
     data: st.DataObject, commits: list[Commit], policies: dict[str, object], then: str
 ) -> None:
-    """Of what the commit declared; and nothing that it did not declare."""
+    """With a rebuilt state, a plan removes the same declared resources as with the lost one, and no others."""
     rows: Rows = {}
     texts, last = [], None
     for commit in commits:
@@ -112,7 +112,7 @@ def test_a_rebuilt_state_takes_away_what_the_lost_one_would_have(
     lost, declared = lost_and_rebuilt(texts[:count]), set(ask(manifest).resources)
     assert {key for key, row in lost.items() if row.status is Status.ACTIVE} == lost.keys() == declared
     again = planned(manifest, lost, **policies)
-    statements = set(ask(manifest).removed)  # which ask for something in every plan that they stand in
+    statements = set(ask(manifest).removed)  # these ask for a removal in every plan
     assert not removed(again).keys() - statements
     sent = with_ids(applied(lost, again), rows)
     assert not removed(planned(manifest, sent, **policies)).keys() - statements

@@ -1,4 +1,4 @@
-"""`schema`: all of them into a folder, or one to stdout."""
+"""`schema` writes all schemas into a folder, or one to stdout."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def written(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 
-def test_all_are_written_where_it_says(tmp_path: Path) -> None:
-    """Into the folder that is named, else into the current one, as the help tells."""
+def test_all_schemas_are_written_into_a_folder(tmp_path: Path) -> None:
+    """All schemas are written into the folder of -o, or by default into the current one."""
     assert (schema(tmp_path, "-o", "there").code, written(tmp_path / "there")) == (0, set(schemas()))
     assert schema(tmp_path).code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"there", *schemas()}
     assert "[default: the current folder]" in schema(tmp_path, "--help").out
 
 
-def test_one_that_is_named_goes_to_stdout(tmp_path: Path) -> None:
-    """By its name or by its file's, and nothing is written."""
+def test_a_single_schema_goes_to_stdout(tmp_path: Path) -> None:
+    """A single schema, named with or without its file ending, is printed, and no file is written."""
     for name in ("manifest", "manifest.schema.json"):
         done = schema(tmp_path, name)
         assert (done.code, done.err) == (0, "")
@@ -39,8 +39,8 @@ def test_one_that_is_named_goes_to_stdout(tmp_path: Path) -> None:
     assert written(tmp_path) == set()
 
 
-def test_those_that_are_named_are_written(tmp_path: Path) -> None:
-    """More than one is no document, so that they are files."""
+def test_several_named_schemas_are_written(tmp_path: Path) -> None:
+    """Several named schemas, or one with -o, are written to files."""
     assert schema(tmp_path, "plan", "-o", "a").code == 0
     assert schema(tmp_path, "plan", "report").code == 0
     assert written(tmp_path / "a") == {"plan.schema.json"}
@@ -48,7 +48,7 @@ def test_those_that_are_named_are_written(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    """Exit 64, and nothing is written."""
+    """An unknown name exits with 64 and suggests a similar one; no file is written."""
     done = schema(tmp_path, "manifests")
     assert done.code == 64
     assert "did you mean `manifest`?" in done.err

@@ -1,4 +1,4 @@
-"""A state can be carried to another place, where nothing of it is believed until it is sent again."""
+"""A state can be exported and imported; imported rows are doubtful until they are sent again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def exported(project: Project) -> str:
 
 
 def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None:
-    """As a file it can be read by nobody else, since it names clients."""
+    """An export has a header and a line for each row; its file is readable only by its owner."""
     head, *rows = map(json.loads, exported(project).splitlines())
     assert (head["format"], head["team"]) == ("syncengine.state-export/v1", "Sandbox")
     assert [row["address"] for row in rows] == ["category/held", "tag/HELD-1"]
@@ -85,7 +85,7 @@ BROKEN = {
 def test_an_export_that_is_not_whole_is_refused(
     project: Project, broken: Callable[[list[str]], list[str]], code: str
 ) -> None:
-    """Rows that are missing would be created again, and what was removed since could not be; nothing is written."""
+    """An incomplete or damaged export is refused, and no state is created."""
     lines = broken(exported(project).splitlines(keepends=True))
     (project.folder / "e.jsonl").write_text("".join(lines))
     (project.folder / ".syncengine/state.db").unlink()
@@ -94,8 +94,8 @@ def test_an_export_that_is_not_whole_is_refused(
     assert not (project.folder / ".syncengine/state.db").exists()
 
 
-def test_what_was_exported_comes_back_in_doubt(project: Project, service: Service) -> None:
-    """The next apply sends it again and settles it (docs/planning.md 7); the service then holds what it held."""
+def test_imported_rows_are_doubtful(project: Project, service: Service) -> None:
+    """Imported rows are doubtful; the next apply sends and confirms them without changes (docs/planning.md 7)."""
     before, held = project.rows(), service.holds()
     (project.folder / "e.jsonl").write_text(exported(project))
     (project.folder / ".syncengine/state.db").unlink()
@@ -108,8 +108,8 @@ def test_what_was_exported_comes_back_in_doubt(project: Project, service: Servic
     assert (project.rows(), service.holds()) == (before, held)
 
 
-def test_an_import_doubts_what_was_there_too(project: Project) -> None:
-    """A restored state is a guess about all of it."""
+def test_an_import_makes_existing_rows_doubtful_too(project: Project) -> None:
+    """An import makes the rows that were already there doubtful too."""
     head = json.loads(exported(project).splitlines()[0])
     (project.folder / "e.jsonl").write_text(json.dumps({**head, "resources": 0}) + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
@@ -118,7 +118,7 @@ def test_an_import_doubts_what_was_there_too(project: Project) -> None:
 
 
 def test_another_teams_rows_are_refused(project: Project) -> None:
-    """Exit 7, and nothing is written."""
+    """An export of another team exits with 7, and nothing is written."""
     head, *rows = exported(project).splitlines()
     other = json.dumps({**json.loads(head), "team": "Another"})
     (project.folder / "e.jsonl").write_text("\n".join([other, *rows]))
@@ -139,7 +139,7 @@ def test_another_teams_rows_are_refused(project: Project) -> None:
     ],
 )
 def test_a_file_that_is_no_export_is_refused_whole(project: Project, lines: str, code: str, line: int) -> None:
-    """With the line that is wrong; the state stays as it is."""
+    """An invalid file is refused with the line of the error, and the state stays unchanged."""
     before = project.rows()
     (project.folder / "e.jsonl").write_text(lines.replace("HEAD", exported(project).splitlines()[0]))
     done = project.run("state", "import", "e.jsonl", "-y", "--format", "json")

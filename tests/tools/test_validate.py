@@ -1,4 +1,4 @@
-"""What `validate` tells, and where: the PATHS that are asked for, as the repository's pages expect them."""
+"""`validate` reports diagnostics of the given PATHS, with paths from the root of the repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def found(folder: Path, *arguments: str) -> tuple[int, list[tuple[str, str]]]:
 
 
 def test_paths_narrow_errors_as_they_narrow_warnings(tmp_path: Path) -> None:
-    """What is wrong elsewhere is not told, as long as the reason for the exit code is."""
+    """With PATHS, errors in other files are not reported if there is one in a selected file."""
     write(tmp_path, {f"manifests/{name}": WRONG for name in ("a.yaml", "b.yaml")})
     write(tmp_path, {"manifests/c.yaml": BROAD})
     code, every = found(tmp_path)
@@ -29,16 +29,16 @@ def test_paths_narrow_errors_as_they_narrow_warnings(tmp_path: Path) -> None:
     assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml"})
 
 
-def test_errors_that_are_elsewhere_are_told(tmp_path: Path) -> None:
-    """Nothing would be an odd reason for exit 8."""
+def test_errors_elsewhere_are_reported_if_there_are_no_others(tmp_path: Path) -> None:
+    """If all errors are outside of PATHS, they are reported, to explain exit code 8."""
     write(tmp_path, {"manifests/a.yaml": WRONG, "manifests/c.yaml": BROAD})
     write(tmp_path, {"manifests/d.yaml": "tags: [{name: Gamma, keywords: [cd]}]\n"})
     code, some = found(tmp_path, "manifests/c.yaml")
     assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml", "manifests/c.yaml"})
 
 
-def test_a_path_without_a_manifest_is_told(tmp_path: Path) -> None:
-    """Nobody looked at it, so that it is valid would be too much said; the project file is looked at always."""
+def test_a_path_without_a_manifest_is_a_warning(tmp_path: Path) -> None:
+    """A path without a manifest is the warning `nothing-selected`, except the project file, which is always checked."""
     write(tmp_path, {"syncengine.yaml": "version: 1\n", "manifests/c.yaml": BROAD, "data/m.csv": "n\n"})
     assert found(tmp_path, "data/m.csv") == (0, [("data/m.csv", "nothing-selected")])
     assert found(tmp_path, "data") == (0, [("data", "nothing-selected")])
@@ -50,8 +50,8 @@ def test_a_path_without_a_manifest_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("git", ["folder", "file"])
-def test_places_are_seen_from_the_repository(tmp_path: Path, git: str) -> None:
-    """Where annotations are shown; a work tree has a file `.git`."""
+def test_paths_begin_at_the_root_of_the_repository(tmp_path: Path, git: str) -> None:
+    """Annotations have paths from the root of the repository, which is a folder with a folder or file `.git`."""
     project = tmp_path / "time" / "project"
     write(project, {"manifests/c.yaml": BROAD})
     if git == "folder":

@@ -1,4 +1,4 @@
-"""Validating again what has not changed says the same, and reads nothing again."""
+"""`validate` with a cache of unchanged manifests reports the same as without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 4_000
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Path:
-    """Large enough for the cache, with one warning."""
+    """A project that is large enough for the cache, with one warning."""
     (tmp_path / "manifests").mkdir()
     tags = "".join(f"  - name: Matter {n:05}\n    description: about number {n}\n" for n in range(MANY))
     (tmp_path / "manifests/a.yaml").write_text(f"tags:\n{tags}  - name: Alpha\n    keywords: [ab]\n")
@@ -27,8 +27,8 @@ def estate(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_second_look_says_the_same(estate: Path) -> None:
-    """Warnings and counts included, in every format."""
+def test_a_second_validate_reports_the_same(estate: Path) -> None:
+    """A second `validate` prints the same warnings and counts as the first."""
     first = validate(estate)
     assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2:,} resources in 2 files" in first[1]) == (
         0,
@@ -41,8 +41,8 @@ def test_a_second_look_says_the_same(estate: Path) -> None:
     ]
 
 
-def test_a_change_is_seen(estate: Path) -> None:
-    """Of a file, across files, and of how loud the project wants a code."""
+def test_a_change_is_noticed(estate: Path) -> None:
+    """Changes of a manifest, of a second one in conflict with it, and of the level of a code are noticed."""
     validate(estate)
     file = estate / "manifests/b.yaml"
     file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
@@ -59,8 +59,8 @@ def test_a_change_is_seen(estate: Path) -> None:
     assert validate(estate)[0] == 8
 
 
-def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
-    """As much as makes that worth it, in the environment of a real process."""
+def test_large_manifests_are_read_by_several_processes(tmp_path: Path) -> None:
+    """Large manifests are read by several processes."""
     (tmp_path / "manifests").mkdir()
     for part in "ab":
         tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
@@ -75,7 +75,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def known_good(estate: Path) -> Path:
-    """A cache that says of these manifests that nothing is wrong with them, which is not so."""
+    """A project with a forged cache that hides a warning."""
     validate(estate)
     cache = estate / ".syncengine" / "cache.db"
     with closing(sqlite3.connect(cache)) as connection, connection:
@@ -87,8 +87,8 @@ def known_good(estate: Path) -> Path:
     return estate
 
 
-def test_a_cache_that_is_committed_is_not_believed(known_good: Path) -> None:
-    """Who proposes a change to manifests cannot hide what is wrong with it, nor is the work tree changed."""
+def test_a_committed_cache_is_not_used(known_good: Path) -> None:
+    """A cache that is in Git is neither used nor changed, since a pull request could forge it."""
     git(known_good, "init")
     assert "keyword-too-broad" not in validate(known_good)[1]
     git(known_good, "add", "--force", ".")
@@ -98,8 +98,8 @@ def test_a_cache_that_is_committed_is_not_believed(known_good: Path) -> None:
 
 
 @pytest.mark.parametrize("linked", ["", "cache.db"])
-def test_a_cache_that_is_reached_by_a_link_is_not_believed_either(known_good: Path, linked: str) -> None:
-    """Git keeps the folder, or the file, under another name."""
+def test_a_cache_behind_a_link_is_not_used(known_good: Path, linked: str) -> None:
+    """A cache behind a symbolic link, of the folder or the file, is not used."""
     git(known_good, "init")
     place = known_good / ".syncengine" / linked
     place.rename(known_good / "other")
@@ -108,8 +108,8 @@ def test_a_cache_that_is_reached_by_a_link_is_not_believed_either(known_good: Pa
     assert "keyword-too-broad" in validate(known_good)[1]
 
 
-def test_a_cache_that_others_may_read_is_none_of_ours(known_good: Path) -> None:
-    """As it comes out of an archive of the repository, which knows no private files."""
+def test_a_cache_that_others_may_read_is_not_used(known_good: Path) -> None:
+    """A cache that others may read, as from an archive, is not used, and is replaced by a private one."""
     (known_good / ".syncengine" / "cache.db").chmod(0o644)
     assert "keyword-too-broad" in validate(known_good)[1]
     assert (known_good / ".syncengine" / "cache.db").stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""`validate` as a process, in a folder."""
+"""A helper that runs `validate` in a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support import warm
 
 
 def validate(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Its exit code and what it prints."""
+    """Run `validate` and return its exit code and output."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     done = warm.run(["validate", *arguments], folder=folder, environ=environ)
     assert "Traceback" not in done.err
