@@ -1,4 +1,4 @@
-"""Where the states of these tests live: a SQLite file, and a PostgreSQL database where there is one."""
+"""The states of these tests: a SQLite file, and a PostgreSQL database if a server is available."""
 
 from __future__ import annotations
 

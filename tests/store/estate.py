@@ -1,4 +1,4 @@
-"""Small things to record, and a state to record them in."""
+"""Short helpers that make effects and runs, and a state in which to record them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def category(name: str) -> Key:
 
 
 def whole(key: Key, **fields: Any) -> Effect:
-    """What an upsert leaves."""
+    """The effect of an upsert of the whole resource."""
     return Effect(key=key, fields=fields, whole=True, source=PLACE)
 
 
@@ -52,7 +52,7 @@ def applying(url: str, given: Run | None = None) -> Iterator[State]:
 
 
 def applied(state: State, call: str, *effects: Effect, **server_ids: str) -> None:
-    """A call, sent and acknowledged."""
+    """Record a call that is sent and acknowledged."""
     state.intend({call: Attempt("upsertTags", effects)})
     state.settle(
         [Settlement(call, effects, {effect.key: server_ids[effect.key.name] for effect in effects if server_ids})]

@@ -1,4 +1,4 @@
-"""A process that stops in the middle of a write while it holds the inbox: `python frozen.py STATE LEASE_SECONDS`."""
+"""A process that stops during a write while it holds the inbox: `python frozen.py STATE LEASE_SECONDS`."""
 
 from __future__ import annotations
 

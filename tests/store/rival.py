@@ -1,6 +1,6 @@
-"""Another process that wants the same state: `python rival.py STATE LEASE_SECONDS`, then one command a line.
+"""Another process that locks the same state: `python rival.py STATE LEASE_SECONDS`, then one command a line.
 
-`held` when it has the lock; `stop` stops it as a suspended machine would; `intend` writes; every answer is one line.
+It prints `held` once it has the lock. `stop` suspends it, `intend` writes an intent, `release` unlocks.
 """
 
 from __future__ import annotations

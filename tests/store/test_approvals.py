@@ -1,4 +1,4 @@
-"""What approvals cover, from the beginning of an apply until it has settled, is withdrawn or used; both databases."""
+"""The losses that an approval covers, from the begin of its apply until they are settled, withdrawn or used up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def begin(state: State, number: int, uses: dict[str, tuple[Loss, ...]], *losses:
 
 
 def held(url: str) -> None:
-    """The tags are recorded, with a keyword each."""
+    """Record the tags with a keyword each."""
     with applying(url) as state:
         applied(state, "c1", *(Effect(key=tag(n), keywords=("k",), whole=True) for n in (*NAMES, "KEEPS")))
         state.end_run("complete", {})
@@ -39,8 +39,8 @@ def the_one(url: str) -> ApprovalRecord:
         return record
 
 
-def test_it_covers_what_is_left_until_it_has_settled(url: str) -> None:
-    """A run that died after one of three; then another that does the rest."""
+def test_an_approval_covers_its_remaining_losses_until_they_settle(url: str) -> None:
+    """A run dies after one of three losses, and later runs do the rest."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: (*LOSSES, KEYWORD)})
@@ -63,8 +63,8 @@ def test_it_covers_what_is_left_until_it_has_settled(url: str) -> None:
     assert record.used is not None
 
 
-def test_what_nobody_wants_any_more_is_not_covered(url: str) -> None:
-    """By a whole plan; a selection says that of what it touches only."""
+def test_an_approval_does_not_cover_losses_that_a_plan_no_longer_has(url: str) -> None:
+    """A whole plan withdraws all other losses; a plan with a selection only those of the resources that it touches."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES})
@@ -78,8 +78,8 @@ def test_what_nobody_wants_any_more_is_not_covered(url: str) -> None:
         assert (state.approvals()[0].remaining, state.approvals()[0].used is None) == ((), False)
 
 
-def test_an_undo_ends_what_the_undone_run_was_approved(url: str) -> None:
-    """Also of what that never came to; what another run began with stays."""
+def test_an_undo_ends_the_approval_of_the_undone_run(url: str) -> None:
+    """Its remaining losses are not covered any more; approvals of other runs stay."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES[:2]})
@@ -89,8 +89,8 @@ def test_an_undo_ends_what_the_undone_run_was_approved(url: str) -> None:
     assert found == {TEXT: ((), False), "1@other": (LOSSES[2:], True)}
 
 
-def test_rows_that_are_written_by_hand_end_it(url: str) -> None:
-    """`adopt` and `state import`; the latter uses up all that is listed as well."""
+def test_adopt_and_import_end_approvals(url: str) -> None:
+    """`put` ends the approval of the rows that it writes; `state import` also uses up every listed approval."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES})
@@ -101,7 +101,7 @@ def test_rows_that_are_written_by_hand_end_it(url: str) -> None:
     assert found == {TEXT: ((), False), "1@listed": ((), False)}
 
 
-def test_the_first_sweep_is_settled_with_the_ownership_of_the_list(url: str) -> None:
+def test_an_approved_first_sweep_settles_once_the_state_owns_activity_types(url: str) -> None:
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {"1@sweep": (SWEEP,)})
@@ -113,8 +113,8 @@ def test_the_first_sweep_is_settled_with_the_ownership_of_the_list(url: str) -> 
     assert the_one(url).used is not None
 
 
-def test_an_approval_that_is_under_way_is_not_begun_anew(url: str) -> None:
-    """The same text, listed: it covers what it did, and no more."""
+def test_an_approval_that_is_listed_again_does_not_start_again(url: str) -> None:
+    """It keeps its first run and its remaining losses."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES})
@@ -123,8 +123,8 @@ def test_an_approval_that_is_under_way_is_not_begun_anew(url: str) -> None:
     assert (the_one(url).run, the_one(url).remaining) == ("run-3", LOSSES)
 
 
-def test_a_state_at_rest_tells_the_same(url: str) -> None:
-    """Read without SQLAlchemy, where that is possible."""
+def test_approvals_are_read_the_same_without_sqlalchemy(url: str) -> None:
+    """A SQLite state that is only read is opened without SQLAlchemy."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES, "1@b": (KEYWORD,)})

@@ -1,4 +1,4 @@
-"""What a call costs in statements, as many for two thousand tags as for two."""
+"""The number of SQL statements for a call does not grow with its number of tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .estate import applying, run, tag, whole
 
 
 class Statements:
-    """Counts what a server is sent from now on; of one that is executed many times, each time."""
+    """Counts the statements that are sent to the server; an `executemany` counts once for each set of parameters."""
 
     def __init__(self, state: State) -> None:
         self.count = 0
@@ -26,7 +26,7 @@ class Statements:
 
 
 def statements(url: str, number: int, size: int) -> int:
-    """Of a call that makes tags, one that changes them, one that takes something, and one that is refused."""
+    """The number of statements for calls that create, change, delete and fail, with `size` tags each."""
     with applying(url, run(number)) as state:
         counted = Statements(state)
         keys = [tag(f"{number}-{n}") for n in range(size)]
@@ -48,6 +48,6 @@ def statements(url: str, number: int, size: int) -> int:
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_statements_of_a_call_do_not_depend_on_its_size(url: str) -> None:
-    """To a server, where each may be a round trip."""
+    """With a database server, each statement may be a round trip."""
     few, many = statements(url, 1, 2), statements(url, 2, 2000)
     assert many <= few + 5 < 130

@@ -1,4 +1,4 @@
-"""Rows as values and their digests."""
+"""Rows of the state: encoding, decoding and digests."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ def _again(row: Recorded) -> Recorded:
 
 
 @pytest.mark.parametrize("row", [FULL, Recorded(category("acme")), replace(FULL, source=Source("a.yaml", 3))])
-def test_a_row_comes_back_as_it_went(row: Recorded) -> None:
-    """Nothing of a recorded resource is lost or changed by its table."""
+def test_a_row_is_decoded_as_it_was_encoded(row: Recorded) -> None:
     assert _again(row) == row
 
 
 def test_order_does_not_change_a_digest() -> None:
-    """Fields, keywords and metadata are sets to a saved plan."""
+    """The order of fields, keywords and metadata is irrelevant to a saved plan."""
     body = Body(dict(reversed(FULL.body.fields.items())), ("a", "b"), FULL.body.metadata)
     assert digest(replace(FULL, body=body)) == digest(FULL)
 
 
 def test_the_writer_and_the_place_do_not_change_a_digest() -> None:
-    """A saved plan stands on what is held, not on who wrote it or where."""
+    """A saved plan depends on the content of a row, not on who wrote it or where it is declared."""
     assert digest(replace(FULL, run="r", plan="p", source=None, confirmed=False)) == digest(FULL)
 
 
@@ -58,6 +57,6 @@ def test_the_writer_and_the_place_do_not_change_a_digest() -> None:
         None,
     ],
 )
-def test_whatever_a_plan_stands_on_changes_its_digest(other: Recorded | None) -> None:
-    """Status, doubt, id, protection and every part of the body count; so does being recorded at all."""
+def test_whatever_a_plan_depends_on_changes_the_digest(other: Recorded | None) -> None:
+    """Status, doubt, server id, protection and every part of the body, and whether the row exists at all."""
     assert digest(other) != digest(FULL)

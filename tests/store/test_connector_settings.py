@@ -1,4 +1,4 @@
-"""The settings of the last registration are remembered, and no secret with them."""
+"""The state stores the connector configuration of the last registration, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def remembered(url: str) -> dict[str, Any]:
 
 
 def test_the_last_registration_counts(tmp_path: Path) -> None:
-    """What the service names no more is forgotten. Looking creates no state."""
+    """Settings that the service no longer sends are dropped. Reading creates no state."""
     url = str(tmp_path / "state.db")
     assert remembered(url) == {}
     assert not Path(url).exists()
@@ -30,8 +30,8 @@ def test_the_last_registration_counts(tmp_path: Path) -> None:
     assert remembered(url) == {}
 
 
-def test_nothing_that_may_be_a_secret_is_written(tmp_path: Path) -> None:
-    """By its name; nor what is no plain value, which no template needs."""
+def test_settings_that_may_be_secret_are_not_written(tmp_path: Path) -> None:
+    """They are recognized by their names. Values that are not plain are left out as well."""
     url = str(tmp_path / "state.db")
     values = {"apiKey": "s3cr3t", "SESSION_TOKEN": "s3cr3t", "nested": {"x": "s3cr3t"}, "DESK": None, "n": 1}
     remember_settings(url, values)

@@ -1,4 +1,4 @@
-"""PostgreSQL understands every statement."""
+"""Every statement of a state compiles for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DIALECT = postgresql.dialect()
 
 
 @pytest.mark.parametrize("table", METADATA.sorted_tables, ids=str)
-def test_postgresql_takes_every_table(table: sa.Table) -> None:
-    """Tables and indexes have a spelling there, and text sorts by code point."""
+def test_every_table_compiles_for_postgresql(table: sa.Table) -> None:
+    """With its indexes, and names are sorted by code point."""
     text = str(CreateTable(table).compile(dialect=DIALECT))
     assert ("AUTOINCREMENT" in text) is False
     assert ('COLLATE "C"' in text) == (not {"name", "names"}.isdisjoint(table.c.keys()))
@@ -53,13 +53,12 @@ def _everything(state: State) -> None:
     state.end_run("complete", {})
 
 
-def test_postgresql_takes_every_other_statement(path: Path) -> None:
-    """Whatever a state executes compiles for both."""
+def test_every_other_statement_compiles_for_postgresql(path: Path) -> None:
     seen: list[Any] = []
     with applying(str(path)) as state:
         event.listen(state.database.engine, "before_execute", lambda _c, statement, *_: seen.append(statement))
         _everything(state)
     assert len(seen) > 30
     for statement in seen:
-        if not isinstance(statement, Insert):  # each has its own way to insert many rows
+        if not isinstance(statement, Insert):  # each dialect inserts many rows in its own way
             assert "state_" in str(statement.compile(dialect=DIALECT))

@@ -1,4 +1,4 @@
-"""Digests are stored and shown: the values of today are those of ever."""
+"""Digests are stored and shown, so their values must never change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from syncengine.document.digest import sha256_of, sha256_of_file, sha256_of_part
 TEXT, BYTES, VALUES = "fe263064ba02eaea", "fb8e20fc2e4c3f24", "749b2a8886e05ca3"
 
 
-def test_digests_are_those_that_are_stored() -> None:
-    """Of text, bytes, parts and a file; of values whatever the order of their keys."""
+def test_digests_have_the_stored_values() -> None:
+    """For text, bytes, parts, files and values; the order of keys does not matter."""
     assert sha256_of("grün").startswith(TEXT)
     of_bytes = {sha256_of(b"ab"), sha256_of_parts(iter((b"a", b"b"))), sha256_of_file(io.BytesIO(b"ab"))}
     assert of_bytes == {sha256_of("ab")}

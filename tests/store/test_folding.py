@@ -1,4 +1,4 @@
-"""The tables hold what the pure fold of effects says, whatever happens in whatever order."""
+"""The tables hold what a pure fold of the effects computes, whatever happens in whatever order."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Model:
 
 @dataclass
 class Life:
-    """A state and its model, through the same steps; `ends` are what may become of a call."""
+    """A state and its model that go through the same steps. A step ends in one of `ends`."""
 
     state: State
     model: Model
@@ -129,7 +129,7 @@ class Life:
         self.model.doubt({effect.key for effect in effects})
 
     def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:
-        """To a state, a dead run is one without an end that another begins after."""
+        """A run without an end has died when the next run begins."""
         self.runs += 1
         self.state.begin_run(run(self.runs))
         self.model.doubt(set(self.model.open))
@@ -137,8 +137,9 @@ class Life:
 
 @settings(max_examples=tried(40), deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
-def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
-    """Intents, ends, partial ends and deaths leave the rows that `effects` computes; open intents are doubt."""
+def test_the_tables_hold_the_fold_of_the_effects(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
+    """After settled, failed, partial and crashed calls the rows are what `effects` computes, and rows with open intents
+    are in doubt."""
     with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
         life = Life(state, Model())
         for number, (end, effects) in enumerate(steps):

@@ -1,4 +1,4 @@
-"""What the journal tells of one resource."""
+"""The history of a resource, as read from the journal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .estate import PLACE, applied, applying, run, tag, whole
 A = tag("a")
 
 
-def test_history_tells_field_by_field_what_happened(url: str) -> None:
-    """Creation, change and failure, with run, commit, who, operation, place, before and after."""
+def test_history_lists_each_changed_field(url: str) -> None:
+    """With run, commit, user, operation, place, and values before and after. Long messages are cut."""
     with applying(url) as state:
         applied(state, "c1", Effect(key=A, fields={"url": "u"}, keywords=("k",), metadata={"m": "1"}, source=PLACE))
         state.end_run("complete", {"applied": 1})
@@ -46,8 +46,8 @@ def test_history_tells_field_by_field_what_happened(url: str) -> None:
     assert len(updated.detail.message) == 500
 
 
-def test_history_tells_what_nobody_knows(url: str) -> None:
-    """A deletion that a run died in is told as intended; its row is another matter."""
+def test_history_lists_a_call_of_unknown_outcome_as_intended(url: str) -> None:
+    """A run died during a deletion."""
     with applying(url) as state:
         applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
         state.intend({"c2": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
@@ -62,8 +62,9 @@ def outcomes(state: State, *keys: Key) -> list[list[str]]:
     return [[entry.outcome for entry in state.history(key)] for key in keys]
 
 
-def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
-    """In one row, which tells no other run's call of the same name, and none of a key that was refused before."""
+def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
+    """One row of the journal settles them. It does not settle keys that failed before, or a call of the same name in
+    another run."""
     b, c = tag("b"), tag("c")
     with applying(url) as state:
         state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
@@ -80,8 +81,8 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
         assert outcomes(state, A, c) == [["settled", "settled"], ["failed", "settled"]]
 
 
-def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
-    """As where it was halved: the last part ends whatever is open."""
+def test_a_call_that_settles_in_parts_is_settled_with_the_last_part(url: str) -> None:
+    """For example a batch that was halved."""
     b = tag("b")
     with applying(url) as state:
         state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(tag("c"))))})
@@ -91,8 +92,8 @@ def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
         assert outcomes(state, A, b) == [["settled"], ["settled"]]
 
 
-def test_a_call_of_which_nothing_was_acknowledged_is_not_settled(url: str) -> None:
-    """A 2xx that names every item as refused: the settlement is of none, and ends nothing."""
+def test_a_settlement_without_effects_settles_nothing(url: str) -> None:
+    """The service answered 2xx but refused every item."""
     with applying(url) as state:
         state.intend({"tags 1": Attempt("upsertTags", (whole(A),))})
         state.settle([Settlement("tags 1", ())])
@@ -101,8 +102,8 @@ def test_a_call_of_which_nothing_was_acknowledged_is_not_settled(url: str) -> No
         assert outcomes(state, A) == [["failed"]]
 
 
-def test_history_outlives_its_row(url: str) -> None:
-    """Records, doubts and forgetting are told too."""
+def test_history_outlives_a_forgotten_row(url: str) -> None:
+    """It also lists records, doubts and the forgetting itself."""
     with applying(url) as state:
         applied(state, "c1", whole(A))
         state.record([Effect(key=A, status=Status.RELEASED)])
@@ -112,8 +113,8 @@ def test_history_outlives_its_row(url: str) -> None:
 
 
 @pytest.mark.parametrize("detail", ["no JSON", "[]", '{"fields":{"url":1}}', '{"status":["active","no status"]}'])
-def test_a_change_that_cannot_be_read_is_damage(url: str, detail: str) -> None:
-    """Of the state, and no trouble of the program."""
+def test_an_unreadable_change_is_reported_as_damage(url: str, detail: str) -> None:
+    """The error is `state-damaged`, and no exception of a parser."""
     with applying(url) as state:
         applied(state, "c1", whole(A))
         with state.database.transaction() as connection:
@@ -123,8 +124,8 @@ def test_a_change_that_cannot_be_read_is_damage(url: str, detail: str) -> None:
     assert refused.value.code == "state-damaged"
 
 
-def test_a_refused_run_is_told_beside_one_that_is_under_way(url: str) -> None:
-    """It takes no lock and ends nobody's run."""
+def test_a_refused_run_is_recorded_beside_a_running_one(url: str) -> None:
+    """It takes no lock and does not end the other run."""
     refused = run(2, ended=2000.0, outcome="refused", exit_code=6, reason="locked: by jo", actor="octo")
     with applying(url, run(1, approvals=("1@ab",), actor="jd")) as state:
         with open_state(url, write=True) as other:
@@ -136,8 +137,8 @@ def test_a_refused_run_is_told_beside_one_that_is_under_way(url: str) -> None:
     assert (first.approvals, first.actor) == (("1@ab",), "jd")
 
 
-def test_runs_are_told_latest_first_with_what_they_did(url: str) -> None:
-    """A run without any intent is history too."""
+def test_runs_are_listed_latest_first_with_their_counts(url: str) -> None:
+    """Including a run without any intent."""
     with applying(url) as state:
         state.end_run("complete", {"applied": 2})
     with applying(url, run(2, clean=None, commit=None)) as state:

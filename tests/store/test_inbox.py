@@ -1,4 +1,5 @@
-"""The inbox keeps what was offered before anything else, proves its lease, and is one schema on every database."""
+"""The inbox stores each offer before anything else, checks its lease at each write, and has one schema on all
+databases."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ HERE = Holder.here("serve", {})
 def delivered(
     inbox: InboxByHand, offer: Offer = OFFER, *sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS
 ) -> None:
-    """A group that went all the way."""
+    """Store a group that goes all the way to a verdict."""
     entry = inbox.receive(offer)
     for sink in sinks:
         inbox.begin(entry, sink)
@@ -38,8 +39,8 @@ def delivered(
     )
 
 
-def test_an_offer_is_there_before_anything_else(url: str) -> None:
-    """And after everything: another process finds it as it came."""
+def test_an_offer_is_stored_as_it_came(url: str) -> None:
+    """Another process reads it unchanged."""
     with open_inbox(url, write=True, now=lambda: 5.0) as inbox:
         inbox.receive(OFFER)
     with open_inbox(url, write=False) as inbox:
@@ -55,8 +56,8 @@ def test_an_offer_is_there_before_anything_else(url: str) -> None:
     assert (entry.raw(), entry.user_keys, entry.tag) == ({"groupId": "g1"}, ("Jo Doe", "jo@example.com"), "ACME-0042")
 
 
-def test_an_offer_of_other_content_is_kept_without_replacing_the_first(url: str) -> None:
-    """Whether it does is not the inbox's to decide."""
+def test_a_changed_offer_is_kept_without_replacing_the_first(url: str) -> None:
+    """Only `revise` replaces the content."""
     with open_inbox(url, write=True) as inbox:
         inbox.receive(OFFER)
         entry = inbox.receive(replace(OFFER, digest="digest-2", body='{"x":1}'))
@@ -66,7 +67,7 @@ def test_an_offer_of_other_content_is_kept_without_replacing_the_first(url: str)
 
 
 def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
-    """With its attempts; the last revision is what counts of a sink."""
+    """It counts its attempts and keeps its memo."""
     with open_inbox(url, write=True) as inbox:
         entry = inbox.receive(OFFER)
         for _ in range(2):
@@ -95,7 +96,7 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
 def test_a_verdict_waits_until_the_service_accepted_it(
     outcome: PostedTimeStatus, state: str, answered: str, url: str
 ) -> None:
-    """A group in trouble stays so: it is to be offered again."""
+    """A group in trouble stays troubled, as it will be offered again."""
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, outcome=outcome)
         assert [entry.state for entry in inbox.entries()] == [state]
@@ -105,7 +106,7 @@ def test_a_verdict_waits_until_the_service_accepted_it(
         assert list(inbox.waiting()) == []
 
 
-def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
+def test_a_group_that_is_given_up_stays_visible_and_does_not_wait(url: str) -> None:
     """The service does not know the group."""
     with open_inbox(url, write=True) as inbox:
         delivered(inbox)
@@ -120,8 +121,8 @@ def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
         inbox.given_up("nobody", "x")
 
 
-def test_what_was_given_up_and_is_answered_after_all_is_settled(url: str) -> None:
-    """The group comes again by webhook, whose answer is the verdict; or by fetch, and waits once more."""
+def test_a_group_that_was_given_up_can_be_answered_again(url: str) -> None:
+    """An offer by webhook settles it, as the answer is the verdict; after an offer by fetch its verdict waits again."""
     with open_inbox(url, write=True) as inbox:
         for id, waits in (("answered", False), ("waiting", True)):
             delivered(inbox, replace(OFFER, group_id=id), "ledger")
@@ -132,8 +133,8 @@ def test_what_was_given_up_and_is_answered_after_all_is_settled(url: str) -> Non
         assert [entry.group_id for entry in inbox.entries(unsettled=True)] == ["waiting"]
 
 
-def test_what_waited_and_is_answered_by_webhook_is_settled(url: str) -> None:
-    """The mechanism was changed meanwhile."""
+def test_a_waiting_group_answered_by_webhook_is_settled(url: str) -> None:
+    """The mechanism was changed in between."""
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, "ledger")
         inbox.answer_again(inbox.receive(replace(OFFER, mechanism="webhook")), waits=False)
@@ -141,8 +142,8 @@ def test_what_waited_and_is_answered_by_webhook_is_settled(url: str) -> None:
         assert (entry.state, entry.answered is not None, entry.is_settled) == ("acknowledged", True, True)
 
 
-def test_an_attempt_that_died_is_in_the_story(url: str) -> None:
-    """With its time, once there is another one: each attempt that is counted is told."""
+def test_an_attempt_that_died_is_in_the_story_after_the_next(url: str) -> None:
+    """It has its own time and an unknown outcome."""
     now = 1.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         inbox.begin(inbox.receive(OFFER), "ledger")
@@ -157,8 +158,8 @@ def test_an_attempt_that_died_is_in_the_story(url: str) -> None:
         assert found.deliveries[0].attempts == 2
 
 
-def test_an_acceptance_of_an_older_verdict_ends_no_newer_ones_wait(url: str) -> None:
-    """Refused twice, in other words: who posted is to hear the last."""
+def test_an_acceptance_of_an_older_verdict_does_not_end_the_wait_of_a_newer(url: str) -> None:
+    """The group was refused twice with different messages, and the user must get the last one."""
     now = 1.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         for words in ("Assign a tag.", "Matter X is closed."):
@@ -171,8 +172,9 @@ def test_an_acceptance_of_an_older_verdict_ends_no_newer_ones_wait(url: str) -> 
         assert list(inbox.waiting()) == []
 
 
-def test_a_group_that_failed_is_kept_as_it_came_last(url: str) -> None:
-    """What tells no contents apart may be new all the same: a tag's number in the other system."""
+def test_a_failed_group_keeps_the_body_of_its_last_offer(url: str) -> None:
+    """Equal digests can have different bodies, for example a new external id of a tag. A delivered group keeps its
+    body."""
     newer = replace(OFFER, body='{"groupId":"g1","new":1}', user_name="Jo Roe", user_keys=("Jo Roe",))
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, outcome=PostedTimeStatus.REFUSED)
@@ -183,7 +185,7 @@ def test_a_group_that_failed_is_kept_as_it_came_last(url: str) -> None:
 
 
 def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
-    """Users by any of their names."""
+    """A user is found by each of their keys."""
     now = 0.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         for number, tag in enumerate(["a", "b", None]):
@@ -203,8 +205,8 @@ def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
         assert inbox.counts() == {"received": 3}
 
 
-def test_receipts_are_told_by_sink_and_time(url: str) -> None:
-    """Also of groups that were reduced."""
+def test_receipts_are_found_by_sink_and_time(url: str) -> None:
+    """Including those of reduced groups."""
     now = 10.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         delivered(inbox, OFFER, "ledger", "archive")
@@ -225,7 +227,7 @@ def test_receipts_are_told_by_sink_and_time(url: str) -> None:
 
 
 def test_a_person_can_settle_a_conflict(url: str) -> None:
-    """What the sinks have is right: the service hears SUCCESS."""
+    """The content in the sinks counts as right, so SUCCESS waits for the service."""
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, "ledger")
         entry = inbox.receive(OFFER)
@@ -239,8 +241,9 @@ def test_a_person_can_settle_a_conflict(url: str) -> None:
 # --- the lease
 
 
-def test_one_holds_the_inbox_and_another_waits(url: str) -> None:
-    """Asking once is told who holds it; a standby takes over when it is given back. The state's lock is another."""
+def test_one_process_holds_the_inbox_and_another_waits(url: str) -> None:
+    """Without a wait, the error names the holder; a standby takes over after the release. The lock of the state is
+    independent."""
     with (
         open_inbox(url, write=True) as first,
         open_inbox(url, write=True) as second,
@@ -265,8 +268,8 @@ def test_one_holds_the_inbox_and_another_waits(url: str) -> None:
             assert taken.is_set()
 
 
-def test_who_was_stopped_in_the_middle_of_a_write_is_named(path: Path) -> None:
-    """A lock on a file is nobody's to take: the wait for it ends, says whom to continue, and then goes on."""
+def test_a_process_stopped_during_a_write_is_named(path: Path) -> None:
+    """Its file lock cannot be taken over: the wait ends with the command that resumes it."""
     program = [sys.executable, "-m", "tests.store.frozen", str(path), "0.5"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as frozen:
         try:
@@ -285,8 +288,8 @@ def test_who_was_stopped_in_the_middle_of_a_write_is_named(path: Path) -> None:
             frozen.kill()
 
 
-def test_who_lost_the_lease_writes_nothing(url: str) -> None:
-    """It slept through its lease, and another took over."""
+def test_a_process_that_lost_its_lease_writes_nothing(url: str) -> None:
+    """Another process took over meanwhile."""
     with open_inbox(url, write=True) as first, open_inbox(url, write=True) as second:
         lease = first.lease(HERE)
         entry = first.receive(OFFER)
@@ -302,8 +305,7 @@ def test_who_lost_the_lease_writes_nothing(url: str) -> None:
             assert [e.group_id for e in second.entries()] == ["g1"]
 
 
-def test_writers_side_by_side_do_not_get_in_each_others_way(url: str) -> None:
-    """Each reads what the one before wrote."""
+def test_concurrent_writers_of_the_inbox_lose_no_offer(url: str) -> None:
     with open_inbox(url, write=True) as inbox:
         threads = [threading.Thread(target=inbox.receive, args=(OFFER,)) for _ in range(8)]
         for thread in threads:
@@ -315,21 +317,18 @@ def test_writers_side_by_side_do_not_get_in_each_others_way(url: str) -> None:
         assert entry.offers == 8
 
 
-def test_a_missing_state_is_an_empty_inbox_and_is_not_made(path: Path) -> None:
-    """Looking writes nothing."""
+def test_a_missing_state_reads_as_an_empty_inbox_and_is_not_created(path: Path) -> None:
     with open_inbox(str(path), write=False) as inbox:
         assert inbox.entries() == []
     assert not path.exists()
 
 
-def test_the_inbox_is_its_owners_alone(path: Path) -> None:
-    """Whoever posted what is nobody else's business."""
+def test_only_the_owner_can_read_the_inbox_file(path: Path) -> None:
     open_inbox(str(path), write=True).close()
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_damaged_inbox_is_told_in_a_sentence(path: Path) -> None:
-    """With its name."""
+def test_a_damaged_inbox_is_an_error_that_names_the_file(path: Path) -> None:
     with open_inbox(str(path), write=True) as inbox:
         with inbox.database.engine.begin() as connection:
             connection.execute(sa.text("DROP TABLE inbox_events"))
@@ -339,8 +338,8 @@ def test_a_damaged_inbox_is_told_in_a_sentence(path: Path) -> None:
         assert inbox.entries() == []
 
 
-def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
-    """Delivered and told; not what waits, failed, was asked for in vain, or given up."""
+def test_unsettled_lists_the_groups_that_need_attention(url: str) -> None:
+    """Those that wait, failed, were given up, or are queued for redelivery; not those delivered and acknowledged."""
     with open_inbox(url, write=True) as inbox:
         for id in ("settled", "waiting", "asked", "failed", "lost"):
             outcome = PostedTimeStatus.REFUSED if id == "failed" else PostedTimeStatus.SUCCESS

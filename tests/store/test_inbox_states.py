@@ -1,4 +1,4 @@
-"""What each write makes of each state, in every verdict; and the documents tell every state."""
+"""The state of a group after each write, from every state and verdict; docs/posted-time.md lists every state."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ACTS: Mapping[str, tuple[Act, Next]] = {
     "settle": (_settle("fetch"), lambda state, outcome: S.ACCEPTED if state is S.CONFLICT else state),
     "settle at once": (_settle("webhook"), lambda state, outcome: S.ACKNOWLEDGED if state is S.CONFLICT else state),
 }
-"""What the inbox is asked to do, and the state that follows."""
+"""Each write of the inbox, and the state that follows."""
 
 WAYS: Mapping[GroupState, tuple[str, ...]] = {
     S.RECEIVED: ("decide", "revise"),
@@ -82,11 +82,11 @@ WAYS: Mapping[GroupState, tuple[str, ...]] = {
     S.GIVEN_UP: ("decide", "give up"),
     S.CONFLICT: ("find a conflict",),
 }
-"""How a group comes into a state, with a verdict where that state goes with it."""
+"""The writes that bring a group into each state."""
 
 VERDICTS = {S.ACCEPTED: SUCCESS, S.REFUSED: REFUSED, S.TROUBLED: TROUBLE}
 NO_VERDICT = {(S.RECEIVED, act) for act in ("repeat", "repeat at once", "acknowledge")}
-"""A revision that no sink has yet has no verdict to send."""
+"""A new revision has no verdict to send yet."""
 
 
 def entry_of(inbox: InboxByHand) -> InboxEntry:
@@ -95,14 +95,14 @@ def entry_of(inbox: InboxByHand) -> InboxEntry:
     return entry
 
 
-def test_the_document_tells_every_state() -> None:
-    """In the order of the table, as `time inbox --state` takes them."""
+def test_docs_posted_time_lists_every_state() -> None:
+    """In the order of the enumeration."""
     _, _, section = PAGE.read_text(encoding="utf-8").partition('<a id="6"></a>')
     assert re.findall(r"(?m)^\| `([a-z-]+)` \|", section) == list(GroupState)
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_every_write_leads_from_every_state_where_it_should(name: str, path: Path) -> None:
+def test_every_write_leads_from_every_state_to_the_expected_one(name: str, path: Path) -> None:
     """With every verdict; no write fails in any state."""
     act, follows = ACTS[name]
     with open_inbox(str(path), write=True) as inbox:
@@ -120,8 +120,8 @@ def test_every_write_leads_from_every_state_where_it_should(name: str, path: Pat
             assert entry_of(inbox).state is follows(state, verdict)
 
 
-def test_a_word_that_is_no_state_is_told_in_a_sentence(path: Path) -> None:
-    """As in a file that somebody wrote into by hand."""
+def test_an_unknown_state_in_the_database_is_reported_as_damage(path: Path) -> None:
+    """For example after an edit by hand."""
     with open_inbox(str(path), write=True) as inbox:
         inbox.receive(OFFER)
         with inbox.database.engine.begin() as connection:

@@ -1,4 +1,5 @@
-"""One writer at a time: between processes, after deaths and naps, and by hand."""
+"""Only one process writes to a state: with concurrent processes, after crashes and suspensions, and with locks by
+hand."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ RIVAL = Path(__file__).with_name("rival.py")
 
 @dataclass
 class Clock:
-    """A time that passes when somebody sleeps."""
+    """A clock that only moves when `sleep` is called."""
 
     at: float = 1_700_000_000.0
     naps: list[float] = field(default_factory=list)
@@ -73,7 +74,7 @@ def rival(path: Path, lease_seconds: float = 60.0) -> Iterator[Rival]:
 
 
 def opened(path: Path, clock: Clock) -> State:
-    """The state on a machine with this clock."""
+    """The state, opened on a machine with this clock."""
     return open_state(str(path), write=True, now=clock.now, seconds=clock.now)
 
 
@@ -83,8 +84,8 @@ def state(path: Path) -> Iterator[State]:
         yield opened
 
 
-def test_who_holds_the_lock_is_named(state: State, path: Path) -> None:
-    """The one who waits in vain learns who, where, since and until when, which job, and the id to unlock by."""
+def test_a_refused_lock_names_its_holder(state: State, path: Path) -> None:
+    """User, host, process, command, job, since and until when, and the id to unlock by."""
     lease = state.lock(ELSEWHERE, wait=0, request_timeout=0, new_id=lambda: "abc123")
     with open_state(str(path), write=True) as other, pytest.raises(LockHeld) as refusal:
         other.lock(HERE, wait=0, request_timeout=0)
@@ -104,7 +105,7 @@ def test_who_holds_the_lock_is_named(state: State, path: Path) -> None:
 
 
 def test_a_released_lock_is_free(state: State, path: Path) -> None:
-    """Releasing twice is one release, and does not release another's."""
+    """A second release does nothing, and does not release the lock of another process."""
     lease = state.lock(HERE, wait=0, request_timeout=0)
     lease.release()
     assert state.current_lock() is None
@@ -115,8 +116,10 @@ def test_a_released_lock_is_free(state: State, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("watched", "taken"), [(89.0, False), (91.0, True)])
-def test_another_machines_lock_is_taken_once_its_heartbeat_stood_still(path: Path, watched: float, taken: bool) -> None:
-    """For the 60 s of a lease, and 30 s in which its last request may still be under way, by the taker's own clock."""
+def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(
+    path: Path, watched: float, taken: bool
+) -> None:
+    """The waiting process measures 60 s of lease and 30 s of request timeout by its own clock."""
     clock = Clock()
     with open_state(str(path), write=True) as first, opened(path, clock) as other:
         first.lock(ELSEWHERE, wait=0, request_timeout=0)
@@ -128,8 +131,8 @@ def test_another_machines_lock_is_taken_once_its_heartbeat_stood_still(path: Pat
                 other.lock(HERE, wait=watched, request_timeout=30, sleep=clock.sleep)
 
 
-def test_a_clock_that_is_ahead_takes_no_lock(url: str) -> None:
-    """A live holder is not robbed by whoever has another time, on SQLite and on a server."""
+def test_a_process_with_a_clock_ahead_does_not_take_a_live_lock(url: str) -> None:
+    """Neither on SQLite nor on a server."""
     clock = Clock(time.time() + 600)
     with open_state(url, write=True) as first, open_state(url, write=True, now=clock.now) as other:
         first.lock(ELSEWHERE, wait=0, request_timeout=0)
@@ -138,8 +141,8 @@ def test_a_clock_that_is_ahead_takes_no_lock(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_server_tells_when_a_lease_has_ended(url: str) -> None:
-    """By its own clock, so that nobody has to watch."""
+def test_the_clock_of_the_server_decides_whether_a_lease_has_ended(url: str) -> None:
+    """So an ended lease can be taken without watching it first."""
     with open_state(url, write=True) as first, open_state(url, write=True) as other:
         first.lock(ELSEWHERE, wait=0, request_timeout=0)
         with first.database.transaction() as connection:
@@ -151,7 +154,7 @@ def test_a_server_tells_when_a_lease_has_ended(url: str) -> None:
 
 @contextmanager
 def emptied(url: str) -> Iterator[None]:
-    """A database without a state, before and afterwards."""
+    """A database without a state before and after the test."""
     engine = sa.create_engine(url)
     METADATA.drop_all(engine)
     yield
@@ -159,8 +162,8 @@ def emptied(url: str) -> Iterator[None]:
     engine.dispose()
 
 
-def test_a_holder_that_stands_still_in_a_write_keeps_nobody_from_its_lock(postgresql_url: str) -> None:
-    """A process that is stopped holds its rows locked: the server ends that, and who wakes is told."""
+def test_a_process_suspended_in_a_transaction_does_not_block_the_lock(postgresql_url: str) -> None:
+    """The server ends its transaction, and its next statement fails."""
     limited = f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}options=-c%20"
     with (
         emptied(postgresql_url),
@@ -176,11 +179,11 @@ def test_a_holder_that_stands_still_in_a_write_keeps_nobody_from_its_lock(postgr
 
 
 class Slow(str):
-    """A text that takes its time to be written."""
+    """A string whose dumper blocks."""
 
 
-def test_a_holder_that_stands_still_between_two_rows_keeps_nobody_from_its_lock(postgresql_url: str) -> None:
-    """Nothing of a statement for many rows leaves before all of it can: no limit of the server would end the rest."""
+def test_a_process_suspended_between_two_rows_does_not_block_the_lock(postgresql_url: str) -> None:
+    """All rows of a statement are sent at once, so the server's limit applies while they are prepared."""
     limited = f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}options=-c%20"
     begun, going_on = threading.Event(), threading.Event()
 
@@ -215,8 +218,8 @@ def test_a_holder_that_stands_still_between_two_rows_keeps_nobody_from_its_lock(
             stopped.result()
 
 
-def test_a_transaction_stands_still_for_half_a_minute_at_most(postgresql_url: str) -> None:
-    """In states, sinks and sources, unless the server says otherwise."""
+def test_a_transaction_may_be_idle_for_30_seconds_at_most(postgresql_url: str) -> None:
+    """In states, sinks and sources, unless the URL sets another limit."""
     show = sa.text("SHOW idle_in_transaction_session_timeout")
     with (
         emptied(postgresql_url),
@@ -231,8 +234,8 @@ def test_a_transaction_stands_still_for_half_a_minute_at_most(postgresql_url: st
         engine.dispose()
 
 
-def test_waiting_goes_on_for_as_long_as_it_was_told(path: Path) -> None:
-    """In short naps, so that a lock that is given back is taken soon; who is waited for is said once."""
+def test_a_lock_is_waited_for_as_long_as_given(path: Path) -> None:
+    """In short sleeps, so that a released lock is taken soon; the holder is reported once."""
     clock = Clock()
     waited_for: list[LockInfo] = []
     with open_state(str(path), write=True) as first, opened(path, clock) as state:
@@ -245,7 +248,7 @@ def test_waiting_goes_on_for_as_long_as_it_was_told(path: Path) -> None:
 
 
 def test_a_lock_by_hand_is_not_waited_for(path: Path) -> None:
-    """Nothing but a person ends it."""
+    """Only a person can end it."""
     clock = Clock()
     with opened(path, clock) as state:
         state.hold(ELSEWHERE, "maintenance")
@@ -254,8 +257,8 @@ def test_a_lock_by_hand_is_not_waited_for(path: Path) -> None:
     assert clock.naps == []
 
 
-def test_who_was_unlocked_by_force_may_go_on_for_a_lease(path: Path) -> None:
-    """It learns of it at its next renewal, so that its calls count as under way until then."""
+def test_a_force_unlocked_process_may_have_calls_open_for_a_lease(path: Path) -> None:
+    """It notices at its next renewal, so `quiet` is negative until the lease would have ended."""
     clock = Clock()
     with open_state(str(path), write=True) as first, opened(path, clock) as other:
         held = first.lock(ELSEWHERE, wait=0, request_timeout=0)
@@ -263,8 +266,8 @@ def test_who_was_unlocked_by_force_may_go_on_for_a_lease(path: Path) -> None:
         assert other.lock(HERE, wait=0, request_timeout=0).quiet == -60
 
 
-def test_a_lock_by_hand_outlives_its_process_and_time(path: Path) -> None:
-    """It ends when somebody unlocks it by its id, and by no other."""
+def test_a_lock_by_hand_ends_only_by_its_id(path: Path) -> None:
+    """Neither the end of its process nor time ends it."""
     clock = Clock()
     with open_state(str(path), write=True, now=clock.now) as state:
         info = state.hold(replace(HERE, pid=2**22 + 1), "maintenance")
@@ -279,8 +282,8 @@ def test_a_lock_by_hand_outlives_its_process_and_time(path: Path) -> None:
         assert not state.force_unlock(info.id)
 
 
-def test_who_was_unlocked_by_force_is_fenced(state: State) -> None:
-    """Its next write fails and leaves nothing."""
+def test_a_force_unlocked_process_cannot_write(state: State) -> None:
+    """Its next write raises `LockLost` and changes nothing."""
     lease = state.lock(HERE, wait=0, request_timeout=0)
     state.begin_run(run())
     assert state.force_unlock(lease.info.id)
@@ -291,8 +294,8 @@ def test_who_was_unlocked_by_force_is_fenced(state: State) -> None:
     assert state.history(tag("a")) == []
 
 
-def test_two_processes_do_not_hold_it_together(state: State, path: Path) -> None:
-    """One waits until the other has given it back."""
+def test_two_processes_do_not_hold_the_lock_together(state: State, path: Path) -> None:
+    """The second gets it after the first releases it."""
     with rival(path) as other:
         assert other.hear() == "held"
         with pytest.raises(LockHeld, match="rival"):
@@ -302,8 +305,8 @@ def test_two_processes_do_not_hold_it_together(state: State, path: Path) -> None
         assert state.lock(HERE, wait=5, request_timeout=30).epoch == 2
 
 
-def test_a_heartbeat_keeps_it(state: State, path: Path) -> None:
-    """The lock's end moves on while its holder lives."""
+def test_a_heartbeat_extends_the_lock(state: State, path: Path) -> None:
+    """The end of the lock moves while its holder is alive."""
     with rival(path, lease_seconds=2.0) as other:
         assert other.hear() == "held"
         first, deadline = state.current_lock(), time.monotonic() + 20
@@ -317,8 +320,8 @@ def test_a_heartbeat_keeps_it(state: State, path: Path) -> None:
     assert now.expires > first.expires
 
 
-def test_a_killed_holder_is_succeeded_at_once(state: State, path: Path) -> None:
-    """Its lease has a minute left, its process is gone; what it had begun is doubtful."""
+def test_the_lock_of_a_killed_process_is_taken_at_once(state: State, path: Path) -> None:
+    """Although its lease has not ended; the rows of its open calls are in doubt."""
     with rival(path) as other:
         assert other.hear() == "held"
         other.tell("intend")
@@ -331,8 +334,8 @@ def test_a_killed_holder_is_succeeded_at_once(state: State, path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no way to stop a process here")
-def test_a_holder_that_slept_writes_nothing_more(state: State, path: Path) -> None:
-    """It wakes with nothing left of its lease, and what it writes is refused."""
+def test_a_process_that_slept_through_its_lease_cannot_write(state: State, path: Path) -> None:
+    """It wakes with no time left of its lease."""
     with rival(path, lease_seconds=1.0) as other:
         assert other.hear() == "held"
         other.tell("stop")
@@ -347,8 +350,8 @@ def test_a_holder_that_slept_writes_nothing_more(state: State, path: Path) -> No
     assert list(state.rows()) == []
 
 
-def test_a_lease_knows_what_is_left(path: Path) -> None:
-    """By the wall clock too, which goes on while a machine is suspended."""
+def test_a_lease_ends_by_the_wall_clock_too(path: Path) -> None:
+    """The wall clock goes on while a machine is suspended."""
     clock = Clock()
     with open_state(str(path), write=True, now=clock.now) as state:
         lease = state.lock(HERE, wait=0, request_timeout=0)
@@ -357,8 +360,8 @@ def test_a_lease_knows_what_is_left(path: Path) -> None:
         assert lease.remaining() == 0
 
 
-def test_only_a_process_of_this_machine_is_known_to_be_gone() -> None:
-    """An id that was given out again is another process; another host's, boot's or container's may live."""
+def test_only_a_process_of_this_machine_can_be_known_to_have_ended() -> None:
+    """One on another host, in another boot or container, may be alive."""
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     dead = replace(HERE, pid=ended.pid)
@@ -370,8 +373,8 @@ def test_only_a_process_of_this_machine_is_known_to_be_gone() -> None:
 
 
 @pytest.mark.skipif(HERE.start is None, reason="no /proc to tell when a process started")
-def test_an_id_that_was_given_out_again_is_another_process() -> None:
-    """A process is its id and its start."""
+def test_a_reused_process_id_is_another_process() -> None:
+    """A process is identified by its id and its start time."""
     assert replace(HERE, start="1").has_ended()
 
 
@@ -387,7 +390,7 @@ def test_an_id_that_was_given_out_again_is_another_process() -> None:
         ({"GITHUB_SERVER_URL": "https://github.com"}, None),
     ],
 )
-def test_a_ci_job_is_found_in_its_environment(environ: dict[str, str], url: str | None) -> None:
-    """By the variables of each service; half of them is none."""
+def test_the_url_of_a_ci_job_is_found_in_its_environment(environ: dict[str, str], url: str | None) -> None:
+    """An incomplete set of variables gives no URL."""
     assert job_url(environ) == url
     assert Holder.here("apply", environ).job_url == url

@@ -1,4 +1,4 @@
-"""Which mechanism was registered last, as the state remembers it."""
+"""The state remembers the mechanism that was registered last."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ FETCH = Mechanism("fetch", "https://service.example")
 HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", digest(KEY))
 
 
-def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
-    """The last one only; nothing at first, and nothing once it was ended. Looking creates no state."""
+def test_the_last_mechanism_is_remembered(tmp_path: Path) -> None:
+    """There is none at first and after an unregistration. Reading creates no state."""
     state = str(tmp_path / "state.db")
     assert registered_mechanism(state) is None
     assert not Path(state).exists()
@@ -21,8 +21,8 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
         assert registered_mechanism(state) == mechanism
 
 
-def test_the_key_is_known_again_and_is_nowhere(tmp_path: Path) -> None:
-    """Two digests of one key differ, and neither is the key."""
+def test_the_caller_key_is_recognized_but_not_stored(tmp_path: Path) -> None:
+    """The state holds a salted digest: two digests of one key differ."""
     state = tmp_path / "state.db"
     remember_mechanism(str(state), HOOK)
     found = registered_mechanism(str(state))
@@ -34,5 +34,4 @@ def test_the_key_is_known_again_and_is_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_fetch_client_has_no_key(tmp_path: Path) -> None:
-    """Whatever is asked."""
     assert not Mechanism("fetch", "https://service.example").has_key("")

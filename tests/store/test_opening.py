@@ -1,4 +1,4 @@
-"""Files and databases that are there, are not, or are something else."""
+"""Opening a state that exists, is missing, is read-only, or is something else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOBODY = 65534
 
 @contextmanager
 def ordinary_user(*paths: Path) -> Iterator[None]:
-    """Root may write anywhere; while this lasts, it is somebody who owns these paths and may do what they say."""
+    """Run as a user who owns these paths; root could write anywhere."""
     if os.geteuid() != 0:
         yield
         return
@@ -41,7 +41,7 @@ def ordinary_user(*paths: Path) -> Iterator[None]:
 
 @contextmanager
 def sealed(folder: Path) -> Iterator[None]:
-    """A folder that nobody may write to."""
+    """Make the folder read-only."""
     folder.chmod(0o555)
     try:
         with ordinary_user(folder, *folder.iterdir()):
@@ -52,17 +52,17 @@ def sealed(folder: Path) -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that another user can reach, unlike pytest's."""
+    """A folder that other users can reach, unlike pytest's."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 
 
 def left_by_a_crash(path: Path, folder: Path) -> Path:
-    """A copy of a state as a killed writer leaves it: the last commits are in its -wal only."""
+    """A copy of a state as a killed process leaves it: the last commits are only in its -wal file."""
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
         assert state.lease is not None
-        state.lease.release()  # this process lives, and would hold the copy's lock too
+        state.lease.release()  # this process is alive, and would hold the lock in the copy as well
         for file in path.parent.glob("state.db*"):
             shutil.copy(file, folder)
     assert (folder / "state.db-wal").stat().st_size > 0
@@ -75,7 +75,7 @@ def _names(path: Path) -> list[str]:
 
 
 def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
-    """A plan creates nothing."""
+    """A plan creates no file."""
     with open_state(str(path / "deeper" / "state.db"), write=False) as state:
         assert not state.exists
         assert list(state.rows()) == state.runs(1) == state.open_sessions() == state.members(["x"]) == []
@@ -83,8 +83,8 @@ def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
     assert not list(path.parent.iterdir())
 
 
-def test_a_new_state_is_for_its_owner_only(path: Path) -> None:
-    """The file and what SQLite puts beside it; its folders are made."""
+def test_only_the_owner_can_read_a_new_state(path: Path) -> None:
+    """This holds for all files of SQLite. Missing folders are created."""
     deep = path.parent / "a" / "b" / "state.db"
     with applying(str(deep)) as state:
         assert state.exists
@@ -94,14 +94,14 @@ def test_a_new_state_is_for_its_owner_only(path: Path) -> None:
 
 
 def test_a_state_keeps_its_lineage(path: Path) -> None:
-    """It is given when the state is made."""
+    """It is chosen when the state is created."""
     for lineage in ("first", "second"):
         with open_state(str(path), write=True, new_lineage=lambda given=lineage: given) as state:
             assert state.facts().lineage == "first"
 
 
 def test_a_state_at_rest_is_one_file(path: Path) -> None:
-    """It may be copied and cached as it is, and reading it adds nothing."""
+    """It can be copied and cached, and reading it adds no file."""
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
     before = path.read_bytes()
@@ -110,15 +110,13 @@ def test_a_state_at_rest_is_one_file(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_url_names_the_same_file(path: Path) -> None:
-    """sqlite:/// and three slashes, or four, as SQLAlchemy reads them."""
+def test_a_sqlite_url_names_the_same_file_as_a_path(path: Path) -> None:
     with applying(f"sqlite:///{path}") as state:
         applied(state, "c", whole(tag("a")))
     assert _names(path) == ["a"]
 
 
-def test_names_that_mean_something_in_urls_are_files(path: Path) -> None:
-    """A path is a path."""
+def test_a_path_with_characters_of_urls_names_a_file(path: Path) -> None:
     odd = path.parent / "a%20b?c#d.db"
     with applying(str(odd)) as state:
         applied(state, "c", whole(tag("a")))
@@ -126,8 +124,8 @@ def test_names_that_mean_something_in_urls_are_files(path: Path) -> None:
     assert odd.exists()
 
 
-def test_a_reader_sees_what_a_living_writer_committed(path: Path) -> None:
-    """A plan beside an apply, in the middle of its own reading too."""
+def test_a_reader_sees_what_a_concurrent_writer_committed(path: Path) -> None:
+    """For example a plan during an apply, but not in the middle of one reading."""
     with applying(str(path)) as writer, open_state(str(path), write=False) as reader:
         applied(writer, "c", whole(tag("a")), whole(tag("b")))
         rows = reader.rows()
@@ -138,7 +136,7 @@ def test_a_reader_sees_what_a_living_writer_committed(path: Path) -> None:
 
 
 def test_a_state_in_a_read_only_folder_can_be_read(folder: Path) -> None:
-    """At rest it needs nothing beside it."""
+    """A state at rest needs no other file."""
     path = folder / "state.db"
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
@@ -148,8 +146,8 @@ def test_a_state_in_a_read_only_folder_can_be_read(folder: Path) -> None:
         assert _names(path) == ["a"]
 
 
-def test_what_a_crash_left_in_a_read_only_folder_is_refused(path: Path, folder: Path) -> None:
-    """In a sentence: SQLite would have to recover it."""
+def test_a_crashed_state_in_a_read_only_folder_is_refused(path: Path, folder: Path) -> None:
+    """SQLite would have to recover it; the error says so."""
     copy = left_by_a_crash(path, folder)
     Path(f"{copy}-shm").unlink()
     with sealed(folder), pytest.raises(SyncengineError) as refused:
@@ -157,8 +155,8 @@ def test_what_a_crash_left_in_a_read_only_folder_is_refused(path: Path, folder: 
     assert refused.value.code in ("state-unreadable", "state-read-only")
 
 
-def test_what_a_crash_left_is_taken_up_by_the_next_writer(path: Path, folder: Path) -> None:
-    """Nothing that was committed is lost."""
+def test_the_next_writer_recovers_a_crashed_state(path: Path, folder: Path) -> None:
+    """No committed change is lost."""
     with applying(str(left_by_a_crash(path, folder)), run(2)) as state:
         assert [row.key.name for row in state.rows()] == ["a"]
         assert [r.outcome for r in state.runs(9)] == [None, "died"]
@@ -173,7 +171,7 @@ def _set_version(path: Path, version: int) -> None:
 @pytest.mark.parametrize("write", [True, False])
 @pytest.mark.parametrize("version", [1, VERSION + 1])
 def test_a_state_of_another_version_is_refused_with_the_cure(path: Path, version: int, write: bool) -> None:
-    """An older engine would not know what it overlooks, and a newer one migrates nothing."""
+    """The message names `state export`, and the file is unchanged."""
     open_state(str(path), write=True).close()
     _set_version(path, version)
     before = path.read_bytes()
@@ -212,8 +210,8 @@ def _is_damaged(path: Path) -> None:
         (_is_damaged, "state-damaged"),
     ],
 )
-def test_what_is_not_a_state_is_refused_in_a_sentence(path: Path, spoil: object, code: str, write: bool) -> None:
-    """With its name, and unchanged."""
+def test_a_file_that_is_no_state_is_refused_and_unchanged(path: Path, spoil: object, code: str, write: bool) -> None:
+    """The message is one line and names the file."""
     assert callable(spoil)
     spoil(path)
     before = path.read_bytes() if path.is_file() else b""
@@ -226,7 +224,7 @@ def test_what_is_not_a_state_is_refused_in_a_sentence(path: Path, spoil: object,
 
 
 def test_an_unreadable_state_is_refused(folder: Path) -> None:
-    """Permission is what it lacks, and that is said."""
+    """The message says that permission is denied."""
     path = folder / "state.db"
     open_state(str(path), write=True).close()
     path.chmod(0)
@@ -234,8 +232,8 @@ def test_an_unreadable_state_is_refused(folder: Path) -> None:
         open_state(str(path), write=False)
 
 
-def test_a_state_that_may_only_be_read_is_not_opened_for_writing(folder: Path) -> None:
-    """An apply learns that before it sends anything."""
+def test_a_read_only_state_is_not_opened_for_writing(folder: Path) -> None:
+    """An apply learns it before it sends a request."""
     path = folder / "state.db"
     open_state(str(path), write=True).close()
     path.chmod(0o400)
@@ -244,8 +242,8 @@ def test_a_state_that_may_only_be_read_is_not_opened_for_writing(folder: Path) -
     assert refusal.value.code == "state-read-only"
 
 
-def test_a_folder_that_cannot_be_made_is_refused(path: Path) -> None:
-    """The state's folder would have to be where a file is."""
+def test_a_folder_that_cannot_be_created_is_refused(path: Path) -> None:
+    """A file has the name of the folder."""
     path.write_text("")
     with pytest.raises(SyncengineError) as refusal:
         open_state(str(path / "state.db"), write=True)
@@ -263,7 +261,7 @@ def test_a_folder_that_cannot_be_made_is_refused(path: Path) -> None:
     ],
 )
 def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
-    """Whatever is wrong with it: the backend, the driver, the port, the server."""
+    """Whether the backend, the driver, the port or the server is wrong."""
     with pytest.raises(SyncengineError) as refusal:
         open_state(url, write=True)
     assert "s3cret" not in refusal.value.message
@@ -271,7 +269,7 @@ def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
 
 
 def _on_a_full_disk(state: State) -> None:
-    """From now on the file may not grow."""
+    """Do not let the file grow from now on."""
 
     def limit(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
@@ -280,7 +278,7 @@ def _on_a_full_disk(state: State) -> None:
 
 
 def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
-    """The intent fails in a sentence before its call is sent; what was there before is whole."""
+    """The intent fails before its call is sent, and earlier rows are intact."""
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
         _on_a_full_disk(state)
@@ -292,15 +290,12 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
     assert _names(path) == ["a"]
 
 
-def test_text_that_no_database_holds_is_refused(path: Path) -> None:
-    """Half a surrogate pair is not text."""
+def test_text_with_half_a_surrogate_pair_is_refused(path: Path) -> None:
     with applying(str(path)) as state, pytest.raises(SyncengineError, match="invalid Unicode"):
         state.intend({"c": Attempt("upsertTags", (whole(tag("\ud800")),))})
 
 
-def test_first_runs_at_the_same_time_make_one_state(path: Path) -> None:
-    """All but one find what that one made."""
-
+def test_concurrent_first_runs_create_one_state(path: Path) -> None:
     def lineage(number: int) -> str:
         with open_state(str(path), write=True, new_lineage=lambda: f"lineage-{number}") as state:
             return state.facts().lineage

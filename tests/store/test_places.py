@@ -1,4 +1,4 @@
-"""What stands where a state should be: nothing is taken for a state that is none, and damage is told in a sentence."""
+"""Files that cannot be a state, or are a damaged one, are refused with a clear error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _clock() -> float:
 
 
 def refusal(path: Path, *, write: bool) -> SyncengineError:
-    """Why no state is opened there, however it is opened."""
+    """The error for this path, which is the same with and without SQLAlchemy."""
     with pytest.raises(SyncengineError) as plain:
         open_state(str(path), write=write).close()
     with pytest.raises(SyncengineError) as glanced, open_state(str(path), write=False, now=_clock):
@@ -38,8 +38,8 @@ def refusal(path: Path, *, write: bool) -> SyncengineError:
 
 
 @pytest.mark.parametrize("write", [True, False])
-def test_what_can_be_no_state_is_not_taken_for_one(path: Path, write: bool) -> None:
-    """An empty file, a link that leads nowhere, a pipe: neither a new state nor a wait for ever."""
+def test_an_empty_file_a_dangling_link_and_a_pipe_are_refused(path: Path, write: bool) -> None:
+    """They are neither replaced by a new state nor waited for."""
     path.write_bytes(b"")
     assert "empty" in refusal(path, write=write).message
     assert path.read_bytes() == b""
@@ -53,8 +53,8 @@ def test_what_can_be_no_state_is_not_taken_for_one(path: Path, write: bool) -> N
 
 
 @pytest.mark.parametrize("write", [True, False])
-def test_a_state_under_git_is_not_believed(path: Path, write: bool) -> None:
-    """Who proposes a change could bring one along; one that Git does not know is as good as ever."""
+def test_a_state_tracked_by_git_is_refused(path: Path, write: bool) -> None:
+    """A proposed change could bring a forged state. An untracked state in the same repository is accepted."""
     open_state(str(path), write=True).close()
     subprocess.run(["git", "init", "-q", str(path.parent)], check=True)
     open_state(str(path), write=write).close()
@@ -63,8 +63,8 @@ def test_a_state_under_git_is_not_believed(path: Path, write: bool) -> None:
     assert (refused.code, "git rm --cached" in refused.message) == ("state-in-git", True)
 
 
-def test_a_state_with_damaged_bytes_is_refused_in_a_sentence(path: Path) -> None:
-    """Wherever the bytes are: what can be read is read, what cannot is told, and nothing else is ever raised."""
+def test_damaged_bytes_raise_only_the_programs_own_error(path: Path) -> None:
+    """Wherever they are: the state can be read or the error is a single line."""
     with applying(str(path)) as state:
         for number in range(40):
             applied(state, f"c{number}", whole(tag(f"T-{number}"), description="words " * 9, url="https://a.example"))
@@ -103,8 +103,8 @@ def test_a_state_with_damaged_bytes_is_refused_in_a_sentence(path: Path) -> None
         "UPDATE state_lock SET seconds = 'many'",
     ],
 )
-def test_a_lock_that_makes_no_sense_is_told_in_a_sentence(path: Path, damage: str) -> None:
-    """By whoever wants to take it."""
+def test_a_damaged_lock_row_is_reported_as_damage(path: Path, damage: str) -> None:
+    """When somebody tries to take the lock."""
     with applying(str(path)):
         pass
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -114,8 +114,8 @@ def test_a_lock_that_makes_no_sense_is_told_in_a_sentence(path: Path, damage: st
     assert refused.value.code == "state-damaged"
 
 
-def test_a_run_that_began_at_no_time_is_told_in_a_sentence(path: Path) -> None:
-    """By whoever looks at the history."""
+def test_a_run_with_an_invalid_start_is_reported_as_damage(path: Path) -> None:
+    """When somebody reads the history."""
     with applying(str(path)):
         pass
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -125,8 +125,8 @@ def test_a_run_that_began_at_no_time_is_told_in_a_sentence(path: Path) -> None:
     assert refused.value.code == "state-damaged"
 
 
-def test_a_state_is_whole_from_its_first_instant(path: Path) -> None:
-    """It gets its name when it is made: whoever dies before that leaves nothing that could be taken for one."""
+def test_a_new_state_appears_complete(path: Path) -> None:
+    """It gets its name last, so a process that dies earlier leaves no partial state."""
     open_state(str(path), write=True).close()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert path.stat().st_mode & 0o777 == 0o600

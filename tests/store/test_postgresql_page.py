@@ -1,4 +1,4 @@
-"""docs/state.md, followed: a state that is shared, a job that may only read, a second state in a schema."""
+"""The steps of docs/state.md work: a shared state, a job that may only read, a second state in a schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs/state.md"
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody with the project of the page, and a service."""
+    """A reader of the page, with its project and a service."""
 
     folder: Path
     service: str
@@ -48,7 +48,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 def schema(url: str, name: str, *statements: str) -> str:
-    """The URL of an empty schema of its own, as the page has it, after these statements."""
+    """Create an empty schema as on the page, execute these statements, and return its URL."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
         for statement in (f"DROP SCHEMA IF EXISTS {name} CASCADE", f"CREATE SCHEMA {name}", *statements):
@@ -82,8 +82,8 @@ def planner_of(url: str) -> str:
     return sa.make_url(url).set(username="planner", password="p").render_as_string(hide_password=False)
 
 
-def test_a_role_that_may_only_read_plans(reader: Reader, staging: str) -> None:
-    """As the page grants it; it cannot apply, and is told why."""
+def test_a_role_that_may_only_read_can_plan(reader: Reader, staging: str) -> None:
+    """With the grants of the page; `apply` is refused with `state-rights`."""
     execute(staging, *statements(0))
     planner = planner_of(staging)
     planned = reader.runs(planner, "plan")
@@ -96,8 +96,8 @@ def test_a_role_that_may_only_read_plans(reader: Reader, staging: str) -> None:
     assert (refused.code, "[state-rights]" in refused.err) == (1, True), refused
 
 
-def test_a_role_that_plans_reads_no_posted_time(reader: Reader, staging: str) -> None:
-    """Not even after it was granted everything once, as an earlier page had it."""
+def test_the_planning_role_cannot_read_posted_time(reader: Reader, staging: str) -> None:
+    """Even if it once had all rights, as an earlier version of the page granted."""
     execute(staging, "GRANT SELECT ON ALL TABLES IN SCHEMA staging TO planner", *statements(1), *statements(0))
     planner = planner_of(staging)
     assert reader.runs(planner, "plan").code == 0
@@ -114,8 +114,8 @@ def test_a_role_that_plans_reads_no_posted_time(reader: Reader, staging: str) ->
     engine.dispose()
 
 
-def test_a_state_moves_as_the_page_says(reader: Reader, postgresql_url: str) -> None:
-    """Out of a file, into the database; the next apply sends it again."""
+def test_a_state_moves_to_postgresql_as_the_page_says(reader: Reader, postgresql_url: str) -> None:
+    """From a file; the next apply sends its resources again."""
     moved, file = schema(postgresql_url, "moved"), str(reader.folder / "state.db")
     assert reader.runs(file, "apply", "-y").code == 0
     assert reader.runs(file, "state", "export", "-o", "state.jsonl").code == 0

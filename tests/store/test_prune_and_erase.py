@@ -1,4 +1,4 @@
-"""History that is removed: what stays works as before, and what was erased is in no byte of the state."""
+"""Pruned history leaves the state working as before, and erased data is in no byte of the state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRETS = ("Jane Doe", "her matter", "jane-keyword", "her-metadata", "jane@examp
 def applying(
     url: str, given: Run | None = None, now: Callable[[], float] = time.time, approved: Approved | None = None
 ) -> Iterator[State]:
-    """A state that is open, locked, and in a run, at some time."""
+    """A state that is open, locked, and in a run, at the time of `now`."""
     with open_state(url, write=True, now=now) as state:
         state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
         state.begin_run(replace(given or run(), started=now()), approved=approved)
@@ -41,7 +41,7 @@ def applying(
 
 
 def everything(url: str) -> str:
-    """All that the tables hold, as text; of a file, also its bytes."""
+    """The content of all tables as text, and for SQLite also the bytes of the files."""
     with open_state(url, write=False) as state, state.database.transaction() as connection:
         rows = [str(tuple(row)) for t in METADATA.sorted_tables for row in connection.execute(sa.select(t))]
     files = Path(url).parent.glob("*") if "://" not in url else ()
@@ -50,7 +50,7 @@ def everything(url: str) -> str:
 
 @pytest.fixture
 def old(url: str) -> str:
-    """A state with a run from long ago, and one from now on."""
+    """A state with a run of day 1 and a run of day 100."""
     with applying(url, now=lambda: DAY) as state:
         applied(state, "c1", whole(A, url="first"), whole(tag("c"), url="first"))
         state.end_run("complete", {"applied": 2})
@@ -70,8 +70,8 @@ def pruned(url: str, before: float, now: float) -> None:
         assert state.compact()
 
 
-def test_old_history_goes_and_rows_stay(old: str) -> None:
-    """Also the values of before; a resource whose history is cut tells the rest, and goes on being told."""
+def test_pruning_removes_old_history_and_keeps_rows(old: str) -> None:
+    """Remaining changes keep their old values, and new changes are added to the history."""
     with open_state(old, write=False) as state:
         rows = list(state.rows())
     pruned(old, 50 * DAY, now=200 * DAY)
@@ -88,7 +88,7 @@ def test_old_history_goes_and_rows_stay(old: str) -> None:
 
 
 def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
-    """What the service said of it too, and the run; of other resources in the same line nothing is left."""
+    """With the error of the service and the run. The changes of other resources in the same call are removed."""
     pruned(old, 150 * DAY, now=200 * DAY)
     with open_state(old, write=False) as state:
         assert state.history(A) == []
@@ -98,8 +98,8 @@ def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
         assert {each.id for each in state.runs(9)} == {"run-9", "run-2"}
 
 
-def test_what_the_gate_counts_stays(url: str) -> None:
-    """Of the last 24 hours nothing is removed, whatever is asked."""
+def test_pruning_keeps_the_last_24_hours_that_the_gate_counts(url: str) -> None:
+    """Whatever time is given."""
     with applying(url, now=lambda: DAY) as state:
         applied(state, "c1", Effect(key=A, keywords=("k",), whole=True))
         applied(state, "c2", Effect(key=A, keywords_dropped=("k",), status=Status.RETIRED))
@@ -110,7 +110,7 @@ def test_what_the_gate_counts_stays(url: str) -> None:
 
 
 def test_limits_and_used_plans_outlive_their_runs(url: str) -> None:
-    """A loosened limit still counts from the next apply on, and a saved plan is used up once."""
+    """A loosened limit counts at the next apply, and a saved plan stays used."""
     with applying(url, run(1, plan="p-1", limits={"tags": "25%"}), now=lambda: DAY) as state:
         applied(state, "c1", whole(A))
         state.end_run("complete", {})
@@ -123,8 +123,8 @@ def test_limits_and_used_plans_outlive_their_runs(url: str) -> None:
         assert [each.id for each in state.runs(9)] == ["run-9", "run-1"]
 
 
-def test_a_trial_counts_what_would_go(old: str) -> None:
-    """And changes nothing."""
+def test_a_trial_counts_what_pruning_would_remove(old: str) -> None:
+    """It changes nothing."""
     before = everything(old)
     with open_state(old, write=False, now=lambda: 200 * DAY) as state:
         counted = state.prune(150 * DAY, is_trial=True)
@@ -133,7 +133,7 @@ def test_a_trial_counts_what_would_go(old: str) -> None:
 
 
 def held(url: str) -> None:
-    """A tag that is named for a person, in every part of a state, beside another."""
+    """Record a tag named after a person in every part of a state, next to another tag."""
     loss = Loss("tags", C, "retire")
     approved = Approved({f"removed:{C}:retire": (loss,), "1@abc": (loss,)})
     with applying(url) as state:
@@ -154,8 +154,8 @@ def held(url: str) -> None:
         state.end_run("complete", {})
 
 
-def test_what_is_erased_is_in_no_byte_of_the_state(url: str) -> None:
-    """Nor in sentences of refusals and of refused runs; what happened to others is as it was."""
+def test_erased_data_is_in_no_byte_of_the_state(url: str) -> None:
+    """Nor in messages of errors and refused runs. The history of other resources is unchanged."""
     held(url)
     assert all(text in everything(url) for text in SECRETS)
     with open_state(url, write=False) as state:
@@ -175,8 +175,8 @@ def test_what_is_erased_is_in_no_byte_of_the_state(url: str) -> None:
         assert refused.reason == "gate: tag/(erased) would be retired"
 
 
-def test_what_is_erased_is_in_no_file_of_a_server() -> None:
-    """Nor in what is left of rows that are gone: each table is written anew, and its indexes."""
+def test_erased_data_is_in_no_file_of_a_postgresql_server() -> None:
+    """Each table and index is rewritten, so that no deleted row remains."""
     with postgresql.running() as server:
         held(server.url())
         undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
@@ -197,14 +197,14 @@ def test_what_is_erased_is_in_no_file_of_a_server() -> None:
         assert [(text, file) for text in SECRETS for file in tables_with(text, server)] == []
 
 
-def test_every_table_of_the_state_is_written_anew() -> None:
-    """Also one that comes later; posted time stays where it is."""
+def test_every_table_of_the_state_is_rewritten() -> None:
+    """A new table must be added to `STATE`; tables of posted time are not rewritten."""
     others = {table for table in METADATA.sorted_tables if table.name.startswith("state_")}
     assert {*STATE} == others
 
 
 def tables_with(text: str, server: postgresql.Server) -> list[str]:
-    """The tables and indexes of a server with the text in their files; a file that is none's by its number."""
+    """The tables and indexes whose files contain the text; a file without a table is given by its number."""
     engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql("CHECKPOINT")
@@ -215,7 +215,7 @@ def tables_with(text: str, server: postgresql.Server) -> list[str]:
 
 
 def test_a_forgotten_resource_can_be_erased(url: str) -> None:
-    """Its row is gone, and its history is not."""
+    """Its row is gone, but its history is not."""
     with applying(url) as state:
         applied(state, "c1", whole(C, description="her matter"))
         state.forget([C], 0.0)
@@ -229,7 +229,7 @@ def test_a_forgotten_resource_can_be_erased(url: str) -> None:
 
 
 def test_a_category_is_erased_from_the_history_of_its_tags(url: str) -> None:
-    """Once no row names it any more."""
+    """Once no row refers to it."""
     acme = Key(Kind.CATEGORY, "Jane Doe")
     with applying(url) as state:
         applied(state, "c1", whole(acme, label="L"), whole(A, category="Jane Doe"))
@@ -254,8 +254,8 @@ def obstacles(state: State, key: Key) -> list[str]:
     return [each.reason for each in state.obstacles([key], 0.0)]
 
 
-def test_what_is_declared_or_in_doubt_is_not_erased(url: str) -> None:
-    """Each with its cure."""
+def test_a_declared_or_doubtful_resource_is_not_erased(url: str) -> None:
+    """Each obstacle names what to do."""
     with applying(url) as state:
         applied(state, "c1", whole(A), whole(B))
         assert "still declared" in obstacles(state, A)[0]
@@ -266,8 +266,8 @@ def test_what_is_declared_or_in_doubt_is_not_erased(url: str) -> None:
         assert "apply first" in obstacles(state, B)[0]
 
 
-def test_a_plan_that_was_used_stays_used_however_many_runs_follow(path: Path) -> None:
-    """A state in Git keeps its last thousand runs; of an earlier one it keeps no more than that."""
+def test_a_used_plan_stays_used_after_its_run_is_trimmed(path: Path) -> None:
+    """A state in Git keeps its last thousand runs."""
     with applying(str(path), run(1)) as state:
         state.end_run("complete", {})
         with state.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""A state that is read, as a plan reads it: what was written is found, and what is no state is refused."""
+"""A state read without SQLAlchemy, as a plan reads it: rows are complete, and files that are no state are refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def now() -> float:
 def test_any_rows_are_read_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Recorded], flying: int
 ) -> None:
-    """By kind and name; those with a call under way are in doubt."""
+    """Sorted by kind and name; rows with an open call are in doubt."""
     path = tmp_path_factory.mktemp("reading") / "state.db"
     keys = [row.key for row in rows]
     with applying(str(path)) as state:
@@ -74,7 +74,7 @@ def test_facts_are_those_of_the_last_run(path: Path) -> None:
     assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://timely.example", "Acme", True)
 
 
-def test_more_names_than_one_question_takes_are_all_answered(path: Path) -> None:
+def test_more_names_than_one_query_takes_are_all_found(path: Path) -> None:
     keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
     with applying(str(path)) as state:
         state.put([Recorded(key) for key in keys])
@@ -82,7 +82,7 @@ def test_more_names_than_one_question_takes_are_all_answered(path: Path) -> None
         assert set(found.get(keys)) == set(keys)
 
 
-def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
+def test_a_row_with_an_open_call_is_in_doubt_until_it_settles(path: Path) -> None:
     def doubtful() -> set[str]:
         with open_state(str(path), write=False, now=now) as found:
             return {row.key.name for row in found.rows() if row.doubtful}
@@ -99,7 +99,7 @@ def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
     assert doubtful() == set()
 
 
-def test_no_state_reads_as_an_empty_one_and_is_not_made(path: Path) -> None:
+def test_a_missing_state_reads_as_empty_and_is_not_created(path: Path) -> None:
     with open_state(str(path), write=False, now=now) as found:
         assert (found.exists, list(found.rows()), found.get([tag("A")])) == (False, [], {})
         assert found.facts().generation is None
@@ -116,13 +116,13 @@ def test_a_state_of_another_version_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\1" * 4000])
-def test_what_is_no_state_is_refused(path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_state_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
         pass
 
 
-def test_a_database_of_something_else_is_refused(path: Path) -> None:
+def test_a_database_of_another_program_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE customers (name TEXT)")
         connection.commit()
@@ -130,7 +130,7 @@ def test_a_database_of_something_else_is_refused(path: Path) -> None:
         pass
 
 
-def test_a_state_that_may_only_be_read_is_read(path: Path) -> None:
+def test_a_read_only_state_is_read(path: Path) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     path.chmod(0o400)
@@ -139,7 +139,7 @@ def test_a_state_that_may_only_be_read_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b.db", "50%.db", "what?.db", "a#b.db", "ü.db", "a&mode=rw.db"])
-def test_any_name_of_a_file_is_found(tmp_path: Path, name: str) -> None:
+def test_a_file_with_any_name_is_found(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
@@ -148,8 +148,8 @@ def test_any_name_of_a_file_is_found(tmp_path: Path, name: str) -> None:
             assert [row.key for row in found.rows()] == [tag("A")]
 
 
-def test_every_writing_makes_another_generation(path: Path) -> None:
-    """The proof that no row has changed since: none may pass by it."""
+def test_every_write_changes_the_generation(path: Path) -> None:
+    """An equal generation proves that no row has changed."""
     writings = {
         "put": lambda state: state.put([Recorded(tag("A"))]),
         "doubt": lambda state: state.doubt([tag("A")]),
@@ -168,8 +168,8 @@ def test_every_writing_makes_another_generation(path: Path) -> None:
     assert len(set(met)) == len(met)
 
 
-def test_removals_are_those_of_plans(url: str) -> None:
-    """Since then, that took something away."""
+def test_removals_lists_what_plans_took_away(url: str) -> None:
+    """Since a given time. Runs without a plan, such as an adoption, do not count."""
     keeps, gone, loses = tag("KEEPS"), tag("GONE"), tag("LOSES%_'")
     with applying(url, run(started=now())) as state:
         applied(
@@ -197,6 +197,6 @@ def test_removals_are_those_of_plans(url: str) -> None:
         assert state.removals(found[-1].at + 1) == []
 
 
-def test_what_is_not_there_lost_nothing(path: Path) -> None:
+def test_a_missing_state_has_no_removals(path: Path) -> None:
     with open_state(str(path), write=False, now=now) as found:
         assert found.removals(0) == []

@@ -1,4 +1,4 @@
-"""Each row that a run changed, as it was before it: from the lines of the journal, also those of earlier versions."""
+"""The rows that a run changed, as they were before it, from the journal of this and of earlier versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Iterator[State]:
 
 
 def run(state: State, name: str, *effects: Effect, settles: bool = True, undoes: str | None = None) -> None:
-    """One run that makes these true, a call each; `settles`: they are acknowledged."""
+    """Run one call for each effect; with `settles` the calls are acknowledged."""
     state.begin_run(Run(name, float(next(CALLS)), "apply", f"p-{name}", "h", "u", None, None, None, undoes=undoes))
     for effect in effects:
         call = f"c{next(CALLS)}"
@@ -50,8 +50,8 @@ def before(state: State, name: str) -> Recorded | None:
     return row.before
 
 
-def test_a_row_is_followed_back_to_before_the_run(state: State) -> None:
-    """Fields, keywords, metadata and protection, through several calls and later runs of others."""
+def test_a_row_is_reconstructed_as_before_the_run(state: State) -> None:
+    """Fields, keywords, metadata and protection, across several calls and later runs."""
     run(state, "one", upsert("a", "k", "T", m="x", n="y"))
     dropped = Effect(key=TAG, keywords_dropped=("k",), metadata_dropped=("n",))
     run(state, "two", upsert("b", "l", "T", protect=True, m="z", o="new"), dropped)
@@ -69,8 +69,8 @@ def test_a_row_is_followed_back_to_before_the_run(state: State) -> None:
 
 
 @pytest.mark.parametrize("settles", [True, False])
-def test_it_does_not_matter_whether_calls_settled(state: State, settles: bool) -> None:
-    """The row holds all that a call of unknown end may have added."""
+def test_a_row_is_reconstructed_whether_calls_settled_or_not(state: State, settles: bool) -> None:
+    """A row holds everything that a call of unknown outcome may have added."""
     run(state, "one", upsert("a", "T", m="x"))
     run(state, "two", Effect(key=TAG, status=Status.DELETED), settles=settles)
     row = before(state, "two")
@@ -78,13 +78,13 @@ def test_it_does_not_matter_whether_calls_settled(state: State, settles: bool) -
     assert row.body == Body({"description": "a", "visibility": "PUBLIC"}, ("T",), {"m": "x"})
 
 
-def test_a_row_that_the_run_made_was_not_there(state: State) -> None:
+def test_a_row_created_by_the_run_has_no_row_before(state: State) -> None:
     run(state, "one", upsert("a"))
     assert before(state, "one") is None
 
 
-def test_runs_that_take_it_back_are_no_other_runs(state: State) -> None:
-    """Nor are those that take these back."""
+def test_undos_do_not_count_as_other_runs(state: State) -> None:
+    """Nor do undos of those undos."""
     run(state, "one", upsert("a"))
     run(state, "two", upsert("b"))
     run(state, "three", upsert("a"), undoes="two")
@@ -93,8 +93,8 @@ def test_runs_that_take_it_back_are_no_other_runs(state: State) -> None:
     assert (row.others, row.before is not None and row.before.body.fields["description"]) == ((), "a")
 
 
-def test_a_row_that_was_forgotten_since_is_said_to_be(state: State) -> None:
-    """Whatever was made of it after that has no history before it."""
+def test_a_row_forgotten_since_the_run_is_marked(state: State) -> None:
+    """A later row of the same key has no history before it."""
     run(state, "one", upsert("a"))
     state.forget([TAG], 0.0)
     run(state, "two", upsert("b"))
@@ -102,8 +102,8 @@ def test_a_row_that_was_forgotten_since_is_said_to_be(state: State) -> None:
     assert row.forgotten
 
 
-def test_what_was_made_is_known_again_by_its_parts() -> None:
-    """Whatever else there is by now; not where one of them is another."""
+def test_an_undone_change_is_recognized_by_its_parts() -> None:
+    """Other parts of the body do not matter, but each part that the run set has to match."""
     old = Recorded(TAG, Body({"description": "a", "url": "u"}, ("k",), {"m": "x"}))
     new = Recorded(TAG, Body({"description": "b"}, ("k", "l"), {"m": "x"}))
     made = UndoneChange(TAG, made_of(old, new), "run", "undo")
@@ -116,8 +116,8 @@ def test_what_was_made_is_known_again_by_its_parts() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
-def test_what_no_manifest_had_before_either_is_not_made(status: Status) -> None:
-    """By a run that deletes what had left the manifests long before."""
+def test_a_deletion_of_an_undeclared_tag_is_not_recognized_by_its_absence(status: Status) -> None:
+    """The tag had already left the manifests before the run deleted it."""
     made = UndoneChange(TAG, made_of(Recorded(TAG, status=status), Recorded(TAG, status=Status.DELETED)), "run", "undo")
     assert not made.is_made_by(None)
     assert not made.is_made_by(Body())

@@ -1,4 +1,4 @@
-"""A state in PostgreSQL, whatever the server, the database, the role or a pooler between them are set to."""
+"""A state in PostgreSQL works with any settings of the server, the database, the role or a pooler."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def url_of(server: Server, database: str) -> str:
 
 @pytest.fixture
 def database(server: Server) -> Iterator[str]:
-    """The URL of a new database, named `st`."""
+    """The URL of a new database named `st`."""
     run_sql(server, "DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
     yield url_of(server, "st")
 
@@ -53,10 +53,10 @@ def run_sql(server: Server, *statements: str, database: str = "postgres") -> Non
 
 
 def written_thrice(url: str) -> list[tuple[str, object]]:
-    """Three runs one after another, and what the last wrote."""
+    """Do three runs in a row, and return the rows that the last one wrote."""
     for number in range(3):
         with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
-            for _ in range(7):  # from its sixth time on, the driver would prepare a statement
+            for _ in range(7):  # the driver would prepare a statement at its sixth execution
                 state.put([row(f"T-{each}", f"{TEXT} {number}") for each in range(3)])
     with open_state(url, write=False) as state:
         return [(each.key.name, each.body.fields["description"]) for each in state.rows()]
@@ -88,14 +88,14 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_state_works_under_any_default(server: Server, database: str, name: str) -> None:
-    """Runs wait for each other, and what they record comes back as it was."""
+def test_a_state_works_with_any_default_of_the_database(server: Server, database: str, name: str) -> None:
+    """Runs wait for each other, and rows are read as they were written."""
     run_sql(server, f"ALTER DATABASE st SET {name} = '{SETTINGS[name]}'")
     assert written_thrice(database) == EXPECTED
 
 
-def test_a_lock_that_cannot_be_had_is_waited_for_as_long_as_was_said(server: Server, database: str) -> None:
-    """Whatever keeps it from being taken: here, the server rejects that silently."""
+def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Server, database: str) -> None:
+    """Here the server silently ignores the update."""
     open_state(database, write=True).close()
     run_sql(server, "CREATE RULE never AS ON UPDATE TO state_lock DO INSTEAD NOTHING", database="st")
     began = time.monotonic()
@@ -105,8 +105,8 @@ def test_a_lock_that_cannot_be_had_is_waited_for_as_long_as_was_said(server: Ser
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
-def test_writers_that_meet_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
-    """Under the database's default, the later one would be refused for what another committed since it began."""
+def test_concurrent_writers_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
+    """With the database's default isolation, the later one would fail."""
     run_sql(server, f"ALTER DATABASE st SET default_transaction_isolation = '{isolation}'")
     beat = sa.update(LOCK).values(beats=LOCK.c.beats + 1)
     with (
@@ -127,8 +127,10 @@ def _setting(state: State) -> str:
 
 
 @pytest.mark.parametrize(("given", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
-def test_what_is_confirmed_outlasts_a_crash(server: Server, database: str, given: str, used: str) -> None:
-    """A server may confirm a commit before it is on the disk; a transaction of a state or an inbox does not let it."""
+def test_commits_are_synchronous_whatever_the_database_sets(
+    server: Server, database: str, given: str, used: str
+) -> None:
+    """A commit is on disk before it is confirmed, in a state and in an inbox."""
     run_sql(server, f"ALTER DATABASE st SET synchronous_commit = {given}")
     with open_state(database, write=True) as state:
         assert _setting(state) == used
@@ -136,8 +138,8 @@ def test_what_is_confirmed_outlasts_a_crash(server: Server, database: str, given
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == used
 
 
-def test_a_database_without_an_encoding_is_as_good_as_any(server: Server, database: str) -> None:
-    """It stores the bytes that it is given; the driver would give them back as bytes."""
+def test_a_database_without_an_encoding_works(server: Server, database: str) -> None:
+    """It stores plain bytes, which the driver would return as bytes."""
     run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     assert written_thrice(database) == EXPECTED
 
@@ -146,7 +148,7 @@ def test_a_database_without_an_encoding_is_as_good_as_any(server: Server, databa
 def test_a_database_that_cannot_store_every_character_is_refused_at_once(
     server: Server, database: str, write: bool
 ) -> None:
-    """Not by the first run with a description that has such a character."""
+    """Not only by the first run that records such a character."""
     run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
         open_state(database, write=write)
@@ -158,7 +160,7 @@ def test_a_database_that_cannot_store_every_character_is_refused_at_once(
 
 @contextmanager
 def pooled(server: Server, folder: Path, url: str) -> Iterator[str]:
-    """PgBouncer, which gives each transaction another connection of the server, as a URL in place of `url`."""
+    """The URL of a PgBouncer in front of `url` that gives each transaction another connection of the server."""
     program = shutil.which("pgbouncer")
     if program is None:
         pytest.skip("PgBouncer is not installed")
@@ -201,7 +203,7 @@ def shared_folder() -> Iterator[Path]:
 
 @pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
 def test_a_state_works_through_a_pooler(server: Server, database: str, shared_folder: Path) -> None:
-    """No run leaves anything in a connection that the next one stumbles over, nor a setting for other clients."""
+    """No run leaves prepared statements or settings behind in the connections of the pooler."""
     with pooled(server, shared_folder, database) as url:
         assert written_thrice(url) == EXPECTED
         with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
@@ -217,8 +219,10 @@ def test_a_state_works_through_a_pooler(server: Server, database: str, shared_fo
 
 
 @pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
-def test_options_that_a_pooler_does_not_take_are_named(server: Server, database: str, shared_folder: Path) -> None:
-    """It is neither away nor wrongly addressed."""
+def test_options_that_a_pooler_rejects_are_named_in_the_error(
+    server: Server, database: str, shared_folder: Path
+) -> None:
+    """The error is not that the server is unreachable."""
     with (
         pooled(server, shared_folder, database) as url,
         pytest.raises(SyncengineError, match="accepts no `options`") as refusal,

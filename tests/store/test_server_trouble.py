@@ -1,4 +1,4 @@
-"""A state on a server that does not let us in: what is wrong is told apart, and each time with its cure."""
+"""A state on a server that cannot be used: each cause has its own error, which says what to do."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def refused(url: str) -> SyncengineError:
     return refusal.value
 
 
-def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
-    """A wrong password, no such database or schema, no right to make tables, nobody there, no encryption."""
+def test_each_trouble_with_a_server_has_its_own_error(postgresql_url: str) -> None:
+    """A wrong password, a missing database or schema, missing rights, an unreachable host, no encryption."""
     there = make_url(postgresql_url)
     engine = sa.create_engine(there, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -50,8 +50,8 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
 
 
-def test_a_schema_that_is_not_there_is_no_state_that_begins(postgresql_url: str) -> None:
-    """A plan would say that everything is new, and the apply be refused."""
+def test_a_missing_schema_is_not_taken_for_an_empty_state(postgresql_url: str) -> None:
+    """A plan would show every resource as new, and then the apply would be refused."""
     for path, code in (("nowhere", "state-no-schema"), ("nowhere,public", None), ("public", None)):
         url = make_url(postgresql_url).update_query_dict({"options": f"-csearch_path={path}"})
         try:
@@ -62,17 +62,19 @@ def test_a_schema_that_is_not_there_is_no_state_that_begins(postgresql_url: str)
         assert found == code, path
 
 
-def test_a_password_among_the_parameters_of_a_url_is_never_shown(postgresql_url: str) -> None:
-    """The driver takes it there as well."""
+def test_a_password_in_the_query_of_a_url_is_never_shown(postgresql_url: str) -> None:
+    """The driver accepts it there, too."""
     url = make_url(postgresql_url).set(password=None).update_query_dict({"password": "wrong-pa55"})
     error = refused(url.render_as_string())
     assert (error.code, "wrong-pa55" in error.message) == ("state-login", False)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such option")
-@pytest.mark.parametrize(("more", "seconds"), [("", 20), ("?tcp_user_timeout=7000", 7)], ids=["ours", "the-url's"])
-def test_a_machine_that_is_cut_off_notices_it_soon(postgresql_url: str, more: str, seconds: int) -> None:
-    """Its system would send again for a quarter of an hour. The URL's own word counts."""
+@pytest.mark.parametrize(
+    ("more", "seconds"), [("", 20), ("?tcp_user_timeout=7000", 7)], ids=["default", "set-by-the-url"]
+)
+def test_a_lost_connection_is_noticed_within_seconds(postgresql_url: str, more: str, seconds: int) -> None:
+    """Linux would retry for about 15 minutes. The URL can set another timeout."""
     for engine in (
         open_engine(postgresql_url + more, "ledger"),
         open_state(postgresql_url + more, write=True).database.engine,
@@ -87,7 +89,7 @@ def test_a_machine_that_is_cut_off_notices_it_soon(postgresql_url: str, more: st
 
 
 class Stated(Exception):
-    """As drivers raise it: with a code, or with words alone."""
+    """An error like those of drivers, with or without a SQLSTATE."""
 
     def __init__(self, text: str, state: str | None = None) -> None:
         super().__init__(text)
@@ -116,14 +118,13 @@ class Stated(Exception):
         (Stated("x", "57P03"), "state-unreachable", "starting or stopping (SQLSTATE 57P03)"),
     ],
 )
-def test_a_fault_is_the_same_for_a_state_and_for_a_sink(error: Stated, code: str, words: str) -> None:
-    """One classifier; each has its own sentence of it."""
+def test_states_and_sinks_classify_a_fault_alike(error: Stated, code: str, words: str) -> None:
+    """Each has its own message for it."""
     failed = sa.exc.OperationalError("x", None, error)
     assert diagnose(failed).code == code
     assert words in cause(failed)
 
 
-def test_a_missing_driver_names_the_line_to_type() -> None:
-    """By the name that the package is installed by."""
+def test_a_missing_driver_names_the_command_that_installs_it() -> None:
     assert f"pip install '{DISTRIBUTION}[postgresql]'" in NO_DRIVER.error("x").message
     assert refused("postgresql+nodriver://jo@db/state").code == "state-driver"

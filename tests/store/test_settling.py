@@ -1,4 +1,4 @@
-"""When rows were last made what they are: the journal, asked for many rows at a time."""
+"""When rows last settled, as read from the journal for many rows at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def settled(url: str, *keys: Key) -> dict[str, float]:
 
 
 def ends(url: str) -> list[float]:
-    """When calls were acknowledged, by the state's clock, oldest first."""
+    """When calls were acknowledged by the clock of the state, oldest first."""
     with open_state(url, write=False) as state, state.database.transaction() as connection:
         lines = connection.exec_driver_sql("SELECT ended FROM state_calls WHERE outcome = 'settled' ORDER BY id")
         return [float(at) for (at,) in lines]
 
 
 def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
-    """Not when the run began or ended, and each row at its own time; one that is not recorded has none."""
+    """Not when its run began or ended. A row that is not recorded has no time."""
     with applying(url) as state:
         applied(state, "c1", whole(A, description="d"), whole(B))
         applied(state, "c2", whole(A, description="e"))
@@ -36,8 +36,8 @@ def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
     assert settled(url, A, B, C) == {"a": second, "b": first}
 
 
-def test_what_only_moved_in_its_file_settled_when_it_was_sent(url: str) -> None:
-    """A record of another place is no change of the service."""
+def test_a_moved_declaration_does_not_change_when_a_row_settled(url: str) -> None:
+    """A new place changes nothing at the service."""
     with applying(url) as state:
         applied(state, "c1", whole(A, description="d"))
         state.end_run("complete", {})
@@ -47,8 +47,8 @@ def test_what_only_moved_in_its_file_settled_when_it_was_sent(url: str) -> None:
     assert settled(url, A) == {"a": ends(url)[-1]}
 
 
-def test_a_release_counts_from_when_it_was_recorded(url: str) -> None:
-    """No call is needed for it."""
+def test_a_released_row_settled_when_its_release_was_recorded(url: str) -> None:
+    """A release needs no call."""
     with applying(url) as state:
         applied(state, "c1", whole(A))
         state.record([Effect(key=A, status=Status.RELEASED)])
@@ -56,8 +56,8 @@ def test_a_release_counts_from_when_it_was_recorded(url: str) -> None:
     assert settled(url, A)["a"] > ends(url)[-1]
 
 
-def test_what_was_adopted_counts_from_then(url: str) -> None:
-    """Nothing was ever sent for it."""
+def test_an_adopted_row_settled_when_it_was_adopted(url: str) -> None:
+    """No call was ever sent for it."""
     with applying(url) as state:
         state.put([Recorded(A, Body({"description": "there"}))])
         state.end_run("complete", {})
@@ -66,7 +66,7 @@ def test_what_was_adopted_counts_from_then(url: str) -> None:
 
 @pytest.mark.parametrize("end", ["fail", "none"])
 def test_a_call_that_was_not_acknowledged_settles_nothing(url: str, end: str) -> None:
-    """The row is in doubt; that of before counts no less."""
+    """The row is in doubt and keeps the time of its last settlement."""
     with applying(url) as state:
         applied(state, "c1", whole(A, description="d"))
         state.end_run("complete", {})
@@ -78,8 +78,7 @@ def test_a_call_that_was_not_acknowledged_settles_nothing(url: str, end: str) ->
     assert settled(url, A) == before
 
 
-def test_one_item_of_a_batch_settles_alone(url: str) -> None:
-    """The other was refused."""
+def test_an_acknowledged_item_settles_although_another_is_refused(url: str) -> None:
     with applying(url) as state:
         effects = (whole(A), whole(B))
         state.intend({"c1": Attempt("upsertTags", effects)})
@@ -88,8 +87,8 @@ def test_one_item_of_a_batch_settles_alone(url: str) -> None:
     assert set(settled(url, A, B)) == {"a"}
 
 
-def test_a_refused_item_has_not_settled_when_the_rest_of_its_batch_does(url: str) -> None:
-    """The end of the call names no key, since it ends all that is still open of it."""
+def test_a_refused_item_does_not_settle_with_the_rest_of_its_batch(url: str) -> None:
+    """The end of the call names no key, but only settles the keys that are still open."""
     with applying(url) as state:
         effects = (whole(A), whole(B))
         state.intend({"c1": Attempt("upsertTags", effects)})
@@ -98,8 +97,8 @@ def test_a_refused_item_has_not_settled_when_the_rest_of_its_batch_does(url: str
     assert set(settled(url, A, B)) == {"a"}
 
 
-def test_what_was_forgotten_by_hand_is_known(url: str) -> None:
-    """Also once its row is gone; a row that is there was never forgotten."""
+def test_forgotten_lists_keys_that_were_forgotten_by_hand(url: str) -> None:
+    """Although their rows are gone. Keys with a row are not listed."""
 
     def forgotten(state: State) -> set[Key]:
         return state.forgotten([A, B, C])

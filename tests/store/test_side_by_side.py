@@ -1,4 +1,4 @@
-"""A plan beside an apply: what is under way is never taken for certain, whenever the reader looks."""
+"""A plan that reads during an apply never takes the row of an open call for certain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READINGS: dict[str, Callable[[State], Collection[Recorded]]] = {
 
 
 class Meanwhile:
-    """Does something before the n-th statement that an engine executes from now on."""
+    """Acts before the n-th statement that an engine executes from now on."""
 
     def __init__(self, state: State, number: int, act: Callable[[], None]) -> None:
         self.executed = 0
@@ -41,8 +41,8 @@ class Meanwhile:
 
 @pytest.mark.parametrize("begins", [True, False], ids=["begins", "ends"])
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_call_that_begins_or_ends_meanwhile_is_seen_whole(url: str, reading: str, begins: bool) -> None:
-    """Before any statement of the reader: a row is as before the call, in doubt, or as after it."""
+def test_a_call_that_begins_or_ends_during_a_reading_is_seen_whole(url: str, reading: str, begins: bool) -> None:
+    """Before any statement of the reader: the row is as before the call, in doubt, or as after it."""
     statements, number = 1, 0
     while number < statements:
         with applying(url, run(number + 1)) as writer, open_state(url, write=False) as reader:

@@ -1,4 +1,4 @@
-"""What the verbs write, and what they leave when a run dies between them."""
+"""What each write of a state records, and what is left when a run dies between them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def _row(url: str, key: Key) -> Recorded:
         return state.get([key])[key]
 
 
-def test_an_intent_without_an_end_is_doubt(url: str) -> None:
-    """While a call is under way nobody knows what the service holds, and its row says so."""
+def test_a_row_with_an_open_intent_is_in_doubt(url: str) -> None:
+    """During a call it is unknown what the service holds."""
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
         assert _row(url, A).doubtful
         assert not _row(url, A).confirmed
 
 
-def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
-    """An acknowledgement ends the doubt; run and plan name who wrote."""
+def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(url: str) -> None:
+    """An acknowledgement ends the doubt."""
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"), a="17")
     row = _row(url, A)
@@ -36,8 +36,8 @@ def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
     assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
 
 
-def test_a_call_may_settle_partly(url: str) -> None:
-    """Only the effects that were acknowledged are certain; the rest is under way still."""
+def test_a_call_can_settle_in_parts(url: str) -> None:
+    """Only rows of acknowledged effects are certain."""
     with applying(url) as state:
         effects = whole(A), whole(B)
         state.intend({"c": Attempt("upsertTags", effects)})
@@ -47,8 +47,8 @@ def test_a_call_may_settle_partly(url: str) -> None:
         assert not state.get([B])[B].doubtful
 
 
-def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
-    """A refusal does not say that nothing was written; and an orderly end changes nothing about it."""
+def test_a_failed_item_stays_in_doubt_with_the_intended_values(url: str) -> None:
+    """A refusal does not prove that nothing was written, and the end of the run does not change that."""
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
         state.fail([CallFailure("c", (A,), "no")])
@@ -58,8 +58,8 @@ def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) -> None:
-    """Whether the run died or was stopped: what it had sent is unknown for good, until it is sent again."""
+def test_rows_of_open_calls_stay_in_doubt_after_their_run(url: str, orderly: bool) -> None:
+    """Whether the run died or was interrupted, until the row is sent again."""
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A),))})
         if orderly:
@@ -71,16 +71,15 @@ def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) ->
         assert not state.get([A])[A].doubtful
 
 
-def test_another_call_under_way_keeps_a_row_doubtful(url: str) -> None:
-    """One acknowledgement does not speak for another call."""
+def test_another_open_call_keeps_a_row_in_doubt(url: str) -> None:
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A),)), "d": Attempt("addKeywords", (Effect(key=A),))})
         state.settle([Settlement("c", (whole(A),))])
         assert state.get([A])[A].doubtful
 
 
-def test_what_a_partial_call_acknowledges_does_not_end_an_older_doubt(url: str) -> None:
-    """A keyword call says nothing of the rest of a tag."""
+def test_a_partial_call_does_not_end_an_older_doubt(url: str) -> None:
+    """A call about keywords says nothing about the rest of a tag."""
     with applying(url) as state:
         applied(state, "c", whole(A))
         state.doubt([A])
@@ -90,16 +89,15 @@ def test_what_a_partial_call_acknowledges_does_not_end_an_older_doubt(url: str) 
         assert not state.get([A])[A].doubtful
 
 
-def test_a_rename_takes_over_the_id(url: str) -> None:
-    """A category that is renamed stays the one that the service knows."""
+def test_a_renamed_category_keeps_its_server_id(url: str) -> None:
     with applying(url) as state:
         applied(state, "c", whole(category("old")), old="17")
         state.intend({"d": Attempt("upsertTagCategories", (Effect(key=category("new"), former=category("old")),))})
         assert state.get([category("new")])[category("new")].server_id == "17"
 
 
-def test_a_record_is_certain_and_changes_no_doubt(url: str) -> None:
-    """Without a request nothing is learnt about the service."""
+def test_a_record_does_not_change_the_doubt_of_a_row(url: str) -> None:
+    """Nothing is learnt about the service without a request. A missing row is not created."""
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"))
         state.doubt([A])
@@ -110,8 +108,8 @@ def test_a_record_is_certain_and_changes_no_doubt(url: str) -> None:
     assert rows[A].body.fields == {"visibility": "PUBLIC"}
 
 
-def test_a_record_without_a_status_leaves_it(url: str) -> None:
-    """Noting a new place does not bring a released tag back."""
+def test_a_record_without_a_status_keeps_the_status(url: str) -> None:
+    """A new place does not bring a released tag back."""
     with applying(url) as state:
         applied(state, "c", whole(A))
         state.record([Effect(key=A, status=Status.RELEASED)])
@@ -119,8 +117,8 @@ def test_a_record_without_a_status_leaves_it(url: str) -> None:
         assert state.get([A])[A].status is Status.RELEASED
 
 
-def test_whole_rows_are_put_as_they_are(url: str) -> None:
-    """An import replaces what is recorded, and signs it."""
+def test_put_replaces_whole_rows(url: str) -> None:
+    """An import sets the run and plan of each row."""
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"))
         state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
@@ -129,8 +127,8 @@ def test_whole_rows_are_put_as_they_are(url: str) -> None:
     assert rows[B] == Recorded(B, run="run-1", plan="plan-1")
 
 
-def test_rows_come_by_kind_and_name_in_the_order_of_code_points(url: str) -> None:
-    """The order is the same whatever the database's language."""
+def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
+    """Whatever the locale of the database is."""
     names = ["a", "B", "ä", "Z", "-", "_b"]
     with applying(url) as state:
         applied(state, "c", *(whole(tag(name)) for name in names), whole(category("z")))
@@ -138,8 +136,8 @@ def test_rows_come_by_kind_and_name_in_the_order_of_code_points(url: str) -> Non
         assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
 
 
-def test_many_keys_are_found_at_once(url: str) -> None:
-    """The number of keys is not limited by what one statement takes; keys without a row are left out."""
+def test_more_keys_than_one_statement_takes_are_found(url: str) -> None:
+    """Keys without a row are left out."""
     with applying(url) as state:
         applied(state, "c", *(whole(tag(f"t{n}")) for n in range(1500)))
         found = state.get([tag(f"t{n}") for n in range(3000)])
@@ -147,7 +145,7 @@ def test_many_keys_are_found_at_once(url: str) -> None:
 
 
 def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
-    """Released ones count, so do tags that refer by id or whose move out is unknown; certainly deleted ones do not."""
+    """Also released tags, tags that refer by id, and tags whose move is open; not tags that are known to be deleted."""
     with applying(url) as state:
         applied(state, "c", whole(category("x")), x="17")
         tags = whole(tag("in"), category="x"), whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
@@ -160,8 +158,7 @@ def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
         assert [row.key.name for row in state.members(["x"])] == ["id", "in"]
 
 
-def test_a_deletion_of_unknown_outcome_is_a_member_still(url: str) -> None:
-    """It may not have happened."""
+def test_a_tag_with_a_deletion_of_unknown_outcome_is_still_a_member(url: str) -> None:
     with applying(url) as state:
         applied(state, "d", whole(A, category="x"))
         state.intend({"e": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
@@ -170,8 +167,8 @@ def test_a_deletion_of_unknown_outcome_is_a_member_still(url: str) -> None:
         assert [row.key for row in state.members(["x"])] == [A]
 
 
-def test_reassert_doubts_all_that_is_to_be_held(url: str) -> None:
-    """What was deleted is not deleted again."""
+def test_doubt_all_does_not_affect_deleted_rows(url: str) -> None:
+    """`--reassert` does not delete them again."""
     with applying(url) as state:
         applied(state, "c", whole(A), whole(B))
         applied(state, "d", Effect(key=B, status=Status.DELETED))
@@ -179,16 +176,15 @@ def test_reassert_doubts_all_that_is_to_be_held(url: str) -> None:
         assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
 
 
-def test_forgotten_rows_are_gone(url: str) -> None:
-    """And counted, once."""
+def test_forget_removes_rows_and_counts_them(url: str) -> None:
     with applying(url) as state:
         applied(state, "c", whole(A))
         assert state.forget([A, B]) == 1
         assert list(state.rows()) == []
 
 
-def test_facts_are_kept_where_nothing_new_is_said(url: str) -> None:
-    """The commit is that of the last run that sent something, or found that there was nothing to send."""
+def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
+    """The commit is that of the last run that sent something or had nothing to send."""
     with applying(url) as state:
         lineage = state.facts().lineage
         state.set_facts(base_url="https://x", team="Patents")
@@ -204,15 +200,15 @@ def test_facts_are_kept_where_nothing_new_is_said(url: str) -> None:
 
 
 def test_a_dead_run_that_sent_something_counts_as_applied(url: str) -> None:
-    """An older commit must not win over what it sent."""
+    """Otherwise an older commit could replace what it sent."""
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A),))})
     with open_state(url, write=False) as state:
         assert state.facts().commit == "commit-1"
 
 
-def test_sessions_are_open_until_they_are_said_to_be_over(url: str) -> None:
-    """Even those of a dead run."""
+def test_sessions_stay_open_until_they_are_closed(url: str) -> None:
+    """Also those of a run that died."""
     with applying(url) as state:
         state.session_opened("s1")
         state.session_opened("s2")
@@ -222,8 +218,8 @@ def test_sessions_are_open_until_they_are_said_to_be_over(url: str) -> None:
 
 
 @pytest.mark.parametrize(("outcome", "used"), [("complete", True), ("incomplete", True), ("interrupted", False)])
-def test_a_plan_is_used_up_by_a_run_to_its_end(url: str, outcome: str, used: bool) -> None:
-    """One that was interrupted may be applied again."""
+def test_a_plan_is_used_up_by_a_run_that_ends(url: str, outcome: str, used: bool) -> None:
+    """An interrupted plan can be applied again."""
     with applying(url) as state:
         assert not state.plan_ended("plan-1")
         state.end_run(outcome, {})
@@ -231,7 +227,7 @@ def test_a_plan_is_used_up_by_a_run_to_its_end(url: str, outcome: str, used: boo
 
 
 def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
-    """In whichever run of its plan: the last word counts, for each key."""
+    """Also by another run of the same plan: the last outcome of each key counts."""
     effects = whole(A), whole(B)
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", effects), "d": Attempt("upsertTags", effects)})
@@ -243,8 +239,8 @@ def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
         assert [row.doubtful for row in state.get([A, B]).values()] == [False, False]
 
 
-def test_nobody_writes_without_the_lock(url: str) -> None:
-    """Neither before it is taken nor after it was given back."""
+def test_a_write_without_the_lock_is_refused(url: str) -> None:
+    """Both before it is taken and after it is released."""
     with open_state(url, write=True) as state:
         with pytest.raises(LockLost):
             state.begin_run(run())
