@@ -1,4 +1,4 @@
-"""A raw HTTP server on loopback that answers what a test wrote down, byte by byte if need be."""
+"""A raw HTTP server on loopback that answers with scripted bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 @dataclass(frozen=True)
 class Heard:
-    """One request. `connection` numbers the connections from 1."""
+    """One request that the server got. Connections are numbered from 1."""
 
     method: str
     path: str
@@ -23,9 +23,9 @@ class Heard:
 
 @dataclass(frozen=True)
 class Reply:
-    """`raw` goes out as it is, and then the connection is closed; empty, it is closed without a word.
+    """`raw` is sent unchanged and then the connection is closed; if it is empty, it is closed without an answer.
 
-    `until`: the answer waits for this.
+    The answer waits until `until` is set.
     """
 
     status: int = 200
@@ -52,7 +52,8 @@ def saying(value: object, status: int = 200) -> Reply:
 
 @dataclass
 class Scripted:
-    """Answers with `script`, one reply a request, the last one for ever. Knows how busy it was."""
+    """Answers with `script`, one reply for each request, and then repeats the last one. It counts connections and
+    requests."""
 
     script: Sequence[Reply]
     url: str = ""
@@ -67,7 +68,7 @@ class Scripted:
         try:
             await self._talk(reader, writer, self.connections)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client went away, as clients do, or the test is over
+            pass  # the client closed the connection, or the test is over
         finally:
             writer.close()
 
@@ -96,7 +97,7 @@ class Scripted:
 
 @asynccontextmanager
 async def serving(*script: Reply) -> AsyncIterator[Scripted]:
-    """A scripted server that listens for the time of the block."""
+    """A scripted server that listens for the duration of the block."""
     scripted = Scripted(script or (OK,))
     server = await asyncio.start_server(scripted.connected, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()

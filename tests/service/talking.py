@@ -29,7 +29,7 @@ def client(server: Scripted | str, **given: Any) -> Client:
 
 
 def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitable[Any]], **given: Any) -> Any:
-    """Play a scene between a scripted server and a client."""
+    """Run a scene with a scripted server and a client."""
 
     async def play() -> Any:
         async with serving(*script) as server, client(server, **given) as caller:
@@ -39,5 +39,5 @@ def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitabl
 
 
 async def once(server: Scripted, caller: Client) -> tuple[Answer, int]:
-    """One call, and how many requests it took."""
+    """The answer to one call, and how many requests it took."""
     return await caller.call(UPSERT_TAGS, {"tags": []}), len(server.heard)

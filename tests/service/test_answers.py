@@ -1,4 +1,4 @@
-"""The key, what answers come to, and the connections that they come over (docs/planning.md 4.6, 4.9, 4.11)."""
+"""The API key, the values of answers, and the connections used for them (docs/planning.md 4.6, 4.9, 4.11)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .talking import AT_ONCE, BUSY, KEY, client, once, talk
 
 
 class KeyFile:
-    """A key in a file, as the engine reads it: once, and again when asked for a fresh one."""
+    """A key in a file, as the engine reads it: once, and again when a fresh one is requested."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.read = path, path.read_text()
@@ -30,7 +30,7 @@ class KeyFile:
 
 
 def test_401_reads_the_key_file_again(tmp_path: Path) -> None:
-    """The key was rotated while we ran: the call is repeated with the new one."""
+    """The key was rotated during the run: the call is repeated with the new key."""
     path = tmp_path / "key"
     path.write_text("old")
     source = KeyFile(path)
@@ -44,13 +44,13 @@ def test_401_reads_the_key_file_again(tmp_path: Path) -> None:
 
 
 def test_401_with_the_same_key_is_the_answer() -> None:
-    """There is nothing to repeat it with."""
+    """There is no other key to repeat the call with."""
     answer, requests = talk((saying({"message": "who are you"}, 401),), once)
     assert (answer.status, requests) == (401, 1)
 
 
-def test_401_for_the_new_key_too_is_the_answer(tmp_path: Path) -> None:
-    """One look at the file a call."""
+def test_401_for_the_new_key_is_the_answer(tmp_path: Path) -> None:
+    """The file is read again only once for each call."""
     path = tmp_path / "key"
     path.write_text("old")
     source = KeyFile(path)
@@ -61,7 +61,7 @@ def test_401_for_the_new_key_too_is_the_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
 def test_an_echoed_key_is_never_shown(status: int) -> None:
-    """Neither in the words nor in anything else that is told of an answer, wherever the service puts it."""
+    """If the service repeats the API key, no text of the answer and no retry message shows it."""
     told: list[str] = []
     reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
     answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
@@ -69,15 +69,15 @@ def test_an_echoed_key_is_never_shown(status: int) -> None:
     assert "***" in answer.text
 
 
-def test_a_refusals_data_has_words_and_no_key() -> None:
-    """Whatever of it is shown: the message, and what is said of each item."""
+def test_the_key_is_masked_in_the_messages_of_a_refusal() -> None:
+    """In the message and in the description of each item."""
     document = {"message": f"{KEY} may not", "errors": [{"index": 1, "errorDescription": f"of {KEY}"}]}
     answer, _ = talk((saying(document, 400),), once)
     assert answer.data == {"message": "*** may not", "errors": [{"index": 1, "errorDescription": "of ***"}]}
 
 
-def test_what_is_delivered_or_matched_is_as_it_came_though_it_holds_the_key() -> None:
-    """A key like `sandbox` stands in many a tag's name; what a batch says of an item is words all the same."""
+def test_data_of_a_success_is_unchanged_even_if_it_holds_the_key() -> None:
+    """A key such as `sandbox` may be part of a tag's name. Only error descriptions of items are masked."""
     document = {"syncSessionId": f"{KEY}-7", "errors": [{"index": 0, "errorDescription": f"{KEY} may not"}]}
     answer, _ = talk((saying(document),), once)
     assert answer.data == {"syncSessionId": f"{KEY}-7", "errors": [{"index": 0, "errorDescription": "*** may not"}]}
@@ -86,25 +86,25 @@ def test_what_is_delivered_or_matched_is_as_it_came_though_it_holds_the_key() ->
 
 
 @pytest.mark.parametrize("spelt", [r"a\/b\"c", r"a/b\"c", 'a/b"c'])
-def test_a_key_is_not_shown_in_the_spelling_of_json_either(spelt: str) -> None:
-    """Some services write \\/ for /."""
+def test_a_key_in_json_escapes_is_masked(spelt: str) -> None:
+    r"""Some services write `\/` for `/`."""
     answer, _ = talk((Reply(400, f'{{"message": "{spelt}"}}'.encode()),), once, key=lambda *, fresh=False: 'a/b"c')
     assert answer.text == '{"message": "***"}'
 
 
-def test_a_key_in_a_header_is_not_shown() -> None:
-    """The kind of an answer is told with it."""
+def test_a_key_in_the_content_type_is_masked() -> None:
+    """The summary of an answer shows its content type."""
     answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
     assert answer.summary == "400 (text/***, 2 bytes)"
 
 
-def test_a_key_at_the_cut_is_not_half_shown() -> None:
-    """Text is cut after the key was taken out."""
+def test_a_key_at_the_cut_of_a_long_text_is_masked() -> None:
+    """The key is masked before the text is cut."""
     answer, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
     assert "s3c" not in answer.text
 
 
-# --- what answers come to
+# --- the values of answers
 
 
 @pytest.mark.parametrize(
@@ -124,22 +124,22 @@ def test_a_key_at_the_cut_is_not_half_shown() -> None:
     ],
     ids=["object", "list", "empty", "blank", "204", "html", "cut", "nan", "bytes", "null", "wrong type"],
 )
-def test_what_an_answer_holds(reply: Reply, data: object, understood: bool) -> None:
-    """Parsed JSON, nothing, or not understood; the content type is not believed."""
+def test_the_data_of_an_answer(reply: Reply, data: object, understood: bool) -> None:
+    """Parsed JSON, None for an empty body, or not understood; the content type is ignored."""
     answer, _ = talk((reply,), once)
     assert answer.ok
     assert (answer.data, answer.understood) == (data, understood)
 
 
-def test_a_body_that_cannot_be_unpacked_is_no_answer() -> None:
-    """A gateway that says gzip and sends something else."""
+def test_a_body_that_cannot_be_decompressed_is_repeated() -> None:
+    """For example from a gateway that announces gzip and sends something else."""
     garbled = Reply(200, b"not gzip at all", {"Content-Encoding": "gzip"})
     answer, requests = talk((garbled, OK), once)
     assert (answer.ok, requests) == (True, 2)
 
 
-def test_foreign_words_are_one_line_of_a_sane_length() -> None:
-    """Control characters that would paint a terminal are gone."""
+def test_text_of_the_service_is_one_short_printable_line() -> None:
+    """Control characters are removed."""
     page = b"<html>\r\n\x1b[31m\x07" + b"words " * 1000
     answer, _ = talk((Reply(400, page),), once)
     assert len(answer.text) <= 301
@@ -150,7 +150,7 @@ def test_foreign_words_are_one_line_of_a_sane_length() -> None:
 
 
 def test_connections_are_kept_and_bounded() -> None:
-    """A hundred calls over at most four connections, four at once."""
+    """A hundred calls use at most four connections."""
 
     async def play() -> Any:
         async with serving(OK) as server, client(server, concurrency=4) as caller:
@@ -163,8 +163,8 @@ def test_connections_are_kept_and_bounded() -> None:
     assert server.most_at_once <= 4
 
 
-def test_concurrency_is_used() -> None:
-    """Four calls are under way together: none is answered before the fourth has arrived."""
+def test_calls_run_concurrently() -> None:
+    """No answer is sent before the fourth call has arrived."""
 
     async def play() -> int:
         all_there = asyncio.Event()
@@ -180,7 +180,7 @@ def test_concurrency_is_used() -> None:
 
 
 def test_calls_in_a_row_share_one_connection() -> None:
-    """Keep-alive: a thousand keyword deletes do not open a thousand connections."""
+    """With keep-alive, a thousand keyword deletions do not open a thousand connections."""
 
     async def scene(server: Scripted, caller: Client) -> int:
         for _ in range(20):
@@ -190,8 +190,8 @@ def test_calls_in_a_row_share_one_connection() -> None:
     assert talk((OK,), scene) == 1
 
 
-def test_the_traffic_is_counted_without_the_question_for_the_team() -> None:
-    """As the plan counts requests."""
+def test_the_traffic_is_counted_without_teaminfo() -> None:
+    """So the numbers match the requests of the plan."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(TEAM_INFO)

@@ -1,4 +1,5 @@
-"""Why a request failed, in words of ours: of the client, and of httpx, which sources, hosts and proxies use."""
+"""The cause of a failed request in words of our own, for the service client and for httpx, which sources, sinks and Git
+hosts use."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def tls_server(certificate: Path) -> AsyncIterator[int]:
-    """The port of a server with a certificate of its own."""
+    """The port of a server with this certificate."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
     server = await asyncio.start_server(Scripted((Reply(),)).connected, "localhost", 0, ssl=tls)
@@ -67,8 +68,8 @@ Ask = Callable[[str], Any]
         ("ftp://127.0.0.1", "not an HTTP URL"),
     ],
 )
-def test_nobody_answers(ask: Ask, url: str, words: str) -> None:
-    """Several addresses of one name are one cause, and addresses and numbers are not told."""
+def test_an_address_that_cannot_be_reached(ask: Ask, url: str, words: str) -> None:
+    """One cause for all addresses of a name, without addresses and error numbers."""
     text = asyncio.run(ask(url.format(port=free_port())))
     assert words in text
     assert "Errno" not in text
@@ -83,10 +84,10 @@ def test_nobody_answers(ask: Ask, url: str, words: str) -> None:
         (EXPIRED, EXPIRED, "localhost", "its certificate has expired"),
     ],
 )
-def test_a_certificate_that_will_not_do(
+def test_a_certificate_that_is_rejected(
     ask: Ask, certificate: Path, trusted: Path, host: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said what is the matter with it."""
+    """The cause says why: untrusted, for another host, or expired."""
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
 
     async def play() -> str:
@@ -105,8 +106,8 @@ def test_a_certificate_that_will_not_do(
         (Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), "the answer is not valid HTTP"),
     ],
 )
-def test_an_answer_that_is_none(ask: Ask, answer: Reply, words: str) -> None:
-    """Closed without a word or in the middle of one, or another protocol."""
+def test_an_answer_that_is_no_complete_http(ask: Ask, answer: Reply, words: str) -> None:
+    """The connection is closed without an answer or during it, or speaks another protocol."""
 
     async def play() -> str:
         async with serving(answer) as server:
@@ -116,8 +117,8 @@ def test_an_answer_that_is_none(ask: Ask, answer: Reply, words: str) -> None:
 
 
 @BOTH
-def test_plain_http_where_tls_is_expected(ask: Ask) -> None:
-    """The commonest mistake in an address."""
+def test_a_plain_http_server_at_an_https_url(ask: Ask) -> None:
+    """The cause names this common mistake."""
 
     async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
@@ -133,8 +134,8 @@ def test_plain_http_where_tls_is_expected(ask: Ask) -> None:
 
 
 @BOTH
-def test_a_server_that_says_nothing(ask: Ask) -> None:
-    """The time is over."""
+def test_a_server_that_never_answers(ask: Ask) -> None:
+    """The cause is the timeout."""
 
     async def play() -> str:
         over = asyncio.Event()

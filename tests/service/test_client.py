@@ -1,4 +1,4 @@
-"""What goes out, what is tried again, and when it is given up (docs/planning.md 4.5)."""
+"""Requests of the service client, when they are repeated, and when a call is given up (docs/planning.md 4.5)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .talking import AT_ONCE, BUSY, KEY, client, once, talk
 
 NOON = 1_700_000_000.0
 
-# --- what goes out
+# --- requests
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_each_operation_is_called_at_its_place_with_the_key(operation: Operation) -> None:
-    """Method and path of the table, below the base URL; the key in its header; JSON where there is a body."""
+def test_each_operation_has_its_method_path_key_and_body(operation: Operation) -> None:
+    """The key is in its header, and the body is JSON."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(operation, None if operation.method == "GET" else {"some": "body"})
@@ -35,9 +35,7 @@ def test_each_operation_is_called_at_its_place_with_the_key(operation: Operation
         assert (heard.headers["content-type"], heard.body) == ("application/json", b'{"some":"body"}')
 
 
-def test_each_request_says_who_we_are() -> None:
-    """Name and version, for the service's own log."""
-
+def test_each_request_has_a_user_agent_with_the_version() -> None:
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(UPSERT_TAGS, {})
         return server.heard[0].headers["user-agent"]
@@ -46,7 +44,7 @@ def test_each_request_says_who_we_are() -> None:
 
 
 def test_a_request_without_a_body_has_none() -> None:
-    """No empty object either, and no word on what it would be."""
+    """Neither an empty object nor a content type is sent."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(START_SYNC_SESSION)
@@ -56,8 +54,8 @@ def test_a_request_without_a_body_has_none() -> None:
     assert (heard.body, heard.headers["content-length"], "content-type" in heard.headers) == (b"", "0", False)
 
 
-def test_a_project_may_say_where_an_operation_is() -> None:
-    """Method and path by operation id; others stay where they are."""
+def test_endpoints_overrides_method_and_path_of_an_operation() -> None:
+    """Other operations keep theirs."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(UPSERT_TAG, {})
@@ -68,27 +66,26 @@ def test_a_project_may_say_where_an_operation_is() -> None:
     assert heard == [("PUT", "/connect/api/v2/tag"), ("POST", "/connect/api/tag/batch")]
 
 
-# --- what is tried again
+# --- repeats
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 599])
-def test_trouble_that_may_pass_is_tried_again(status: int) -> None:
-    """Twice in trouble, then answered."""
+def test_a_status_of_temporary_trouble_is_repeated(status: int) -> None:
     trouble = Reply(status, b"", AT_ONCE)
     answer, requests = talk((trouble, trouble, saying({"errors": []})), once)
     assert (answer.status, answer.data, requests) == (200, {"errors": []}, 3)
 
 
 @pytest.mark.parametrize("status", [300, 303, 400, 402, 403, 404, 405, 409, 413, 422])
-def test_a_refusal_is_not_tried_again(status: int) -> None:
-    """A repeat cannot mend it, and a redirect is not followed with the key."""
+def test_a_refusal_is_not_repeated(status: int) -> None:
+    """A repeat would not help. No redirect is followed, so the key is sent nowhere else."""
     answer, requests = talk((Reply(status, b"", {"Location": "http://127.0.0.1:1/"}),), once)
     assert (answer.status, answer.ok, answer.exhausted, requests) == (status, False, False, 1)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 407, 511])
-def test_what_another_server_answered_is_no_answer_of_the_service(status: int) -> None:
-    """It was not reached; a repeat cannot mend it, and the key goes nowhere else."""
+def test_an_answer_of_a_proxy_or_redirect_is_no_answer_of_the_service(status: int) -> None:
+    """The service was not reached, and a repeat would not help."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         answer = await caller.call(UPSERT_TAGS, {"tags": []})
@@ -99,28 +96,25 @@ def test_what_another_server_answered_is_no_answer_of_the_service(status: int) -
     assert (requests, down) == (1, True)
 
 
-def test_a_cut_connection_is_tried_again() -> None:
-    """Whatever was done: every operation is safe to repeat."""
+def test_a_call_on_a_cut_connection_is_repeated() -> None:
+    """Every operation is safe to repeat."""
     answer, requests = talk((CUT, CUT, OK), once)
     assert (answer.ok, requests) == (True, 3)
 
 
-def test_an_answer_that_is_cut_is_tried_again() -> None:
-    """Half a body is no answer."""
+def test_a_call_with_a_truncated_answer_is_repeated() -> None:
     half = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
     answer, requests = talk((half, OK), once)
     assert (answer.ok, requests) == (True, 2)
 
 
-def test_what_is_no_http_is_tried_again() -> None:
-    """Something else listens there for a moment."""
+def test_a_call_with_an_answer_that_is_no_http_is_repeated() -> None:
+    """Another program may listen there for a moment."""
     answer, requests = talk((Reply(raw=b"SSH-2.0-OpenSSH\r\n"), OK), once)
     assert (answer.ok, requests) == (True, 2)
 
 
-def test_silence_is_tried_again() -> None:
-    """A request that is not answered in time."""
-
+def test_a_call_that_times_out_is_repeated() -> None:
     async def play() -> Any:
         async with serving(Reply(until=asyncio.Event()), OK) as server, client(server, timeout=0.05) as caller:
             return await once(server, caller)
@@ -130,15 +124,15 @@ def test_silence_is_tried_again() -> None:
 
 
 def test_a_call_is_given_up_after_six_attempts() -> None:
-    """And says what came last, and that the service was reached."""
+    """The answer is the last one, and the service counts as reached."""
     answer, requests = talk((BUSY,), once)
     assert (answer.status, answer.exhausted, answer.reached) == (503, True, True)
     assert "busy" in answer.text
-    assert requests == ATTEMPTS + 1, "the last one asks for the team: is it the service or this call"
+    assert requests == ATTEMPTS + 1, "the last request is teamInfo, which tells whether the whole service is down"
 
 
-def test_nobody_at_the_address_is_not_reached() -> None:
-    """Connection refused: nothing was sent."""
+def test_a_refused_connection_is_not_reached() -> None:
+    """Nothing was sent."""
     port = unused_port()
 
     async def play() -> Any:
@@ -151,8 +145,8 @@ def test_nobody_at_the_address_is_not_reached() -> None:
     assert (traffic.requests, traffic.reached) == (6, False)
 
 
-def test_a_request_that_was_cut_off_may_have_arrived() -> None:
-    """No answer, and yet the work may be done: its outcome is unknown, not "not sent"."""
+def test_a_request_without_an_answer_counts_as_reached() -> None:
+    """It may have been executed: its outcome is unknown, not "not sent"."""
     answer, _ = talk((CUT,), once)
     assert (answer.status, answer.reached) == (None, True)
 
@@ -176,7 +170,7 @@ def test_a_request_that_was_cut_off_may_have_arrived() -> None:
     ],
 )
 def test_retry_after_is_seconds_or_an_http_date(header: str | None, seconds: float | None) -> None:
-    """RFC 9110 §10.2.3, seen from 22:13:20; nonsense is no word at all."""
+    """RFC 9110 §10.2.3, at 22:13:20; an invalid value is ignored."""
     assert retry_after(header, NOON) == seconds
 
 
@@ -184,8 +178,7 @@ def test_retry_after_is_seconds_or_an_http_date(header: str | None, seconds: flo
     "header",
     ["nan", "inf", "1e400", "Tue, 14 Nov 99999 22:13:50 GMT", "9" * 400, f"Fri, {'9' * 20} Dec 2026 23:59:59 GMT"],
 )
-def test_a_retry_after_that_is_no_time_does_no_harm(header: str) -> None:
-    """The call ends with the answer that came: nobody waits for ever, and nothing is raised."""
+def test_an_invalid_retry_after_neither_blocks_nor_raises(header: str) -> None:
     script = (Reply(503, b"", {"Retry-After": header}), OK)
     answer, requests = talk(script, once)
     assert answer.status in (200, 503)
@@ -193,8 +186,8 @@ def test_a_retry_after_that_is_no_time_does_no_harm(header: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["0.02", "Tue, 14 Nov 2023 22:13:21 GMT"])
-def test_the_service_s_word_on_waiting_is_honoured(header: str) -> None:
-    """In place of the back-off, in either form; `now` stands still here, a moment before the date."""
+def test_retry_after_replaces_the_back_off(header: str) -> None:
+    """In either form; the clock stands just before the date."""
     waits: list[float] = []
 
     def heard(operation: str, why: str, wait: float) -> None:
@@ -205,8 +198,8 @@ def test_the_service_s_word_on_waiting_is_honoured(header: str) -> None:
     assert waits == [pytest.approx(0.02)]
 
 
-def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
-    """The call ends with the answer that came, and says why."""
+def test_a_retry_after_beyond_five_minutes_ends_the_call() -> None:
+    """The answer explains why there was no repeat."""
     answer, requests = talk((Reply(503, b"", {"Retry-After": "301"}), OK), once)
     assert (answer.status, requests) == (503, 2)
     words = "it asks for a retry in 301 s, but a call may take 300 s in all"
@@ -214,14 +207,13 @@ def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
     assert words in answer.explained
 
 
-def test_a_wait_that_was_honoured_is_not_complained_of() -> None:
-    """Six attempts are six, however short the waits."""
+def test_a_retry_after_that_was_honoured_is_not_mentioned() -> None:
     answer, _ = talk((BUSY,), once)
     assert "asks" not in answer.summary + answer.explained
 
 
 def test_the_back_off_grows() -> None:
-    """Without a word from the service each wait is about twice the one before."""
+    """Without Retry-After each wait is about twice the one before."""
     waits: list[float] = []
     talk((Reply(503, b""),), once, on_retry=lambda operation, why, wait: waits.append(wait))
     assert len(waits) == ATTEMPTS - 1
@@ -233,7 +225,7 @@ def test_the_back_off_grows() -> None:
 
 
 def test_a_service_that_is_down_is_noticed_once() -> None:
-    """Eight calls at once share one discovery; the ninth is not even sent."""
+    """Eight concurrent calls ask for teamInfo once; a later call is not sent."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(8)))
@@ -248,7 +240,7 @@ def test_a_service_that_is_down_is_noticed_once() -> None:
 
 
 def test_one_operation_in_trouble_is_not_a_service_that_is_down() -> None:
-    """teamInfo answers, so the others go on."""
+    """teamInfo succeeds, so other operations are still called."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         answer = await caller.call(UPSERT_TAGS, {})
@@ -257,8 +249,8 @@ def test_one_operation_in_trouble_is_not_a_service_that_is_down() -> None:
     assert talk((*[BUSY] * 6, saying({"teamName": "T"}), OK), scene) == (503, False, 200)
 
 
-def test_once_stopped_nothing_is_repeated() -> None:
-    """Ctrl-C while the service asks for patience: the call ends at once with what came."""
+def test_no_call_is_repeated_after_a_stop() -> None:
+    """After Ctrl-C during a wait, the call ends at once with its last answer."""
 
     async def play() -> Any:
         stop = asyncio.Event()
@@ -270,8 +262,8 @@ def test_once_stopped_nothing_is_repeated() -> None:
     assert (answer.status, requests) == (503, 1)
 
 
-def test_before_each_attempt_it_is_asked_whether_it_may_be_sent() -> None:
-    """A holder that lost its lock between two attempts does not send the second (docs/planning.md 1.5)."""
+def test_before_send_is_checked_before_each_attempt() -> None:
+    """A process that lost its lock between two attempts does not send the second (docs/planning.md 1.5)."""
 
     class Lost(Exception):
         pass

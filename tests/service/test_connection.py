@@ -1,4 +1,4 @@
-"""Logins, cookies, proxies and broken connections: what a connection does beside sending (docs/planning.md 4.5)."""
+"""Logins, cookies, proxies, and broken or odd connections (docs/planning.md 4.5)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_login_in_the_address_is_sent_as_a_header() -> None:
-    """Unquoted, and not in the request line."""
+    """It is decoded, and not part of the request line or the Host header."""
 
     async def play() -> Any:
         async with serving(OK) as server, client(server.url.replace("//", "//jo:p%40ss@")) as caller:
@@ -49,8 +49,8 @@ def test_a_login_in_the_address_is_sent_as_a_header() -> None:
     assert "jo" not in heard.headers["host"]
 
 
-def test_a_cookie_comes_back_on_the_same_connection() -> None:
-    """Load balancers tell their servers apart by one."""
+def test_a_cookie_is_sent_back() -> None:
+    """Load balancers use one to choose a server."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         for _ in range(3):
@@ -63,7 +63,7 @@ def test_a_cookie_comes_back_on_the_same_connection() -> None:
 
 @pytest.mark.parametrize("name", PROXIES)
 def test_a_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets the whole address, and the service is never connected to."""
+    """The proxy gets the whole URL, and no connection to the service is opened."""
 
     async def play() -> Any:
         async with serving(OK) as proxy:
@@ -75,8 +75,8 @@ def test_a_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.Monke
     assert asyncio.run(play()) == (200, "http://service.invalid/connect/api/tag/batch")
 
 
-def test_a_handshake_that_fails_reached_nobody() -> None:
-    """TLS with a server that talks plainly: no byte of the request has left."""
+def test_a_failed_tls_handshake_is_not_reached() -> None:
+    """No byte of the request was sent."""
 
     async def play() -> Any:
         async with (
@@ -91,8 +91,8 @@ def test_a_handshake_that_fails_reached_nobody() -> None:
 
 
 @pytest.mark.parametrize("operation", [UPSERT_TAGS, FETCH_POSTED_TIME], ids=lambda operation: operation.id)
-def test_a_kept_connection_that_was_closed_is_no_trouble(operation: Any) -> None:
-    """The service closes it after its answer; the next call goes over another one."""
+def test_a_closed_keep_alive_connection_is_replaced(operation: Any) -> None:
+    """The service closes it after an answer, and the next call uses another one."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         body = None if operation.method == "GET" else {}
@@ -101,8 +101,8 @@ def test_a_kept_connection_that_was_closed_is_no_trouble(operation: Any) -> None
     assert talk((OK, CUT, OK), scene) == ([200, 200], True)
 
 
-def test_a_large_body_arrives_whole() -> None:
-    """A batch is larger than what leaves at once."""
+def test_a_large_body_arrives_completely() -> None:
+    """It is larger than the send buffers."""
     tags = [{"name": f"tag {number}", "description": "x" * 500} for number in range(2_000)]
 
     async def scene(server: Scripted, caller: Client) -> Any:
@@ -114,8 +114,8 @@ def test_a_large_body_arrives_whole() -> None:
     assert heard.body.endswith(b'x"}]}')
 
 
-def test_a_large_body_arrives_whole_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the next one over the same connection."""
+def test_a_large_body_arrives_completely_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one follows on the same connection."""
     certificate = Path(__file__).with_name("localhost.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -135,17 +135,17 @@ def test_a_large_body_arrives_whole_over_tls(monkeypatch: pytest.MonkeyPatch) ->
 
 
 ODD = {
-    "content where there is none": b"HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n|{}",
-    "content that nothing told of": b"HTTP/1.1 204 No Content\r\n\r\n{}",
-    "a hint before": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n|HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
-    "in chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n|1\r\n}\r\n0\r\n\r\n",
-    "until its end": b"HTTP/1.0 200 OK\r\n\r\n{|}",
+    "204 with a body": b"HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n|{}",
+    "204 with an unannounced body": b"HTTP/1.1 204 No Content\r\n\r\n{}",
+    "early hints": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n|HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+    "chunked": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n|1\r\n}\r\n0\r\n\r\n",
+    "until the connection closes": b"HTTP/1.0 200 OK\r\n\r\n{|}",
 }
 
 
 @pytest.mark.parametrize("raw", ODD.values(), ids=ODD.keys())
-def test_an_odd_answer_is_one_and_spoils_none_after_it(raw: bytes) -> None:
-    """What was taken once is sent once, and no rest of an answer is read as the next one."""
+def test_an_odd_answer_does_not_affect_the_next_one(raw: bytes) -> None:
+    """Each body is sent once, and no rest of an answer is read as the next answer."""
     heard = []
 
     async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -170,15 +170,16 @@ def test_an_odd_answer_is_one_and_spoils_none_after_it(raw: bytes) -> None:
 
 ANSWER = b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s"
 UNASKED = {
-    "an answer": ANSWER % (200, 5, b'"old"'),
-    "a time-out": ANSWER % (408, 0, b""),
-    "the end": b"",
+    "another answer": ANSWER % (200, 5, b'"old"'),
+    "408": ANSWER % (408, 0, b""),
+    "end of stream": b"",
 }
 
 
 @pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED.keys())
-def test_what_came_while_nobody_read_is_no_answer_to_the_next_request(unasked: bytes) -> None:
-    """The loop was busy, and it still lies in the kernel: the next request goes over another connection."""
+def test_unsolicited_data_is_no_answer_to_the_next_request(unasked: bytes) -> None:
+    """The event loop is blocked, so the data is still unread in the kernel: the next request uses another
+    connection."""
     has_sent = threading.Event()
 
     def serve(server: socket.socket) -> None:
@@ -186,7 +187,7 @@ def test_what_came_while_nobody_read_is_no_answer_to_the_next_request(unasked: b
         with first:
             first.recv(100_000)
             first.sendall(ANSWER % (200, 5, b'"one"'))
-            time.sleep(0.1)  # the answer is read first
+            time.sleep(0.1)  # so that the first answer is read before
             first.sendall(unasked)
             if not unasked:
                 first.shutdown(socket.SHUT_WR)
@@ -199,7 +200,7 @@ def test_what_came_while_nobody_read_is_no_answer_to_the_next_request(unasked: b
     async def play(url: str) -> list[object]:
         async with client(url, patience=0.0, timeout=5.0) as caller:
             answers = [(await caller.call(UPSERT_TAGS, {})).data]
-            has_sent.wait()  # without a turn of the loop
+            has_sent.wait()  # blocks the event loop
             return [*answers, (await caller.call(UPSERT_TAGS, {})).data]
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -213,13 +214,13 @@ UPGRADE = {"connection": "upgrade", "upgrade": "h2c"}
 
 
 async def sent(url: str, headers: Mapping[str, str]) -> Any:
-    """The answer to a request over a connection of its own."""
+    """The answer to a request over its own connection."""
     async with http_client(5.0, headers) as one:
         return await exchange(one, one.build_request("POST", url, content=b"{}"), seconds=5.0, most=1_000)
 
 
 def test_an_answer_in_another_protocol_is_an_error() -> None:
-    """Whoever configures such headers; nothing waits for it without end."""
+    """A configured header may ask for an upgrade; the answer 101 must not block the call."""
 
     async def play() -> None:
         async with serving(Reply(101, headers={"Connection": "upgrade", "Upgrade": "h2c"})) as server:
@@ -230,21 +231,21 @@ def test_an_answer_in_another_protocol_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("port", [0, 65_536, 99_999])
-def test_a_port_that_is_none_reaches_nobody(port: int) -> None:
-    """It may come from a variable, where nothing has looked at it before."""
+def test_an_invalid_port_is_an_unsupported_url(port: int) -> None:
+    """The URL may come from a variable that nothing has validated."""
     with pytest.raises(httpx.UnsupportedProtocol, match=f"invalid port: {port}"):
         asyncio.run(sent(f"http://127.0.0.1:{port}/", {}))
 
 
-def test_an_answer_before_the_body_has_left_is_heard() -> None:
-    """A service that refuses a body by its size says why."""
+def test_an_answer_before_the_body_is_sent_is_read() -> None:
+    """For example 413 from a service that rejects a large body."""
 
     async def play() -> Any:
         async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer), suppress(ConnectionError):
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
-                while await reader.read(1_000_000):  # and drops it, as servers do that have answered
+                while await reader.read(1_000_000):  # drops the rest, as servers do after their answer
                     pass
 
         server = await asyncio.start_server(hasty, "127.0.0.1", 0, limit=1_000)
@@ -257,12 +258,12 @@ def test_an_answer_before_the_body_has_left_is_heard() -> None:
 @pytest.mark.parametrize(
     "variables",
     [{}, {"NO_PROXY": "localhost,[::1]"}, {"HTTP_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"}],
-    ids=["plain", "only exceptions", "an exception"],
+    ids=["no proxy", "only NO_PROXY", "proxy and NO_PROXY"],
 )
-def test_nothing_leaves_once_a_call_has_timed_out(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that reads nothing until the call is over gets what had arrived by then, never the whole.
+def test_nothing_is_sent_after_a_call_timed_out(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that starts to read after the timeout never gets the whole request.
 
-    So also where the environment names proxies, but none for this service.
+    The same holds if the environment names proxies, but none for this service.
     """
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -278,7 +279,7 @@ def test_nothing_leaves_once_a_call_has_timed_out(variables: dict[str, str], mon
                 while chunk := await reader.read(1_000_000):
                     content += chunk
             writer.close()
-            if content.startswith(b"POST "):  # and not the question whether the whole service is down
+            if content.startswith(b"POST "):  # not teamInfo, which is sent to find out whether the service is down
                 received.set_result(content)
 
         narrow = socket.create_server(("127.0.0.1", 0))
@@ -308,8 +309,8 @@ asyncio.run(play())
 """
 
 
-def test_nothing_leaves_once_its_sender_was_killed() -> None:
-    """The kernel would go on sending the buffers of a dead process, for as long as the service is willing to read."""
+def test_nothing_is_sent_after_the_process_was_killed() -> None:
+    """The kernel must not go on sending the buffers of a dead process."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -334,8 +335,8 @@ def test_nothing_leaves_once_its_sender_was_killed() -> None:
         (f"ä{'b' * 70}.example", "the host name cannot be resolved"),
     ],
 )
-def test_an_address_that_nobody_can_have_reaches_nobody(host: str, why: str) -> None:
-    """It has the form of a URL, so that nothing refused it before."""
+def test_an_invalid_host_is_not_reached(host: str, why: str) -> None:
+    """It has the form of a URL, so no earlier check rejects it."""
 
     async def play() -> Any:
         async with client(f"http://{host}", patience=0.0) as caller:

@@ -1,4 +1,4 @@
-"""However slowly an answer comes, and however large it is: a call ends, in its time and within its size."""
+"""A call ends within its time and size limits, however slow or large the answer is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .scripted import OK, Reply, Scripted, saying, serving
 from .talking import BUSY, client, once, talk
 
 GUARD_SECONDS = 20.0
-"""A call that does not end fails its test."""
+"""A call that takes longer than this fails its test."""
 
 
 def dripped(before: bytes, call: Callable[[Client], Awaitable[Answer]]) -> Answer:
@@ -34,24 +34,24 @@ def dripped(before: bytes, call: Callable[[Client], Awaitable[Answer]]) -> Answe
 @pytest.mark.parametrize(
     ("before", "words"), [(BODY, "was not complete within 0.1 s"), (HEADERS, "within 0.1 s")], ids=["body", "headers"]
 )
-def test_an_answer_that_drips_is_no_answer(before: bytes, words: str) -> None:
-    """Each byte comes in time and the whole would not: an attempt has a deadline of its own, and its end is unknown."""
+def test_an_answer_that_arrives_byte_by_byte_times_out(before: bytes, words: str) -> None:
+    """Each byte is in time, but the attempt as a whole has a deadline; its outcome is unknown."""
     answer = dripped(before, lambda caller: caller.call(UPSERT_TAGS, {"tags": []}))
     assert (answer.status, answer.reached) == (None, True)
     assert words in answer.text
 
 
-def test_a_long_poll_that_drips_ends_as_well() -> None:
-    """Its answer may be held back for its own time; once it has begun it may take as long as any other's."""
+def test_a_long_poll_that_arrives_byte_by_byte_times_out() -> None:
+    """The wait for its first byte has its own limit; after that, the usual limit applies."""
     answer = dripped(BODY, lambda caller: caller.call(FETCH_POSTED_TIME, timeout=0.2))
     assert (answer.status, answer.timed_out) == (None, False), (
-        "time that cannot be read is trouble, and no quiet minute"
+        "an incomplete answer is trouble, unlike a fetch that nothing was posted for"
     )
     assert "was not complete within 0.3 s" in answer.text
 
 
-def test_a_repeat_takes_no_longer_than_is_left_for_the_call() -> None:
-    """Busy at once, then silent: the second attempt could take an hour, and the call has half a second."""
+def test_a_repeat_is_limited_by_the_time_left_for_the_call() -> None:
+    """The second attempt may take an hour by its own timeout, but the call has half a second."""
 
     async def play() -> Any:
         silence = Reply(until=asyncio.Event())
@@ -63,8 +63,8 @@ def test_a_repeat_takes_no_longer_than_is_left_for_the_call() -> None:
     assert (answer.status, paths) == (None, ["/tag/batch", "/tag/batch", "/team/info"])
 
 
-def test_an_answer_that_is_abandoned_is_not_waited_for() -> None:
-    """The second Ctrl-C: what was sent has no known outcome, and what was not sent is not sent any more."""
+def test_an_abandoned_call_does_not_wait_for_its_answer() -> None:
+    """After the second Ctrl-C, a sent request has an unknown outcome and a queued one is not sent."""
 
     async def play() -> Any:
         stop, abandon = asyncio.Event(), asyncio.Event()
@@ -85,16 +85,16 @@ def test_an_answer_that_is_abandoned_is_not_waited_for() -> None:
 
 
 BOMB = gzip.compress(bytes(128 * 1024 * 1024), 1)
-"""Half a megabyte, of which unpacking makes 128."""
+"""Half a megabyte that decompresses to 128 MB."""
 
 
 @pytest.mark.parametrize(
     "reply",
     [Reply(200, BOMB, {"Content-Encoding": "gzip"}), Reply(200, b" " * (LARGEST + 1))],
-    ids=["packed", "plain"],
+    ids=["compressed", "plain"],
 )
 def test_an_answer_that_is_too_large_is_not_read(reply: Reply) -> None:
-    """Not repeated either, since it would come again; neither its JSON nor its words take memory."""
+    """It is not repeated, as the repeat would be as large, and it takes little memory."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         tracemalloc.start()
@@ -108,11 +108,10 @@ def test_an_answer_that_is_too_large_is_not_read(reply: Reply) -> None:
     assert (answer.status, answer.understood, answer.data, requests) == (200, False, None, 1)
     assert "larger than 16 MB" in answer.text
     assert "more than" in answer.summary
-    assert most < 6 * LARGEST, "the server's own copy, and what was read of it"
+    assert most < 6 * LARGEST, "memory for the server's copy and for what the client read"
 
 
-def test_an_answer_as_large_as_may_be_is_read() -> None:
-    """To the last byte."""
+def test_an_answer_of_the_largest_size_is_read() -> None:
     text = b'"' + b"x" * (LARGEST - 2) + b'"'
     answer, _ = talk((Reply(200, gzip.compress(text, 1), {"Content-Encoding": "gzip"}),), once)
     assert (len(str(answer.data)), answer.understood) == (LARGEST - 2, True)
@@ -128,8 +127,8 @@ def test_an_answer_as_large_as_may_be_is_read() -> None:
     ],
     ids=["gzip", "x-gzip", "deflate", "identity"],
 )
-def test_a_packed_answer_is_read(encoding: str, packed: bytes) -> None:
-    """In any packing that servers use."""
+def test_a_compressed_answer_is_read(encoding: str, packed: bytes) -> None:
+    """In each encoding that servers use."""
     answer, _ = talk((Reply(200, packed, {"Content-Encoding": encoding}),), once)
     assert answer.data == {"errors": []}
 
@@ -137,14 +136,14 @@ def test_a_packed_answer_is_read(encoding: str, packed: bytes) -> None:
 @pytest.mark.parametrize(
     ("encoding", "packed"), [("gzip", gzip.compress(b'{"errors": []}')[:-9]), ("br", b"anything")], ids=["cut", "other"]
 )
-def test_an_answer_that_cannot_be_unpacked_is_no_answer(encoding: str, packed: bytes) -> None:
-    """Half of it, or packed in a way that nobody asked for."""
+def test_an_answer_that_cannot_be_decompressed_is_repeated(encoding: str, packed: bytes) -> None:
+    """It is truncated or has an unknown encoding."""
     answer, requests = talk((Reply(200, packed, {"Content-Encoding": encoding}), OK), once)
     assert (answer.ok, requests) == (True, 2)
 
 
-def test_gzip_is_asked_for_and_nothing_else() -> None:
-    """Whatever else happens to be installed beside us."""
+def test_only_gzip_is_accepted() -> None:
+    """Whatever other packages are installed."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await caller.call(UPSERT_TAGS, {})

@@ -1,4 +1,4 @@
-"""Proxies and certificates of the environment: which requests they are for, and what is said of a bad one."""
+"""Proxies and certificates of the environment: which requests use them, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ Ask = Callable[[str], Any]
     ],
 )
 def test_no_proxy_names_hosts(entry: str, url: str, is_named: bool) -> None:
-    """Names, domains, addresses and networks, with ports; what cannot be read names nobody."""
+    """Names, domains, addresses and networks, with ports; an invalid entry matches no host."""
     assert is_exempt(entry, httpx.URL(url)) is is_named
 
 
 @pytest.mark.parametrize("separator", [",", " ", ", ", " , ,"])
 def test_no_proxy_is_a_list(separator: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commas and blanks separate its entries."""
+    """Entries are separated by commas or blanks."""
     monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", separator.join(["localhost", "fd00::/8", "example.com"]))
     proxies = Proxies()
@@ -97,8 +97,7 @@ def test_no_proxy_is_a_list(separator: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert ways == ["None"] * 3 + ["proxy:3128 (ALL_PROXY)"]
 
 
-def test_no_proxy_alone_chooses_no_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a proxy does."""
+def test_no_proxy_alone_configures_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "localhost,[::1],fd00::/8")
     assert not Proxies()
 
@@ -116,10 +115,10 @@ def test_no_proxy_alone_chooses_no_other_way(monkeypatch: pytest.MonkeyPatch) ->
         ({"http_proxy": "http://[::1]:3128"}, "http://a", "[::1]:3128 (http_proxy)"),
     ],
 )
-def test_a_variable_for_each_scheme(
+def test_each_scheme_has_its_proxy_variable(
     variables: dict[str, str], url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In capitals or small letters, which win; without a scheme it is an HTTP proxy; a login is not shown."""
+    """A lower-case name has precedence, a value without a scheme is an HTTP proxy, and a login is not shown."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert str(Proxies().of(httpx.URL(url))) == way
@@ -139,7 +138,7 @@ if find_spec("socksio"):
 
 @pytest.mark.parametrize(("value", "words"), BAD.items(), ids=BAD.keys())
 def test_a_proxy_that_cannot_be_used_is_named(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its variable, never by its value, and only where it would be used."""
+    """The error shows the variable but not its value, and only comes for requests that would use the proxy."""
     monkeypatch.setenv("ALL_PROXY", value)
     with pytest.raises(Usage) as refusal:
         asyncio.run(by_client("http://service.example"))
@@ -157,8 +156,8 @@ def test_a_proxy_that_cannot_be_used_is_named(value: str, words: str, monkeypatc
 
 
 @BOTH
-def test_a_proxy_gets_the_whole_address(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its login, and the service is never connected to."""
+def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No connection to the service is opened."""
 
     async def play() -> Any:
         async with serving(OK) as proxy:
@@ -174,8 +173,8 @@ def test_a_proxy_gets_the_whole_address(ask: Ask, monkeypatch: pytest.MonkeyPatc
 
 @BOTH
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_does_not_pass_on_is_named(ask: Ask, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not there, or wants a login: nothing reached the service."""
+def test_a_proxy_that_fails_is_named(ask: Ask, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not listen or requires a login: nothing reached the service."""
     port = free_port()
     monkeypatch.setenv("ALL_PROXY", f"http://me:s3cret@127.0.0.1:{port}")
     text = asyncio.run(ask(f"{scheme}://service.invalid"))
@@ -197,8 +196,10 @@ FILES = {
 
 
 @pytest.mark.parametrize(("variable", "path"), FILES.items(), ids=FILES.keys())
-def test_authorities_that_are_missing_are_named(variable: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable and the path: nothing that a repeat would cure; and nothing that matters without TLS."""
+def test_a_missing_certificate_file_is_named_with_its_variable(
+    variable: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a usage error and not repeated, and does not matter without TLS."""
     monkeypatch.setenv(variable, path)
     with pytest.raises(Usage, match=f"{variable} names {path}"):
         asyncio.run(by_client("https://service.invalid"))
@@ -211,8 +212,8 @@ def test_authorities_that_are_missing_are_named(variable: str, path: str, monkey
     assert [asyncio.run(without_tls(ask)) for ask in (by_client, by_http_client)] == ["200", "200"]
 
 
-def test_a_file_without_certificates_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody saved a page instead of it."""
+def test_a_file_without_certificates_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example a saved HTML page."""
     (tmp_path / "ca.pem").write_text("<html>")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with pytest.raises(Usage, match="is not a file of certificates"):
@@ -221,8 +222,10 @@ def test_a_file_without_certificates_is_told_as_such(tmp_path: Path, monkeypatch
 
 @BOTH
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
-def test_authorities_of_the_environment_are_trusted(ask: Ask, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By sources and hosts as by the client of the service."""
+def test_certificate_authorities_of_the_environment_are_trusted(
+    ask: Ask, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both by the service client and by the client for sources, sinks and Git hosts."""
     monkeypatch.setenv(variable, str(LOCALHOST))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(LOCALHOST)
@@ -236,7 +239,7 @@ def test_authorities_of_the_environment_are_trusted(ask: Ask, variable: str, mon
 
 
 async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A proxy that knows CONNECT alone."""
+    """A proxy that only supports CONNECT."""
     with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
         method, place, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
         assert method == b"CONNECT"
@@ -256,12 +259,12 @@ async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 @pytest.mark.parametrize(
     ("trusted", "words"),
     [(LOCALHOST, "200"), (EXPIRED, "its certificate is not trusted here")],
-    ids=["known", "unknown"],
+    ids=["trusted", "untrusted"],
 )
-def test_a_certificate_is_judged_through_a_proxy(
+def test_the_certificate_of_the_service_is_checked_through_a_proxy(
     ask: Ask, trusted: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is the service's, and no trouble with the proxy."""
+    """A rejected certificate is not reported as trouble with the proxy."""
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(LOCALHOST)

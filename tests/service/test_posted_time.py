@@ -1,4 +1,4 @@
-"""Posted time on the wire: limits, pages, statuses, and a fetch that may take a minute (docs/interface.md 4)."""
+"""Requests for posted time: limits, pages, statuses, and a fetch that may take a minute (docs/interface.md 4)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .talking import BUSY, KEY, key, talk
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_fetch_of_no_group_is_refused_before_it_is_sent(limit: int) -> None:
-    """The service takes a limit of 1 or more."""
+def test_a_fetch_limit_below_1_is_a_usage_error(limit: int) -> None:
+    """No request is sent."""
 
     async def scene(server: Scripted, caller: Client) -> int:
         with pytest.raises(Usage, match="1 or more"):
@@ -34,8 +34,8 @@ def test_a_fetch_of_no_group_is_refused_before_it_is_sent(limit: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 501])
-def test_a_page_of_none_or_of_too_many_is_refused_before_it_is_asked_for(limit: int) -> None:
-    """The service takes 1 to 500."""
+def test_a_page_limit_outside_1_to_500_is_a_usage_error(limit: int) -> None:
+    """No request is sent."""
 
     async def scene(server: Scripted, caller: Client) -> int:
         with pytest.raises(Usage, match="1 to 500"):
@@ -45,8 +45,8 @@ def test_a_page_of_none_or_of_too_many_is_refused_before_it_is_asked_for(limit: 
     assert talk((saying([]),), scene) == 0
 
 
-def test_the_limit_travels_in_the_query() -> None:
-    """None is sent when none is set: the service's own is 25."""
+def test_the_limit_is_sent_in_the_query() -> None:
+    """Without a limit none is sent, and the service uses its default of 25."""
 
     async def scene(server: Scripted, caller: Client) -> list[str]:
         await fetch(caller, 7, 30.0)
@@ -60,7 +60,7 @@ def test_the_limit_travels_in_the_query() -> None:
 
 
 def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
-    """A quiet minute is no trouble: the answer says that nothing came, after one request."""
+    """No posted time within a minute is no trouble: `timed_out` is set after one request."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         answer = await caller.call(FETCH_POSTED_TIME, timeout=0.05)
@@ -70,9 +70,7 @@ def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
     assert talk((Reply(until=asyncio.Event()),), scene, timeout=1.0) == (True, None, "no answer within 0.05 s", 1)
 
 
-def test_a_client_that_outlives_outages_goes_on_calling() -> None:
-    """No breaker: after a call that was in trouble the next one is sent all the same."""
-
+def test_a_client_without_a_breaker_calls_on_after_trouble() -> None:
     async def scene(server: Scripted, _: Client) -> Any:
         async with Client(server.url, key, conduct=Conduct(attempts=1, breaks=False)) as caller:
             first, second = await caller.call(UPSERT_TAG, {}), await caller.call(TEAM_INFO)
@@ -98,8 +96,8 @@ def test_a_client_that_outlives_outages_goes_on_calling() -> None:
         (saying([], 400), None),
     ],
 )
-def test_only_a_list_of_groups_is_one(reply: Reply, groups: Any) -> None:
-    """Whatever else comes is trouble, not an empty list."""
+def test_only_a_json_list_is_a_list_of_groups(reply: Reply, groups: Any) -> None:
+    """Any other answer is trouble, not an empty list."""
 
     async def scene(_: Scripted, caller: Client) -> Any:
         return groups_of(await fetch(caller, None, 30.0))
@@ -108,13 +106,13 @@ def test_only_a_list_of_groups_is_one(reply: Reply, groups: Any) -> None:
 
 
 @pytest.mark.parametrize("group", [{}, {"groupId": None}, {"groupId": ""}, {"groupId": 7}])
-def test_a_group_without_an_id_has_none(group: Any) -> None:
-    """Nobody could be told what became of it."""
+def test_an_invalid_group_id_is_none(group: Any) -> None:
+    """No status could be sent for it."""
     assert group_id(group) is None
 
 
-def test_a_status_tells_what_is_known_and_nothing_else() -> None:
-    """No null travels: the interface knows none there."""
+def test_a_status_holds_only_the_fields_that_are_set() -> None:
+    """No null is sent."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await update_status(caller, "g1", "SUCCESS", external_id="4711")
@@ -127,9 +125,7 @@ def test_a_status_tells_what_is_known_and_nothing_else() -> None:
     ]
 
 
-def test_a_list_in_trouble_is_an_error_and_no_shorter_list() -> None:
-    """A page that does not come ends the listing with the service's words."""
-
+def test_a_failed_page_is_an_error_and_no_shorter_list() -> None:
     async def scene(_: Scripted, caller: Client) -> None:
         with pytest.raises(SyncengineError, match=r"503 \(no content type, 4 bytes\)"):
             [group async for group in listed(caller, 2)]
@@ -141,7 +137,7 @@ def test_a_list_in_trouble_is_an_error_and_no_shorter_list() -> None:
 
 
 def _listed(submissions: list[int], page: int) -> tuple[list[str], int]:
-    """Ids as they come, newest first, from a sandbox that was posted such groups; and how many requests it took."""
+    """The ids that a sandbox with these groups lists, newest first, and the number of requests."""
     with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         control.post("/settings", json={"holdSeconds": 0})
         loopback.get(f"{running.url}/postedtime", headers={"x-api-key": running.api_key})
@@ -157,8 +153,8 @@ def _listed(submissions: list[int], page: int) -> tuple[list[str], int]:
         return ids, asked.count("listPostedTime")
 
 
-def test_730_groups_are_listed_without_a_repeat_although_many_share_an_instant() -> None:
-    """Pages of 100 cut through groups of one submission time; each is there once, and newest first."""
+def test_730_groups_are_listed_once_although_many_share_an_instant() -> None:
+    """Pages of 100 split groups of one submission time; the order is newest first."""
     submissions = [1_700_000_000_000 + n // 73 for n in range(730)]
     ids, _ = _listed(submissions, 100)
     assert sorted(ids) == sorted(f"g{n}" for n in range(730))
@@ -167,14 +163,14 @@ def test_730_groups_are_listed_without_a_repeat_although_many_share_an_instant()
 
 
 @pytest.mark.parametrize("sharing", [4, 5, 6, 20])
-def test_a_page_that_is_full_of_one_instant_keeps_no_group_away(sharing: int) -> None:
-    """Fewer, as many or more groups than a page share one instant: all are found, and the older ones."""
+def test_a_page_full_of_one_instant_hides_no_group(sharing: int) -> None:
+    """Fewer, as many, or more groups than a page share an instant: they and the older groups are all found."""
     ids, _ = _listed([2000] * sharing + [1000] * 3 + [3000], 5)
     assert sorted(ids) == sorted(f"g{n}" for n in range(sharing + 4))
 
 
-def test_an_instant_that_hides_groups_is_told() -> None:
-    """600 groups of one instant, of which the service lists 500 whatever is asked; the older one is found."""
+def test_an_instant_that_hides_groups_is_reported() -> None:
+    """The service lists at most 500 groups of one instant; older groups are still found."""
 
     async def scene(_: Scripted, caller: Client) -> Any:
         hidden: list[int] = []
@@ -186,8 +182,8 @@ def test_an_instant_that_hides_groups_is_told() -> None:
     assert talk((saying(page), saying(page), saying(older), saying(older), saying([])), scene) == (501, [2000])
 
 
-def test_a_service_that_always_answers_the_same_is_not_asked_for_ever() -> None:
-    """It does not look at `submittedBefore`: what it has is listed once."""
+def test_a_service_that_ignores_submittedbefore_does_not_loop() -> None:
+    """Its groups are listed once."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         return [group_id(group) async for group in listed(caller, 2)], len(server.heard)
@@ -197,15 +193,14 @@ def test_a_service_that_always_answers_the_same_is_not_asked_for_ever() -> None:
     assert ids == ["a", "b"]
 
 
-def test_an_empty_list_is_asked_for_once() -> None:
-    """Nothing there: one request."""
+def test_an_empty_list_takes_one_request() -> None:
     assert _listed([], 100) == ([], 1)
 
 
 @pytest.mark.parametrize("id", [rb"a\u0000", rb"a\ud83d", rb"a\udc00b", b"a\xff", rb"a\ufffd", b"a\x00", b""])
 @pytest.mark.parametrize("more", [b"", b', "x": nope'], ids=["whole", "broken"])
-def test_an_id_that_could_be_another_one_is_none(id: bytes, more: bytes) -> None:
-    """Whatever stands for text that cannot be kept may stand for two ids: a status would go to the wrong one."""
+def test_an_ambiguous_group_id_is_none(id: bytes, more: bytes) -> None:
+    """Characters that cannot be stored are replaced, so two ids could look alike and a status go to the wrong group."""
     body = b'[{"groupId": "%b"%b}, {"groupId": "a\xc3\xa4"}]' % (id, more)
     found = groups_in(body) or []
     ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
@@ -213,12 +208,12 @@ def test_an_id_that_could_be_another_one_is_none(id: bytes, more: bytes) -> None
     assert more or ids == [None, "aä"]
 
 
-# --- the key in people's time
+# --- the API key in posted time
 
 
-@pytest.mark.parametrize("raw", [False, True], ids=["JSON", "as some write it"])
-def test_posted_time_is_what_it_was_though_it_holds_the_key(raw: bool) -> None:
-    """Fetched and answered for under its own id, with every word that was posted."""
+@pytest.mark.parametrize("raw", [False, True], ids=["valid JSON", "JSON with NaN"])
+def test_posted_time_is_unchanged_even_if_it_holds_the_api_key(raw: bool) -> None:
+    """Its status is sent with its own id."""
     posted = {"groupId": f"{KEY}-1", "tags": [{"name": f"{KEY}-7"}], "description": f"on {KEY}"}
     number = b', "totalDurationSecs": NaN}]' if raw else b"}]"
     reply = Reply(200, b"[" + orjson.dumps(posted)[:-1] + number)

@@ -1,4 +1,4 @@
-"""What items look like on the wire (docs/interface.md 2, 4; docs/planning.md 2.4)."""
+"""The JSON of items in requests to the service (docs/interface.md 2, 4; docs/planning.md 2.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, Operation
 TAG, CATEGORY, TYPE = Key(Kind.TAG, "T-1"), Key(Kind.CATEGORY, "acme"), Key(Kind.ACTIVITY_TYPE, "A101")
 SESSIONS = {"startSyncSession", "completeSyncSession", "cancelSyncSession"}
 UNPLANNED = {"teamInfo", "upsertTag"}
-"""Asked before a plan is sent; and offered by the service, though batches do all that it does."""
+"""teamInfo is called before a plan is sent; upsertTag is not needed, as the batch does the same."""
 
 OF_THE_CONNECTOR = {
     "fetchPostedTime": ("GET", "/postedtime"),
@@ -32,7 +32,7 @@ OF_THE_CONNECTOR = {
     "reportHealthFailure": ("POST", "/healthcheck/failure/notify"),
     "rescindHealthFailure": ("POST", "/healthcheck/failure/rescind"),
 }
-"""Posted time, registration and health: no plan contains them."""
+"""Operations for posted time, registration and health, which no plan contains."""
 
 SPECIFIED = {
     "teamInfo": ("GET", "/team/info"),
@@ -52,14 +52,14 @@ SPECIFIED = {
 }
 
 
-def test_the_table_says_what_the_service_facts_say() -> None:
-    """docs/service.md §1: method and path of each operation."""
+def test_the_operations_are_those_of_docs_service() -> None:
+    """Method and path of each (docs/service.md §1)."""
     assert {id: (o.method, o.path) for id, o in OPERATIONS.items()} == SPECIFIED
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_every_operation_has_a_spelling(operation: Operation) -> None:
-    """A batch names its list, a single call has a function, and a session's call carries its id."""
+def test_every_planned_operation_has_a_body(operation: Operation) -> None:
+    """A batch has a list, a single call has a function, and a call about a session has the session's id."""
     unplanned = operation.id in UNPLANNED | OF_THE_CONNECTOR.keys()
     batch = operation.items is not None
     single = operation.id in send.SPELLS
@@ -67,8 +67,7 @@ def test_every_operation_has_a_spelling(operation: Operation) -> None:
     assert operation.limit == (BATCH_LIMIT if batch else 1)
 
 
-def test_every_step_of_a_plan_is_sent_as_a_batch_or_as_singles() -> None:
-    """No stage is without somebody who delivers it."""
+def test_every_operation_of_a_plan_is_a_batch_or_a_single_call() -> None:
     for operation in OPERATION_OF.values():
         assert operation.items is not None or operation.id in send.SPELLS
 
@@ -77,8 +76,8 @@ def whole(**given: Any) -> Effect:
     return Effect(**{"key": TAG, "whole": True, **given})
 
 
-def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() -> None:
-    """Lists as lists, metadata as a map, the category as the service's id."""
+def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
+    """The category is sent as the id of the service."""
     effect = whole(
         fields={
             "description": "d",
@@ -104,8 +103,8 @@ def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() ->
     }
 
 
-def test_what_is_gone_is_sent_as_an_explicit_empty() -> None:
-    """Empty text, empty list, path `/`; what cannot be cleared is left out."""
+def test_a_cleared_field_is_sent_as_an_explicit_empty_value() -> None:
+    """An empty string or list, or the path `/`; fields that cannot be cleared are left out."""
     cleared = ("url", "category", "assigneeExternalIds", "path", "description", "closedTimestamp")
     assert wire.tag(whole(cleared=cleared), None, spell_name=False) == {
         "name": "T-1",
@@ -120,16 +119,17 @@ def test_what_is_gone_is_sent_as_an_explicit_empty() -> None:
     ("excluded", "spell_name", "listed"),
     [(False, False, ["k"]), (False, True, ["k", "T-1"]), (True, False, ["k", "T-1"]), (True, True, ["k", "T-1"])],
 )
-def test_the_name_is_listed_where_the_service_would_not_add_it(
+def test_the_name_is_listed_as_a_keyword_if_the_service_would_not_add_it(
     excluded: bool, spell_name: bool, listed: list[str]
 ) -> None:
-    """Excluded names that are keywords all the same, and names that an update must bring back."""
+    """For a tag with `excludeTagNameKeyword` that declares its name as a keyword, and for an update that must restore
+    it."""
     effect = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
     assert wire.additional_keywords(effect, spell_name=spell_name) == listed
 
 
-def test_a_category_carries_its_id_once_the_service_gave_one() -> None:
-    """And explicit empties for what is gone."""
+def test_a_category_is_sent_with_its_server_id_once_known() -> None:
+    """Cleared fields are sent as empty values."""
     effect = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
     body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
     assert wire.category(effect, None) == body
@@ -137,8 +137,8 @@ def test_a_category_carries_its_id_once_the_service_gave_one() -> None:
     assert wire.category(Effect(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
 
 
-def test_an_activity_type_carries_its_flags_as_declared() -> None:
-    """A flag that was never said is not sent."""
+def test_an_activity_type_is_sent_with_its_declared_flags() -> None:
+    """An undeclared flag is left out."""
     effect = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
     assert wire.activity_type(effect) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
 
@@ -160,13 +160,13 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("operation", send.SPELLS)
-def test_single_calls_are_spelled_as_the_specification_says(operation: str) -> None:
+def test_single_calls_have_the_specified_body(operation: str) -> None:
     """docs/interface.md 4."""
     assert send.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
 
 
-def test_the_sandbox_understands_every_spelling() -> None:
-    """What we send is what its rules, written from the interface, take."""
+def test_the_sandbox_accepts_every_body() -> None:
+    """Its rules are written from the interface, independently of the client."""
     sandbox = Sandbox()
     (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Effect(key=CATEGORY), None)]})[
         1
