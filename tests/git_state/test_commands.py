@@ -200,7 +200,7 @@ def contents(repository: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize("words", [("erase", "tag/Jane Doe"), ("prune", "--before", "2000-01-01")], ids=" ".join)
-def test_earlier_versions_go_with_what_is_removed(clone: Clone, remote: Path, words: tuple[str, ...]) -> None:
+def test_erase_and_prune_remove_earlier_versions(clone: Clone, remote: Path, words: tuple[str, ...]) -> None:
     """`state erase` and `state prune` remove earlier versions, since these hold the removed data, also locally."""
     project = begun(clone("one"), tags=[tag("Jane Doe", description="her matter"), tag("ACME-1")])
     colleague = clone("two")

@@ -114,7 +114,7 @@ def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: lis
 
 @few(HISTORIES)
 @given(RENAMES)
-def test_renames_end_at_what_the_manifests_say(history: list[Step]) -> None:
+def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> None:
     """The same holds for categories with tags that are renamed again and again."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))

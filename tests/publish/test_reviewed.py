@@ -158,7 +158,7 @@ NOT_OURS = {
 
 
 @pytest.mark.parametrize("about", NOT_OURS.values(), ids=NOT_OURS)
-def test_only_what_was_merged_into_this_branch_was_reviewed(
+def test_only_plans_merged_into_this_branch_are_used(
     merged: Project, host: Imitation, about: dict[str, object]
 ) -> None:
     """Only plans of pull requests that were merged into this branch of this repository are used."""

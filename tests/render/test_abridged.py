@@ -160,7 +160,7 @@ def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
     assert "Abridged" not in rendered
 
 
-def test_tags_that_go_with_their_category_are_named_or_the_head_says_that_they_are_not() -> None:
+def test_unnamed_tags_deleted_with_their_category_make_the_plan_abridged() -> None:
     tags = [
         Change(key=tag(f"N{n}-"), action=Action.DELETE, source=at(n), cascade=category("acme")) for n in range(1, 300)
     ]

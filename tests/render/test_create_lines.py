@@ -70,7 +70,7 @@ def test_each_new_tag_is_one_line_with_its_description_and_the_place_of_its_row(
     assert "  + H-0009  Supply contract with the port  " in text
 
 
-def test_a_wide_terminal_shows_every_value_and_a_narrow_one_says_that_it_does_not() -> None:
+def test_a_wide_terminal_shows_every_value_and_a_narrow_one_says_abridged() -> None:
     wide, narrow = text_of(MATTERS, 200), text_of(MATTERS, 80)
     assert 'H-0009  Supply contract with the port  category: bolt; keywords: "REF 9"' in wide
     assert ("Abridged" in wide, "Abridged" in narrow) == (False, True)
@@ -128,7 +128,7 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
     assert text.count("  manifests/more.yaml:3\n") == 3
 
 
-def test_a_long_title_gives_way_to_the_place_and_a_long_name_to_nothing() -> None:
+def test_a_long_title_is_cut_for_the_place_and_a_long_name_is_never_cut() -> None:
     text = text_of([matter(1, description="A very " + "long " * 40 + "title"), matter(2)])
     assert "…  data/matters.csv:2\n" in text
     name = "N" * 100
@@ -137,7 +137,7 @@ def test_a_long_title_gives_way_to_the_place_and_a_long_name_to_nothing() -> Non
     assert "      Licence\n      data/matters.csv:2\n" in text
 
 
-def test_an_odd_one_of_a_few_leads_them() -> None:
+def test_an_odd_tag_among_a_few_comes_first() -> None:
     """A few new tags are listed one by one; the odd one is first in their list, without a section of its own."""
     odd = matter(40, description=None, category=None, url="https://pms.example.com/40")
     text = text_of([replace(each, key=category(each.key.name)) for each in MATTERS] + [*MATTERS, odd], 200)
@@ -145,7 +145,7 @@ def test_an_odd_one_of_a_few_leads_them() -> None:
     assert lines_of(text)[0].startswith("+ H-0040")
 
 
-def test_groups_stand_beside_single_ones_and_only_these_share() -> None:
+def test_shared_values_in_the_heading_are_those_of_tags_listed_one_by_one() -> None:
     """The heading states the shared values of the tags listed one by one, not those of a folded row."""
     alike = [matter(n, "same", description="A matter", category="acme", visibility="PUBLIC") for n in range(100, 140)]
     text = text_of([*(matter(n, description=f"{'abcdef'[n % 6] * 3} {n * 7919}") for n in range(1, 80)), *alike], 120)

@@ -107,7 +107,7 @@ def test_values_are_formatted_as_in_the_text(project: Project) -> None:
     assert 'metadata "m" (none) → "1"' in text
 
 
-def test_github_gets_what_it_shows(project: Project) -> None:
+def test_github_gets_ten_annotations_of_a_level(project: Project) -> None:
     """GitHub shows ten annotations of a level; the last one counts all others."""
     change(project, new=200)
     notices = [words for level, words in levels(planned(project, "github")["github"]) if level == "notice"]
@@ -138,7 +138,7 @@ def items(format: str, text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS)])
-def test_other_hosts_get_what_they_show(project: Project, format: str, most: int) -> None:
+def test_gitlab_and_sarif_get_a_limited_number_of_items(project: Project, format: str, most: int) -> None:
     """GitLab and SARIF get no more items than they show; the last item counts all others."""
     change(project, new=5_200)
     made = items(format, planned(project, format)[format])

@@ -95,7 +95,7 @@ def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
     assert [len(group.members) for group in found.groups] == [299]
 
 
-def test_a_value_that_is_set_is_alike_also_beside_others_that_change() -> None:
+def test_values_that_are_set_form_a_group_beside_values_that_change() -> None:
     found = edits([*(("T", None, "new") for _ in range(6)), *(("T", f"old {n}", f"old {n}!") for n in range(6))])
     assert found == [Edit("set", None, "new")] * 6 + [Edit("appended", None, "!")] * 6
 
@@ -105,7 +105,7 @@ def test_replaced_by_something_else_is_no_edit() -> None:
     assert set(edits(("T", f"old{n}", f"new{n * 7}") for n in range(50))) == {None}
 
 
-def test_too_few_are_not_alike() -> None:
+def test_too_few_equal_edits_form_no_group() -> None:
     changes = [own(f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]
     found = arranged(["T"] * len(changes), changes, folding=True)
     assert found.singles == [0, 1]

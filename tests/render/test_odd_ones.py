@@ -97,7 +97,7 @@ ODD = {
 
 @in_each
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_the_odd_one_stands_above_the_mass(odd: Change, render: Callable[[Plan], str]) -> None:
+def test_the_odd_change_comes_before_the_similar_ones(odd: Change, render: Callable[[Plan], str]) -> None:
     """The odd change comes first, wherever it is in the manifests and whatever it shares with the others."""
     for place in (0, 150, 299):
         changes = mass()
@@ -109,7 +109,7 @@ def test_the_odd_one_stands_above_the_mass(odd: Change, render: Callable[[Plan],
 
 @in_short
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_the_mass_is_one_row_with_one_example(odd: Change, render: Callable[[Plan], str]) -> None:
+def test_the_similar_changes_are_one_row_with_one_example(odd: Change, render: Callable[[Plan], str]) -> None:
     shown = render(plan_of(*mass()[:140], odd, *mass()[140:]))
     assert re.search(r'299 ×\s?`? ?description: \+ " \(reviewed\)"', shown)
     assert shown.count("e.g. ACME-0001") == 1
@@ -266,7 +266,7 @@ def test_every_removal_is_named_before_the_mass(limit: int) -> None:
     assert ("**Shortened" in page) is (named < 3_600)
 
 
-def test_names_without_room_are_said_to_be_cut() -> None:
+def test_removals_that_do_not_fit_are_counted() -> None:
     """Removals that do not fit are counted, and the page says `Shortened`."""
     lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
     page = plan_markdown(plan_of(*lost), limit=65_536)

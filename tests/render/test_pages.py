@@ -150,7 +150,7 @@ def test_a_place_leads_to_its_line_at_the_commit() -> None:
     assert "href" not in plan_html(plan)
 
 
-def test_the_place_of_what_is_removed_is_at_the_base() -> None:
+def test_a_removal_links_to_the_base_commit() -> None:
     """A removal links to the base commit; without a base, or if it was removed earlier, it has no link."""
     look = Look(links=Links("https://h/{commit}/{file}#L{line}"))
     plan = plan_of(Change(key=tag("A"), action=Action.DELETE, source=Source("a.yaml", 7)))
@@ -307,7 +307,7 @@ def test_a_long_report_is_never_too_long() -> None:
     assert "Shortened" in text
 
 
-def test_many_rows_stand_behind_a_summary() -> None:
+def test_rows_beyond_twelve_are_folded_behind_a_summary() -> None:
     changes = [
         Change(key=tag(f"T-{n}"), action=Action.UPDATE, source=at(n), fields=(field("url", "a", f"{n}"),))
         for n in range(15)
