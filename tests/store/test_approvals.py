@@ -123,8 +123,8 @@ def test_an_approval_that_is_listed_again_does_not_start_again(url: str) -> None
     assert (the_one(url).run, the_one(url).remaining) == ("run-3", LOSSES)
 
 
-def test_approvals_are_read_the_same_without_sqlalchemy(url: str) -> None:
-    """A SQLite state that is only read is opened without SQLAlchemy."""
+def test_a_reader_lists_the_same_approvals(url: str) -> None:
+    """Without the lock, after the writer has closed the state. A missing SQLite state lists none."""
     held(url)
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: LOSSES, "1@b": (KEYWORD,)})

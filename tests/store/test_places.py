@@ -28,7 +28,7 @@ def _clock() -> float:
 
 
 def refusal(path: Path, *, write: bool) -> SyncengineError:
-    """The error for this path, which is the same with and without SQLAlchemy."""
+    """The error for opening this path, which has the same code when the state is only read."""
     with pytest.raises(SyncengineError) as plain:
         open_state(str(path), write=write).close()
     with pytest.raises(SyncengineError) as glanced, open_state(str(path), write=False, now=_clock):

@@ -1,4 +1,4 @@
-"""A state read without SQLAlchemy, as a plan reads it: rows are complete, and files that are no state are refused."""
+"""A state that is only read, as by a plan: its rows are complete, and files that are no state are refused."""
 
 from __future__ import annotations
 
