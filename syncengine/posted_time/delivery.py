@@ -159,7 +159,7 @@ class Delivery:
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver a stored group, and return the verdict, as `take` does."""
         async with self._only(kept.offer.group_id):
-            entry = await to_thread(self.inbox.entry, kept.offer.group_id)  # much may have happened since
+            entry = await self._entry(kept.offer.group_id)  # much may have happened since
             assert entry is not None, "`keep` has stored it"
             return await self._continue(entry, kept.group, kept.offer)
 
@@ -241,7 +241,7 @@ class Delivery:
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it. Return the verdict, or `None` when there is none."""
         async with self._only(group_id):
-            entry = await to_thread(self.inbox.entry, group_id)
+            entry = await self._entry(group_id)
             if entry is None or not entry.body:
                 await self.writer.write(lambda tx: tx.finish(group_id))
                 return None
@@ -318,6 +318,10 @@ class Delivery:
             entry = await self.writer.write(lambda tx: tx.revise(offer))
         return await self._process(entry, group, mechanism)
 
+    async def _entry(self, group_id: str) -> InboxEntry | None:
+        """Return a group as the inbox has it, read together with the writes of other groups to save a transaction."""
+        return await self.writer.write(lambda tx: tx.entry(group_id))
+
     def _only(self, group_id: str) -> asyncio.Lock:
         """Return the lock of a group, which keeps two calls for it from being handled at the same time."""
         return self._turns.setdefault(group_id, asyncio.Lock())
@@ -329,8 +333,7 @@ class Delivery:
 
     async def _conflict(self, entry: InboxEntry, mechanism: str, found: Differs = Differs()) -> Verdict:  # noqa: B008 - frozen
         """Refuse a group as a conflict. The entry is read anew, because this attempt may have changed it."""
-        now = await to_thread(self.inbox.entry, entry.group_id)
-        entry = now or entry
+        entry = await self._entry(entry.group_id) or entry
         text, why = (CONFLICT, CONFLICT_NOTE)
         if found.divided:
             text, why = (DIVIDED, DIVIDED_NOTE)
