@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -165,6 +167,15 @@ def test_the_first_existing_template_of_a_list_is_included(tmp_path: Path, way: 
         assert key.name == "B"
         (key,) = loaded(tmp_path, {"a.j2": "tags: [{name: A}]\n"}).resources
         assert key.name == "A"
+
+
+@pytest.fixture(autouse=True)
+def no_callbacks() -> Iterator[None]:
+    """Garbage collection without callbacks of libraries, in which the exception of a limit would be lost."""
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = callbacks
 
 
 @pytest.fixture
