@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import orjson
-from syncengine.apply.singles import SPELLS
 
 from syncengine.apply.guards import planned_again
+from syncengine.apply.send import SPELLS
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.saved import load
 from syncengine.render.json import SHOWN
