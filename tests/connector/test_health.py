@@ -140,6 +140,7 @@ def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Pr
 
 def test_a_failure_that_a_person_reported_stays(service: Service, project: Project) -> None:
     """`time pull` with healthy sinks does not rescind a failure that a person reported."""
+    service.control.post("/settings", json={"holdSeconds": 0})
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("health", "report", "subscription", "--message", "Closed for moving.").code == 0
     assert project.run("time", "pull").code == 0
@@ -148,6 +149,7 @@ def test_a_failure_that_a_person_reported_stays(service: Service, project: Proje
 
 def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, project: Project) -> None:
     """A person's report replaces ours, and neither the running process nor a later one rescinds it."""
+    service.control.post("/settings", json={"holdSeconds": 0})
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("time", "pull").code == 0
     with closing(open_database(project.loaded().state, write=True, new_lineage=new_lineage)) as state:
