@@ -61,25 +61,23 @@ def has_password(text: str) -> bool:
 
 def base_url_trouble(text: str) -> str | None:
     """Return the problem of a base URL without quoting it, or `None` when the URL is valid."""
-    if _BLANK.search(text):
-        return "must not contain blanks, line breaks or control characters"
-    parts = split_url(text)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        return "must be a URL that starts with https://, or `sandbox`"
-    if "@" in parts.netloc:
-        return "must not contain credentials; the key belongs in `apiKey`"
-    if parts.query or parts.fragment:
-        return "must not have a query or a fragment"
-    return None
+    cures = "https://, or `sandbox`", "the key belongs in `apiKey`"
+    if trouble := _trouble(text, *cures):
+        return trouble
+    return "must not have a query or a fragment" if urlsplit(text).query or urlsplit(text).fragment else None
 
 
 def web_url_trouble(text: str) -> str | None:
     """Return the problem of an HTTP service's URL without quoting it, or `None` when the URL is valid."""
+    cures = "http:// or https://", "they belong in a header, as {env: NAME} or {file: PATH}"
+    return _trouble(text, *cures) or ("must not have a fragment" if urlsplit(text).fragment else None)
+
+
+def _trouble(text: str, starts: str, elsewhere: str) -> str | None:
+    """Return the problem of any URL of HTTP: how one `starts`, and where credentials belong `elsewhere`."""
     if _BLANK.search(text):
         return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        return "must be a URL that starts with http:// or https://"
-    if "@" in parts.netloc:
-        return "must not contain credentials; they belong in a header, as {env: NAME} or {file: PATH}"
-    return "must not have a fragment" if parts.fragment else None
+        return f"must be a URL that starts with {starts}"
+    return f"must not contain credentials; {elsewhere}" if "@" in parts.netloc else None
