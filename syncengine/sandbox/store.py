@@ -110,7 +110,7 @@ class Store:
         `condition` is constant SQL behind `WHERE "table" = ?` with the columns of the schema; `values` are bound. A
         caller that changes the table before it has read all of them makes a list first.
         """
-        found = self._database.execute(f'SELECT row FROM held WHERE "table" = ? {condition}', (table, *values))  # noqa: S608
+        found = self._database.execute(f'SELECT row FROM held WHERE "table" = ? {condition}', (table, *values))  # noqa: S608 - constant SQL
         return (from_json(row) for (row,) in found)
 
     def keys(self, table: str) -> list[str]:
@@ -120,7 +120,7 @@ class Store:
         ]
 
     def count(self, table: str, condition: str = "", *values: Any) -> int:
-        statement = f'SELECT count(*) FROM held WHERE "table" = ? {condition}'  # noqa: S608
+        statement = f'SELECT count(*) FROM held WHERE "table" = ? {condition}'  # noqa: S608 - constant SQL
         count: int = self._database.execute(statement, (table, *values)).fetchone()[0]
         return count
 
@@ -134,7 +134,7 @@ class Store:
 
     def drop(self, table: str, condition: str, *values: Any) -> None:
         """Delete rows of a table, by a condition as that of `rows`."""
-        self._database.execute(f'DELETE FROM held WHERE "table" = ? {condition}', (table, *values))  # noqa: S608
+        self._database.execute(f'DELETE FROM held WHERE "table" = ? {condition}', (table, *values))  # noqa: S608 - constant SQL
 
     @property
     def settings(self) -> Json:

@@ -96,9 +96,9 @@ def emulated(browser: Chrome, width: int, scheme: str, height: int = 900) -> Ite
 def assert_fits(browser: Chrome) -> None:
     """The page is not wider than its screen, and every text on it has enough contrast."""
     script = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    width, room = browser.execute_script(script)  # type: ignore[no-untyped-call]
+    width, room = browser.execute_script(script)  # type: ignore[no-untyped-call] # selenium has no types
     assert width <= room
-    assert browser.execute_script(FAINT) == []  # type: ignore[no-untyped-call]
+    assert browser.execute_script(FAINT) == []  # type: ignore[no-untyped-call] # selenium has no types
 
 
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
@@ -128,7 +128,7 @@ class Console:
     def text(self, selector: str) -> str:
         """The visible text of the first match, "" without one, by one script, since the page may replace elements."""
         script = "return document.querySelector(arguments[0])?.innerText ?? ''"
-        return str(self.browser.execute_script(script, selector))  # type: ignore[no-untyped-call]
+        return str(self.browser.execute_script(script, selector))  # type: ignore[no-untyped-call] # selenium has no types
 
     def document(self) -> str:
         """The HTML of the page, read without a script in it."""
@@ -163,7 +163,7 @@ class Console:
 
     def complaints(self) -> list[str]:
         """The browser's log: errors of scripts, and violations of the page's Content-Security-Policy."""
-        return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
+        return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call] # selenium has no types
 
 
 @pytest.fixture

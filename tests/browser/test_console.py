@@ -179,7 +179,7 @@ def test_pages_of_thousands_of_tags_are_turned(console: Console) -> None:
     names = f"return [...document.querySelectorAll('{section} td.name')].map(cell => cell.innerText)"
     for page in (1, 2, 3):
         assert f"Page {page} of 80" in console.text(f"{section} nav")
-        shown = console.browser.execute_script(names)  # type: ignore[no-untyped-call]
+        shown = console.browser.execute_script(names)  # type: ignore[no-untyped-call] # selenium has no types
         assert shown == [f"T{number:04}" for number in range((page - 1) * 50, page * 50)]
         console.browser.find_element("link text", "Next").click()
         console.until(lambda page=page: f"Page {page + 1} of 80" in console.text(f"{section} nav"))
@@ -195,7 +195,7 @@ def test_categories_stand_before_tags(console: Console) -> None:
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(60)]})
     console.open()
     headings = "return [...document.querySelectorAll('h2')].map(heading => heading.id)"
-    ids = console.browser.execute_script(headings)  # type: ignore[no-untyped-call]
+    ids = console.browser.execute_script(headings)  # type: ignore[no-untyped-call] # selenium has no types
     assert ids == ["post-time", "posted-time", "categories", "activity-types", "tags", "requests"]
 
 
@@ -243,7 +243,7 @@ def test_the_console_fits_its_screen(console: Console, width: int, scheme: str) 
     with emulated(console.browser, width, scheme):
         console.open()
         states = "return [...document.querySelectorAll('.state')].map(each => each.innerText)"
-        shown = console.browser.execute_script(states)  # type: ignore[no-untyped-call]
+        shown = console.browser.execute_script(states)  # type: ignore[no-untyped-call] # selenium has no types
         assert sorted(shown) == ["failed", "offered", "pending, not recorded", "success"]
         assert_fits(console.browser)
         console.fill("duration", "soon")

@@ -182,7 +182,7 @@ def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: 
     file = IMAGES / f"plan-{name}.png"
     with emulated(browser, width, scheme, height or 900):
         browser.get((team.folder / "plan.html").as_uri())
-        text, needed = browser.execute_script(WORDS)  # type: ignore[no-untyped-call]
+        text, needed = browser.execute_script(WORDS)  # type: ignore[no-untyped-call] # selenium has no types
     says = hashlib.sha256((CHANGING.sub("", text) + page_file("pages.css")).encode()).hexdigest()
     comment = f"Comment\0{says}".encode()
     if WRITES and not (file.exists() and comment in file.read_bytes()):

@@ -62,7 +62,7 @@ class Page:
         self.browser.get(file.as_uri())
 
     def run(self, script: str, *values: Any) -> Any:
-        return self.browser.execute_script(script, *values)  # type: ignore[no-untyped-call]
+        return self.browser.execute_script(script, *values)  # type: ignore[no-untyped-call] # selenium has no types
 
     def search(self, text: str) -> None:
         box = self.browser.find_element("id", "search")
@@ -97,9 +97,9 @@ class Page:
 
 @pytest.fixture
 def page(chromium: Chrome, tmp_path: Path) -> Iterator[Page]:
-    chromium.get_log("browser")  # type: ignore[no-untyped-call]
+    chromium.get_log("browser")  # type: ignore[no-untyped-call] # selenium has no types
     yield Page(chromium, tmp_path)
-    assert chromium.get_log("browser") == []  # type: ignore[no-untyped-call]
+    assert chromium.get_log("browser") == []  # type: ignore[no-untyped-call] # selenium has no types
     chromium.get("about:blank")
 
 
@@ -195,7 +195,7 @@ def test_a_page_runs_no_script_and_no_style_but_its_own(page: Page) -> None:
     )
     title, display = page.run("return [document.title, getComputedStyle(document.body).display]")
     assert (title == "owned", display) == (False, "block")
-    complaints = [entry["message"] for entry in page.browser.get_log("browser")]  # type: ignore[no-untyped-call]
+    complaints = [entry["message"] for entry in page.browser.get_log("browser")]  # type: ignore[no-untyped-call] # selenium has no types
     assert len(complaints) == 2
     assert all("Content Security Policy" in message for message in complaints)
 

@@ -253,7 +253,7 @@ BAD = {
 def test_a_damaged_file_is_refused_in_a_sentence(reviewed: Project, service: Service, spoil: object, said: str) -> None:
     """Both `apply --reviewed` and `plan --since` report it as `plan-file`, and nothing is sent."""
     file = reviewed.folder / "plan.json"
-    file.write_text(spoil(file.read_text()))  # type: ignore[operator]
+    file.write_text(spoil(file.read_text()))  # type: ignore[operator] # one of two kinds
     asked = service.asked()
     for done in (apply(reviewed), reviewed.run("plan", "--since", "plan.json", "--format", "json")):
         assert (done.code, done.codes, said in messages(done)) == (1, ["plan-file"], True), done.out

@@ -45,7 +45,7 @@ def said(state: StateDatabase, checks: Sequence[tuple[SinkTrouble, ...]], *scrip
                 await reporter.tell(troubles)
         return [heard.path.rpartition("/")[2] for heard in server.heard]
 
-    return talk(script, scene)  # type: ignore[no-any-return]
+    return talk(script, scene)  # type: ignore[no-any-return] # the script's result
 
 
 @pytest.mark.parametrize(

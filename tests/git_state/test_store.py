@@ -213,7 +213,7 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
         {"format": "syncengine.git-state/v1"},
         {"format": "syncengine.git-state/v4"},
     ):
-        forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc]
+        forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc] # a lambda with a default
         with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
             current(other)
         assert refused.value.code == "state-version"

@@ -53,7 +53,7 @@ def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
     texts = [path.read_text(encoding="utf-8") for path in [*WORKFLOWS, ROOT / "action.yml"]]
     texts += [f"uses: {action}" for action in ACTIONS.values()]
     uses = [line.partition("uses: ")[2] for text in texts for line in text.splitlines() if "uses: " in line]
-    pins = dict(re.fullmatch(r"([\w/-]+)@([0-9a-f]{40} # v\d+\.\d+\.\d+)", use).groups() for use in uses)  # type: ignore[union-attr]
+    pins = dict(re.fullmatch(r"([\w/-]+)@([0-9a-f]{40} # v\d+\.\d+\.\d+)", use).groups() for use in uses)  # type: ignore[union-attr] # each matches
     assert uses
     assert all(use == f"{action}@{pins[action]}" for use in uses for action in [use.partition("@")[0]])
 

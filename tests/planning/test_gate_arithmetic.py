@@ -156,7 +156,7 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
 def test_the_gate_is_what_the_page_computes(estate: Estate, data: Any) -> None:
     """Whatever goes, by whichever way, beside whatever went before, and under any of the approvals."""
     how = How(limits={"tags": Limit(percent=estate.percent)})
-    records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type]
+    records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type] # as a test calls it
     gate = plan(ask(manifest(estate)), recorded(estate), how.options, how.basis, records).gate
     texts = {unit.name: unit.approve for unit in gate.units if unit.kind != FIRST_SWEEP}
     approved = set(data.draw(st.lists(st.sampled_from(sorted(texts)), unique=True))) if texts else set()

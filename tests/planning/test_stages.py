@@ -157,7 +157,7 @@ NOTED = {
 @pytest.mark.parametrize(("manifest", "recorded"), NOTED.values(), ids=NOTED)
 def test_notes_are_nothing_to_do(manifest: str, recorded: object) -> None:
     """2.5: said and recorded; they do not make `plan --detailed-exitcode` say 2."""
-    plan = planned(manifest, [recorded])  # type: ignore[list-item]
+    plan = planned(manifest, [recorded])  # type: ignore[list-item] # as a test calls it
     assert (len(notes(plan)), plan.changes_something, plan.sends_something) == (1, False, False)
     assert len(plan.records) == 1
 

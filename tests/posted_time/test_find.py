@@ -250,10 +250,10 @@ def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(tmp_path: Pat
         def executed_then_refused(got: object) -> tuple[int, object] | None:
             if getattr(got, "method", "") == "POST":
                 pms.moods.append("take")
-                pms.answer(got)  # type: ignore[arg-type]
+                pms.answer(got)  # type: ignore[arg-type] # as a test calls it
                 pms.entries[-1] = type(pms.entries[-1])("g1", 3600, 0, clock.at, clock.at)
                 return 409, {}
-            return pms.answer(got)  # type: ignore[arg-type]
+            return pms.answer(got)  # type: ignore[arg-type] # as a test calls it
 
         pms.receiver.answer = executed_then_refused
         assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E0")]

@@ -44,7 +44,7 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
         served = estate.serve()
         eventually(estate.ready)
         estate.post(*ids[round * 5 : round * 5 + 5])
-        eventually(lambda least=round * 5 + 1 + round % 3: len(estate.ledger()) >= least)  # type: ignore[misc]
+        eventually(lambda least=round * 5 + 1 + round % 3: len(estate.ledger()) >= least)  # type: ignore[misc] # a lambda with a default
         assert served.stop(signal.SIGKILL) == -signal.SIGKILL
     estate.serve()
     eventually(lambda: set(estate.states().values()) == {"success"})

@@ -84,7 +84,7 @@ def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: Wor
     for keywords in (["one", "two", "three"], ["one", "two"]):
         told = estate.told("deleteKeyword")
         estate.project.wants(tags=[tag("A", keywords=keywords, description=str(keywords))])
-        eventually(lambda before=told: len(served.messages("reconciled")) > before)  # type: ignore[misc]
+        eventually(lambda before=told: len(served.messages("reconciled")) > before)  # type: ignore[misc] # a lambda with a default
     served.process.send_signal(signal.SIGHUP)
     served.says("configuration")
     served.says("leading", 2)

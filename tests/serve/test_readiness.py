@@ -18,7 +18,7 @@ DOWN = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
 
 
 def working(**given: object) -> Readiness:
-    return Readiness(phase=None, **given)  # type: ignore[arg-type]
+    return Readiness(phase=None, **given)  # type: ignore[arg-type] # as a test calls it
 
 
 def test_a_sink_that_is_down_counts_after_a_minute() -> None:

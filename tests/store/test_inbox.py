@@ -193,7 +193,7 @@ def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
             inbox.receive(replace(OFFER, group_id=f"g{number}", tag=tag, user_keys=(f"u{number}", f"U{number}@X")))
 
         def ids(**given: object) -> list[str]:
-            return [entry.group_id for entry in inbox.entries(**given)]  # type: ignore[arg-type]
+            return [entry.group_id for entry in inbox.entries(**given)]  # type: ignore[arg-type] # as a test calls it
 
         assert ids() == ["g2", "g1", "g0"]
         assert (ids(tag="b"), ids(user="u1@x"), ids(since=2.0), ids(states=["accepted"])) == (

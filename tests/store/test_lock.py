@@ -187,7 +187,7 @@ def test_a_process_suspended_between_two_rows_does_not_block_the_lock(postgresql
     limited = f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}options=-c%20"
     begun, going_on = threading.Event(), threading.Event()
 
-    class Stopping(pytest.importorskip("psycopg.types.string").StrDumper):  # type: ignore[misc]
+    class Stopping(pytest.importorskip("psycopg.types.string").StrDumper):  # type: ignore[misc] # a lambda with a default
         def dump(self, obj: str) -> Any:
             begun.set()
             going_on.wait(60)

@@ -49,8 +49,8 @@ def test_a_call_that_begins_or_ends_during_a_reading_is_seen_whole(url: str, rea
             applied(writer, f"x {number}", whole(X), whole(Y), x="1", y="2")
             before = Effect(key=A, fields={"category": "x"}, keywords=("old",), keywords_dropped=("new",), whole=True)
             applied(writer, f"a {number}", before)
-            intend = lambda: writer.intend({"move": Attempt("upsertTags", (MOVED,))})  # noqa: E731
-            settle = lambda: writer.settle([Settlement("move", (MOVED,))])  # noqa: E731
+            intend = lambda: writer.intend({"move": Attempt("upsertTags", (MOVED,))})  # noqa: E731 - two short steps of one story
+            settle = lambda: writer.settle([Settlement("move", (MOVED,))])  # noqa: E731 - two short steps of one story
             if not begins:
                 intend()
             meanwhile = Meanwhile(reader, number, intend if begins else settle)

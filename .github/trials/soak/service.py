@@ -38,7 +38,7 @@ def main(port: int, file: Path) -> None:
     def exchanging(*parts: Any) -> Any:
         return Exchanged(build(*parts), file)
 
-    app.build = exchanging  # type: ignore[assignment]
+    app.build = exchanging  # type: ignore[assignment] # the sandbox, behind a key that is exchanged
     app.serve("127.0.0.1", port, None, INNER)
 
 

@@ -70,7 +70,10 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
     name = context.name_of(path)
     for file in (path, path.with_name(f"{path.name}-wal")):
         context.note(file, sha256_at(file))
-    rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - called when the rows are not in memory
+
+    def rows() -> Iterator[tuple[int, dict[str, Any]]]:
+        return sql_rows(name, str(path), section.query.text, _parameters(section))
+
     return _remembered(context.memo, ("sql", path, question), name, question, rows)
 
 

@@ -57,7 +57,7 @@ class FmtFormat(Format):
     model_config = ConfigDict(title="syncengine fmt")
     format: Literal["syncengine.fmt/v1"]
     files: list[LaidFile] = Field(description="The files that were, or with `--check` or `--diff` would be, formatted.")
-    diagnostics: list[pydantic_model(DiagnosticItem)] = Field(description="What kept other files from it.")  # type: ignore[valid-type]
+    diagnostics: list[pydantic_model(DiagnosticItem)] = Field(description="What kept other files from it.")  # type: ignore[valid-type] # made when the program runs
 
 
 class InitFormat(Format):

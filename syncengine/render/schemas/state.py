@@ -233,7 +233,7 @@ class QuarantineFormat(Format):
     model_config = ConfigDict(title="syncengine quarantine")
     format: Literal["syncengine.quarantine/v1"]
     quarantine: list[SetAsideItem] = Field([], description="The resources in quarantine; absent with an ADDRESS.")
-    diagnostics: list[pydantic_model(DiagnosticItem)] = Field(  # type: ignore[valid-type]
+    diagnostics: list[pydantic_model(DiagnosticItem)] = Field(  # type: ignore[valid-type] # made when the program runs
         [], description="Entries without effect; absent with an ADDRESS."
     )
     quarantined: str | None = Field(None, description="The resource that was set aside; absent otherwise.")
@@ -257,7 +257,7 @@ class RebuildFormat(Format):
     format: Literal["syncengine.rebuild/v1"]
     commit: str = Field(description="The commit whose manifests are recorded.")
     rebuilt: int = Field(description="How many resources of it are recorded, all in doubt.")
-    diagnostics: list[pydantic_model(DiagnosticItem)]  # type: ignore[valid-type]
+    diagnostics: list[pydantic_model(DiagnosticItem)]  # type: ignore[valid-type] # made when the program runs
 
 
 class RebindFormat(Format):
