@@ -162,7 +162,7 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
     several NAMEs, these schemas are written to the folder.
     """
     from syncengine.cli.output_files import OutputFiles
-    from syncengine.project.atomic_write import refuse_links, write_whole
+    from syncengine.project.files import refuse_links, write_whole
     from syncengine.render.json import dumped
 
     output = Output(options, options.folder)

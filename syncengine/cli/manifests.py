@@ -15,8 +15,7 @@ from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, output_format, printing_command
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
-from syncengine.project.atomic_write import write_whole
-from syncengine.project.content import refuse_missing
+from syncengine.project.files import refuse_missing, write_whole
 from syncengine.render.escape import file_name, visible
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
 from syncengine.render.rule_tests import TEST_FORMATS

@@ -112,7 +112,7 @@ class Globals:
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.files import where_to_go
-        from syncengine.project.content import refuse_missing
+        from syncengine.project.files import refuse_missing
         from syncengine.project.load import project_folder
         from syncengine.project.model import FILE_NAME
         from syncengine.project.references import setting_problem

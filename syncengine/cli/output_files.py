@@ -21,7 +21,7 @@ from syncengine.cli.options import globals_of
 from syncengine.cli.output import COMMANDS, Output
 from syncengine.cli.streams import safe, trouble_of
 from syncengine.errors import SyncengineError
-from syncengine.project.atomic_write import as_written, is_stream, refuse_links, write_whole
+from syncengine.project.files import as_written, is_stream, refuse_links, write_whole
 from syncengine.render.registry import Renderer
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})

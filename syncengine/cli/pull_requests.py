@@ -152,7 +152,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     forks are not read.
     """
     from syncengine.project import git
-    from syncengine.project.atomic_write import write_whole
+    from syncengine.project.files import write_whole
     from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
     from syncengine.render.json import dumped
     from syncengine.render.words import count_of
@@ -201,7 +201,7 @@ def _name(artifact: ReviewedFile) -> str:
 def _refuse_others(folder: Path, shown: str, names: set[str]) -> None:
     """Refuse a folder with plans that this run does not write, since `apply` takes all of them for reviewed ones."""
     from syncengine.project import git
-    from syncengine.project.atomic_write import as_written, refuse_links
+    from syncengine.project.files import as_written, refuse_links
 
     try:
         refuse_links(folder)

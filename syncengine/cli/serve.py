@@ -19,8 +19,7 @@ from syncengine.cli.output import Output
 from syncengine.cli.service_call import address_file
 from syncengine.cli.streams import Lines
 from syncengine.errors import ExitCode, SyncengineError
-from syncengine.project import folder
-from syncengine.project.atomic_write import write_whole
+from syncengine.project.files import make_folder, write_whole
 from syncengine.render.escape import file_name
 
 
@@ -89,7 +88,7 @@ def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: s
     collect_rarely()
     output = Output(options, options.folder)
     file = options.folder / (data or Path(".syncengine", "sandbox", "service.db"))
-    folder.make(file.parent)
+    make_folder(file.parent)
 
     address = address_file(file)
 

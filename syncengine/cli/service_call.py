@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syncengine.cli.options import Globals, collect_rarely
 from syncengine.cli.output import Output
 from syncengine.errors import AuthFailed, LockHeld, SyncengineError, WrongTeam
-from syncengine.project import folder
+from syncengine.project.files import make_folder
 from syncengine.project.model import Project
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def serving(project: Project) -> Iterator[str]:
         return
     from syncengine.sandbox.app import running_sandbox
 
-    folder.make(project.sandbox_data.parent)
+    make_folder(project.sandbox_data.parent)
     with ExitStack() as stack:
         try:
             url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url

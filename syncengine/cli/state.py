@@ -16,7 +16,7 @@ from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.output_files import OutputFiles
 from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
-from syncengine.project.atomic_write import write_whole
+from syncengine.project.files import write_whole
 from syncengine.render import state as rendering
 from syncengine.render.escape import file_name, visible
 from syncengine.resource import Key, selector

@@ -21,7 +21,7 @@ from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.planner import CACHE_FOLDER
 from syncengine.plan.request import Runtime
-from syncengine.project.content import content_of
+from syncengine.project.files import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.words import count_of, when

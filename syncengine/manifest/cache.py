@@ -26,8 +26,8 @@ from syncengine.manifest.context import Input
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.reading import ReadFile, packed, reading_of
-from syncengine.project import folder as own_folder
 from syncengine.project import git
+from syncengine.project.files import make_folder
 from syncengine.project.model import Level
 from syncengine.project.references import BESIDE
 
@@ -190,7 +190,7 @@ class ManifestCache:
         connection.execute("DELETE FROM inputs WHERE digest NOT IN (SELECT digest FROM entry)")
 
     def _connected(self, _: object) -> sqlite3.Connection:
-        own_folder.make(self._path.parent)
+        make_folder(self._path.parent)
         self._trust()
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

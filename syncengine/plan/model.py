@@ -18,8 +18,7 @@ from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate
 from syncengine.plan.request import Scope
 from syncengine.plan.units import Owner
-from syncengine.project.model import Level, Limit
-from syncengine.project.quarantine import QuarantineEntry
+from syncengine.project.model import Level, Limit, QuarantineEntry
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
 from syncengine.state.records import NO_REFUSALS, QuarantineRecord, Refusal

@@ -33,8 +33,8 @@ from syncengine.plan.sides import judged_since, loosened
 from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.undone import with_undone
 from syncengine.plan.units import Approval, records_of
-from syncengine.project import folder as own_folder
 from syncengine.project import git
+from syncengine.project.files import OWN_FOLDER
 from syncengine.project.model import Level, Project
 from syncengine.project.references import setting_problem
 from syncengine.resource import Key
@@ -43,7 +43,7 @@ from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.records import Facts, StateReader
 
-CACHE_FOLDER = own_folder.NAME
+CACHE_FOLDER = OWN_FOLDER
 OTHER_SIDE = "other-side"
 """The name under which the cache keeps the files of the revision that was compared last."""
 WORTH_KEEPING = 100_000

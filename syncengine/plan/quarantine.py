@@ -19,7 +19,7 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Rules, may_be_held
 from syncengine.plan.model import Quarantine
-from syncengine.project.quarantine import QuarantineEntry, is_too_late, until_text
+from syncengine.project.model import QuarantineEntry, is_too_late, until_text
 from syncengine.resource import Key, Kind, Recorded, Removal, Resource, Source, Status, category_references, found_at
 from syncengine.state.records import REMOVAL, QuarantineRecord, Refusal, content_of
 

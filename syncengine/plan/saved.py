@@ -32,8 +32,7 @@ from syncengine.plan.diff import Action, Change, Difference, is_same
 from syncengine.plan.model import Plan, PlanInputs, Tree
 from syncengine.plan.policy import aim
 from syncengine.plan.request import Scope
-from syncengine.project.atomic_write import write_whole
-from syncengine.project.content import refuse_missing
+from syncengine.project.files import refuse_missing, write_whole
 from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Source, Status
 
 INCONSISTENT = "plan-inconsistent"

@@ -19,8 +19,7 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.model import Base, BasePlan, ChangeOrigin
 from syncengine.project.load import level_cure
-from syncengine.project.model import Level, Limit, Policy, Project
-from syncengine.project.quarantine import QuarantineEntry, until_text
+from syncengine.project.model import Level, Limit, Policy, Project, QuarantineEntry, until_text
 from syncengine.project.schema import limit
 from syncengine.resource import Kind
 from syncengine.rules.model import RuleChange, rule_changes

@@ -34,13 +34,14 @@ from syncengine.project.model import (
     Limit,
     Policy,
     Project,
+    QuarantineEntry,
     Serve,
     Service,
     default_landing,
 )
-from syncengine.project.quarantine import entry_of
 from syncengine.project.references import Secret, secret_at
 from syncengine.project.schema import MaxDeletes, Overlay, PolicySection, ServiceSection
+from syncengine.resource import Key
 
 AT_LEAST_ONCE = "sink-at-least-once"
 LINTS: AnyMapping[str, str] = {
@@ -109,7 +110,7 @@ def load_project(
         approval_lines=read.approval_lines,
         policy_lines=read.policy_lines,
         quarantine=tuple(
-            entry_of(each.address, each.reason, each.until, line)
+            QuarantineEntry(Key.parse(each.address), each.reason, each.until, line)
             for each, line in zip(here.quarantine or (), read.quarantine_lines, strict=True)
         ),
         checkout=checkout,

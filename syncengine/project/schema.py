@@ -42,8 +42,7 @@ from syncengine.document.types import (
 )
 from syncengine.document.validation import Model, display, part_of, problem
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
-from syncengine.project.model import APPROVAL, Level, Limit, Ownership
-from syncengine.project.quarantine import until_of
+from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
 from syncengine.resource import Key, Kind, Removal
 
 LIKE_SECRETS = (

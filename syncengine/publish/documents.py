@@ -20,7 +20,7 @@ from syncengine.errors import SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.model import Plan
 from syncengine.project import git
-from syncengine.project.atomic_write import refuse_links, write_whole
+from syncengine.project.files import refuse_links, write_whole
 from syncengine.render import formats
 from syncengine.render.documents import diagnostics_of, document_in, plan_of, report_of
 from syncengine.render.json import SHOWN

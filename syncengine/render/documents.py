@@ -27,7 +27,7 @@ from syncengine.plan.judgement import POLICY_DENIED
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo
 from syncengine.plan.review import ReviewedPlan
 from syncengine.plan.units import Approval, Unit
-from syncengine.project.content import refuse_missing
+from syncengine.project.files import refuse_missing
 from syncengine.render import formats
 from syncengine.resource import Body, Key, Source
 from syncengine.state.codec import frozen

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from syncengine.document.text import as_word, to_camel
 from syncengine.plan.quarantine import QuarantineVerdict
-from syncengine.project.quarantine import until_text
+from syncengine.project.model import until_text
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import count_of, when

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.project import folder
+from syncengine.project.files import make_folder
 from syncengine.service.operations import BATCH_LIMIT
 
 Json = dict[str, Any]
@@ -165,7 +165,7 @@ class Store:
 def _opened(path: Path | None) -> sqlite3.Connection:
     try:
         if path is not None:
-            folder.make(path.parent)
+            make_folder(path.parent)
             path.touch(mode=0o600)
         # Opened by the caller's thread, used by the server's, never by both at once. Transactions are begun by hand.
         database = sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False, isolation_level=None)

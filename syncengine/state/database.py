@@ -27,8 +27,8 @@ from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, identity, sqlite_engine
 from syncengine.document.text import as_word
 from syncengine.errors import SyncengineError
-from syncengine.project import folder as own_folder
 from syncengine.project import git
+from syncengine.project.files import make_folder
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.references import BESIDE, sqlite_file
 from syncengine.state import tables
@@ -228,7 +228,7 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> State
             raise MISSING.error(str(path))
         if not write:
             return StateDatabase(str(path), _sqlite(path, "ro")) if path.exists() else empty(str(path))
-        own_folder.make(path.parent)
+        make_folder(path.parent)
         is_new = not path.exists()
         if is_new:
             _make(path, new_lineage)

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped
-from syncengine.project import folder as own_folder
-from syncengine.project.atomic_write import replace_whole
+from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import is_git_ref, without_login
 from syncengine.project.model import Project
 
@@ -116,7 +115,7 @@ class FolderMemory:
         seen = KnownChange(lineage, number, change, tuple(dict.fromkeys(branches)))
         if seen != before:
             with suppress(OSError):  # a folder that cannot be written remembers nothing
-                own_folder.make(self._file.parent)
+                make_folder(self._file.parent)
                 replace_whole(self._file, [msgspec.json.encode(seen)], mode=0o600)
 
 

@@ -39,8 +39,7 @@ from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.undo import KEPT, plan_back, record_of_undo
 from syncengine.plan.undone import record_of, with_undone
 from syncengine.plan.units import REMOVED, Approval, loss_of, records_of
-from syncengine.project.model import Limit
-from syncengine.project.quarantine import DAY
+from syncengine.project.model import DAY, Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
 from syncengine.sandbox.rules import RULES, decide, expire

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from syncengine.project import folder
+from syncengine.project.files import make_folder
 
 
 def untracked(project: Path) -> list[str]:
@@ -22,7 +22,7 @@ def untracked(project: Path) -> list[str]:
 def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
     """Files in a new `.syncengine` folder and in its subfolders are ignored by Git."""
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    folder.make(tmp_path / ".syncengine" / "sandbox")
+    make_folder(tmp_path / ".syncengine" / "sandbox")
     (tmp_path / ".syncengine" / "sandbox" / "service.db").write_bytes(b"x")
     (tmp_path / ".syncengine" / "state.db").write_bytes(b"x")
     assert untracked(tmp_path) == []
@@ -31,6 +31,6 @@ def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
 def test_an_existing_folder_is_left_unchanged(tmp_path: Path) -> None:
     """No ignore file is added to an existing `.syncengine` folder or to another folder."""
     (tmp_path / ".syncengine").mkdir()
-    folder.make(tmp_path / ".syncengine" / "sandbox")
-    folder.make(tmp_path / "states" / "team")
+    make_folder(tmp_path / ".syncengine" / "sandbox")
+    make_folder(tmp_path / "states" / "team")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [".syncengine", "sandbox", "states", "team"]

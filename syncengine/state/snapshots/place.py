@@ -14,8 +14,7 @@ from msgspec import Struct
 from syncengine.document.digest import sha256_of
 from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
-from syncengine.project import folder as own_folder
-from syncengine.project.atomic_write import replace_whole
+from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.errors import diagnose, is_of_disk
 from syncengine.state.folder_memory import NEW_STATE
@@ -165,7 +164,7 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
     """Return the folder for a ref in the project, or a temporary one when the project cannot be written."""
     folder = ref.folder / FOLDER / sha256_of(f"{without_login(remote.url)}\n{ref.ref}".encode())[:16]
     try:
-        own_folder.make(folder)
+        make_folder(folder)
         folder.chmod(0o700)
         if os.access(folder, os.W_OK):
             return folder

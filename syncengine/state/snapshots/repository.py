@@ -18,7 +18,7 @@ from pathlib import Path
 
 from syncengine.errors import SyncengineError
 from syncengine.project import git_environment
-from syncengine.project.atomic_write import replace_whole
+from syncengine.project.files import replace_whole
 from syncengine.project.git_ref import without_login
 
 # A push and the look after it take at most the 60 seconds of a lease, so that a slow one does not outlive the lock.

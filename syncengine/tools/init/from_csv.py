@@ -14,7 +14,7 @@ from syncengine.document.text import foreign, with_line_feeds
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.sources.files import Form, csv_rows, likely_delimiter, text_of, wide_encoding
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.project.content import content_of
+from syncengine.project.files import content_of
 from syncengine.templating.values import is_template
 from syncengine.tools.init.columns import (
     MATTERS,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from syncengine.document.nodes import quoted
 from syncengine.errors import SyncengineError
 from syncengine.manifest.files import Search
-from syncengine.project.atomic_write import refuse_links, write_whole
+from syncengine.project.files import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME, MANIFESTS
 from syncengine.tools.init.from_csv import MANIFEST, Generated
 from syncengine.tools.init.jobs import UNCHOSEN, Installation, laid

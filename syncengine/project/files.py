@@ -1,4 +1,4 @@
-"""Replace files atomically, so that a reader sees the old or the new content in full. Never follows symbolic links."""
+"""Read files that users name, write files whole, and make the folder `.syncengine`. Never writes through links."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+from syncengine.document.diagnostics import suggestion
+from syncengine.errors import SyncengineError, Usage
 
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 """Prefixes of paths that name an open stream rather than a file. Paths below /dev/shm are ordinary files."""
@@ -27,9 +30,10 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
     """
     place = as_written(path)
     if is_stream(place):
-        number = DESCRIPTOR.fullmatch(place.as_posix())
+        found = DESCRIPTOR.fullmatch(place.as_posix())
         # Opened again by its name, a file behind a stream would be truncated.
-        with place.open("wb") if number is None else os.fdopen(os.dup(_number_of(number)), "wb") as file:
+        copy = found and os.dup(int(found["number"] or {"out": 1, "err": 2}[found["name"]]))
+        with place.open("wb") if copy is None else os.fdopen(copy, "wb") as file:
             file.writelines(parts)
         return
     refuse_links(path)
@@ -42,17 +46,19 @@ def is_stream(place: Path) -> bool:
     return is_named or (not place.is_symlink() and place.exists() and not place.is_file())
 
 
-def _number_of(descriptor: re.Match[str]) -> int:
-    return int(descriptor["number"]) if descriptor["number"] else 1 + (descriptor["name"] == "err")
-
-
 def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
     """Write one of our own files, even below a linked folder. Raise `OSError` and change nothing on failure."""
+    if mode is None and place.exists():
+        mode = place.stat().st_mode & 0o777
+    elif mode is None:  # the umask can only be asked for by setting it
+        mask = os.umask(0o077)
+        os.umask(mask)
+        mode = 0o666 & ~mask
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:50]}-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(parts)
-        Path(name).chmod(_rights(place) if mode is None else mode)
+        Path(name).chmod(mode)
         Path(name).replace(place)
     except BaseException:
         with suppress(OSError):
@@ -74,9 +80,34 @@ def as_written(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
-def _rights(place: Path) -> int:
-    with suppress(FileNotFoundError):
-        return place.stat().st_mode & 0o777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
+OWN_FOLDER = ".syncengine"
+"""The folder of state, cache and sandbox data, none of which is committed (docs/manifests.md)."""
+HIDING = b"# Created by syncengine: the files in this folder belong to this machine.\n*\n"
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder` and its parents; give a new `.syncengine` among them a `.gitignore` that hides it from Git."""
+    own = next((each for each in (folder, *folder.parents) if each.name == OWN_FOLDER and not each.exists()), None)
+    folder.mkdir(parents=True, exist_ok=True)
+    if own is not None:
+        replace_whole(own / ".gitignore", [HIDING])
+
+
+def refuse_missing(path: Path, name: str | None = None, cure: str = "") -> None:
+    """Raise `Usage` if nothing is at a path that the user named; `name` is the path there, `cure` the message's end."""
+    if os.path.lexists(path):
+        return
+    with suppress(OSError):  # without a folder there is no nearest name
+        cure = cure or suggestion(path.name, sorted(each.name for each in path.parent.iterdir()))
+    raise Usage(f"{name or path}: no such file or folder{cure}")
+
+
+def content_of(path: Path, name: str | None = None) -> bytes:
+    """Return the content of a file. Raise `SyncengineError` when it is unreadable; `name` is its name there."""
+    refuse_missing(path, name)
+    if path.is_dir():
+        raise Usage(f"{name or path}: is a folder, but a file is expected")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SyncengineError(f"{name or path}: cannot be read: {error.strerror}", code="unreadable-file") from None
