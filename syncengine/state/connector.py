@@ -28,9 +28,8 @@ import sqlalchemy as sa
 
 from syncengine.project.git_ref import is_git_ref
 from syncengine.state.database import StateDatabase, open_database
-from syncengine.state.inbox_tables import CONNECTOR, HEALTH, MECHANISM, RESTS
 from syncengine.state.session import new_lineage
-from syncengine.state.tables import FACTS
+from syncengine.state.tables import CONNECTOR, FACTS, HEALTH, MECHANISM, RESTS
 
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 

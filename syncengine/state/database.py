@@ -22,7 +22,6 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
-import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA, which `create` makes
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, identity, sqlite_engine
 from syncengine.document.text import as_word

@@ -43,10 +43,9 @@ from syncengine.state.inbox_model import (
     sink_of,
     word,
 )
-from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.state.lock import Holder, Lease, Locks, proven, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
-from syncengine.state.tables import INBOX_LOCK, LOCK
+from syncengine.state.tables import DELIVERIES, EVENTS, GROUPS, INBOX_LOCK, LOCK
 
 T = TypeVar("T")
 

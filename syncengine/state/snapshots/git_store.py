@@ -20,7 +20,6 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
-import syncengine.state.inbox_tables  # noqa: F401 - adds its tables to METADATA
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import OTHER_VERSION
 from syncengine.state.snapshots.repository import BareRepository, Superseded
