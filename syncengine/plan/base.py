@@ -333,7 +333,9 @@ def _other(
     if sides.base is None:
         return BasePlan()
     # With the head's service: both are planned in one state.
-    base = with_fields(sides.base, service=with_fields(sides.base.service, base_url=sides.head.service.base_url))
+    base = with_fields(
+        sides.base, service=sides.base.service.model_copy(update={"base_url": sides.head.service.base_url})
+    )
     everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
     try:
         return plan_of_other(state, manifest_set(base, answers), base, everything, runtime)

@@ -19,8 +19,8 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.model import Base, BasePlan, ChangeOrigin
 from syncengine.project.load import level_cure
-from syncengine.project.model import Level, Limit, Policy, Project, QuarantineEntry, until_text
-from syncengine.project.schema import limit
+from syncengine.project.model import Level, Limit, Project, QuarantineEntry, until_text
+from syncengine.project.schema import PolicySection, limit
 from syncengine.resource import Kind
 from syncengine.rules.model import RuleChange, rule_changes
 from syncengine.rules.read import rule_set
@@ -72,17 +72,12 @@ _STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
 _NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
 
 
-def stricter_limits(one: Mapping[str, Limit], other: Mapping[str, Limit]) -> dict[str, Limit]:
-    """Return the limits that result when both sets of limits apply."""
-    return {name: own.and_also(other.get(name, own)) for name, own in one.items()}
-
-
 def with_stricter_judge(head: Project, base: Project) -> Project:
     """Return the head's project, to be judged by the limits, levels and rules of both sides."""
     names = {**head.policy.diagnostics, **base.policy.diagnostics}
     levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
-    limits = stricter_limits(head.policy.max_deletes, base.policy.max_deletes)
-    policy = replace(head.policy, max_deletes=limits, diagnostics=levels)
+    limits = head.policy.max_deletes.and_also(base.policy.max_deletes)
+    policy = head.policy.model_copy(update={"max_deletes": limits, "diagnostics": levels})
     return replace(head, policy=policy, other_judges=(*head.other_judges, base))
 
 
@@ -179,16 +174,16 @@ def _flat(defaults: DefaultValues) -> dict[tuple[Kind, str], str]:
 # --- the limits of the last apply
 
 
-def judged_since(policy: Policy, last: Mapping[str, str]) -> Mapping[str, Limit]:
+def judged_since(policy: PolicySection, last: Mapping[str, str]) -> Mapping[str, Limit]:
     """Return the stricter limits of a policy and of the last complete apply, which the state records."""
     before = {name: read for name, text in last.items() if (read := limit(text))}
-    return stricter_limits(policy.max_deletes, before) if before else policy.max_deletes
+    return {name: own.and_also(before.get(name, own)) for name, own in policy.max_deletes.by_name().items()}
 
 
 def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield a warning for each limit that was loosened since the last complete apply, and so does not count yet."""
     for name, judging in judged_since(project.policy, last).items():
-        if judging != (own := project.policy.max_deletes[name]):
+        if judging != (own := project.policy.max_deletes.by_name()[name]):
             line = project.policy_lines.get(f"maxDeletes.{name}")
             message = (
                 f"maxDeletes.{name} was {last[name]} at the last complete apply and is now {own}: "

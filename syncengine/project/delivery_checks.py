@@ -16,7 +16,6 @@ from syncengine.project.delivery_schema import (
     SourceConfig,
     WebhookSection,
 )
-from syncengine.project.model import LISTEN
 
 LOOPBACK = {"localhost": "127.0.0.1"}
 EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - recognised, not bound
@@ -76,7 +75,7 @@ def check_addresses(section: PostedTimeSection, serve: ServeSection, node: Mappi
     """
     if section.mode is not Mode.WEBHOOK:
         return
-    (host, port), (probes, other) = (section.webhook and section.webhook.bind) or BIND, serve.listen or LISTEN
+    (host, port), (probes, other) = (section.webhook and section.webhook.bind) or BIND, serve.listen
     hosts = {LOOPBACK.get(name.lower(), name.lower()) for name in (host, probes)}
     if port == other != 0 and (len(hosts) == 1 or not hosts.isdisjoint(EVERYWHERE)):  # 0 is any free port
         where = at(node, "webhook", "bind") or node.get("webhook") or node

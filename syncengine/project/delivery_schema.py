@@ -470,7 +470,7 @@ class PostedTimeSection(Model):
 class ServeSection(Model):
     """The long-running connector."""
 
-    every: Annotated[Duration | None, Field(description="How often manifests are applied; 5m by default.")] = None
+    every: Annotated[Duration, Field(description="How often manifests are applied; 5m by default.")] = 300.0
     listen: Annotated[
-        Listen | None, Field(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:8766 by default.")
-    ] = None
+        Listen, Field(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:8766 by default.")
+    ] = ("127.0.0.1", 8766)

@@ -19,28 +19,21 @@ from msgspec import structs
 
 from syncengine.document.diagnostics import Collector, in_order
 from syncengine.document.urls import Reference, base_url_trouble, split_url
-from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.environments import settings_of, variables_in
 from syncengine.project.model import (
     APPROVAL,
+    DEFAULT_STATE,
     FILE_NAME,
-    LIMITS,
     MANIFESTS,
     SANDBOX,
     Checkout,
     Level,
-    Limit,
-    Policy,
     Project,
     QuarantineEntry,
-    Serve,
-    Service,
-    default_landing,
 )
-from syncengine.project.references import Secret, secret_at
-from syncengine.project.schema import MaxDeletes, Overlay, PolicySection, ServiceSection
+from syncengine.project.schema import PolicySection, ServiceSection
 from syncengine.resource import Key
 
 AT_LEAST_ONCE = "sink-at-least-once"
@@ -71,42 +64,49 @@ def load_project(
     `variables` take precedence over those in `variable_files`, of which later ones take precedence. `operations` and
     `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty means any.
     """
-    path = _file(checkout.folder if checkout else folder, config)
+    given = locals()
+    root_of_file = checkout.folder if checkout else folder
+    path = config
+    if path is None and os.path.lexists(root_of_file / FILE_NAME):
+        path = root_of_file / FILE_NAME
     root = (path.parent if path and not checkout else folder).absolute()
     findings, digests = Collector(path.name if path else FILE_NAME), {} if path else {str(folder / FILE_NAME): ""}
-    files = tuple(variable_files)
+    given["variable_files"] = files = tuple(variable_files)
     in_files = {name: value for file in files for name, value in variables_in(file, digests).items()}
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     read = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else (), digests)
-    again = partial(
-        load_project,
-        folder=folder,
-        config=config,
-        checkout=checkout,
-        environment=environment,
-        environ=environ,
-        sandbox=sandbox,
-        variables=variables,
-        variable_files=files,
-        operations=operations,
-        lints=lints,
-    )
     here = read.here
-    service = _service(here.service or ServiceSection(), root, environ, findings)
+    service = _with_environment(here.service or ServiceSection(), environ, findings)
+
+    def place(name: str) -> Path:
+        """Return the path of a folder of the file; one outside the repository is the same at every revision."""
+        if checkout is None:
+            return root / name
+        found = Path(os.path.normpath(checkout.folder / name))
+        return found if found.is_relative_to(checkout.top) else root / name
+
+    # A project that only delivers posted time needs no manifests.
+    has_none = here.manifests is None and here.posted_time is not None and not place(MANIFESTS).exists()
+    state = Reference(env="SYNCENGINE_STATE") if environ.get("SYNCENGINE_STATE") else here.state
+    approvals = list(filter(None, re.split(r"[\s,]+", environ.get("SYNCENGINE_APPROVE_DELETES", ""))))
+    if not all(APPROVAL.fullmatch(text) for text in approvals):
+        _refuse("SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan", findings)
     project = Project(
         root=root,
         config=path,
         environment=chosen,
         service=service,
-        manifests=_manifests(here, root, checkout),
+        manifests=() if has_none else tuple(map(place, here.manifests or (MANIFESTS,))),
         digests=digests,
-        again=again,
+        again=partial(load_project, **given),
         # `None`, where the file has no `policies:`, means the usual folder.
-        policies=None if here.policies is None else tuple(_place(each, root, checkout) for each in _paths(here)),
+        policies=None
+        if here.policies is None
+        else tuple(place(each) for each in here.policies if isinstance(each, str)),
         inline_policies=tuple(each for each in here.policies or () if not isinstance(each, str)),
         is_sandbox=sandbox or service.base_url == SANDBOX,
-        policy=_policy(here.policy or PolicySection()),
-        approvals=(*(here.approvals or ()), *_approvals(environ, findings)),
+        policy=here.policy or PolicySection(),
+        approvals=(*(here.approvals or ()), *approvals),
         approval_lines=read.approval_lines,
         policy_lines=read.policy_lines,
         quarantine=tuple(
@@ -120,16 +120,36 @@ def load_project(
         defaults=here.defaults,
         sources=here.sources or {},
         posted_time=here.posted_time,
-        serve=_serve(here.serve or ServeSection()),
+        serve=here.serve or ServeSection(),
         data_folders=here.data_folders or (),
         blob=here.links.blob if here.links else None,
-        _state=_state(here.state, root, environ),
+        _state=state or DEFAULT_STATE,
         _secrets=read.secrets,
     )
     found = levelled(in_order(findings.found), project.policy.diagnostics)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
     return replace(project, warnings=tuple(found))
+
+
+def _with_environment(section: ServiceSection, environ: AnyMapping[str, str], findings: Collector) -> ServiceSection:
+    """Return the service of the file with the URL and the key of the environment, which take precedence."""
+    given, url = environ.get("SYNCENGINE_BASE_URL"), section.base_url
+    if given and given != SANDBOX and (trouble := base_url_trouble(given)):
+        _refuse(f"SYNCENGINE_BASE_URL {trouble}", findings)
+    elif given:
+        url = given.rstrip("/")
+    parts = split_url(url) if url else None
+    if parts and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname or ""):
+        message = "the service's URL is http://, so the API key travels unencrypted: use https://"
+        findings.at("insecure-url", None, None, message, severity=Severity.WARNING)
+    key = Reference(env="SYNCENGINE_API_KEY") if environ.get("SYNCENGINE_API_KEY") else section.api_key
+    return section.model_copy(update={"base_url": url, "api_key": key})
+
+
+def _refuse(message: str, findings: Collector) -> None:
+    """Report a bad value in the environment, which has no file and no line."""
+    findings.found.append(Diagnostic(severity=Severity.ERROR, code="bad-value", message=message))
 
 
 def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> list[Diagnostic]:
@@ -153,106 +173,8 @@ def level_cure(code: str) -> str:
 def project_folder(folder: Path) -> Path:
     """Return the nearest folder with a project file, from `folder` up to the repository's top, or else `folder`."""
     for each in (folder.absolute(), *folder.absolute().parents):
-        if (each / FILE_NAME).exists() or (each / FILE_NAME).is_symlink():
+        if os.path.lexists(each / FILE_NAME):
             return folder if each == folder.absolute() else each
         if (each / ".git").exists():
             break
     return folder
-
-
-def _file(folder: Path, config: Path | None) -> Path | None:
-    if config is not None:
-        return config
-    default = folder / FILE_NAME
-    return default if default.exists() or default.is_symlink() else None
-
-
-def _paths(settings: Overlay) -> list[str]:
-    """Return the files and folders with rules that the project file names."""
-    return [each for each in settings.policies or () if isinstance(each, str)]
-
-
-def _manifests(settings: Overlay, root: Path, checkout: Checkout | None) -> tuple[Path, ...]:
-    """Return the manifest folders; none in a project that only delivers posted time."""
-    usual = _place(MANIFESTS, root, checkout)
-    if settings.manifests is None and settings.posted_time is not None and not usual.exists():
-        return ()
-    return tuple(_place(each, root, checkout) for each in settings.manifests or (MANIFESTS,))
-
-
-def _place(name: str, root: Path, checkout: Checkout | None) -> Path:
-    """Return the path of a manifest folder; a folder outside the repository is the same at every revision."""
-    if checkout is None:
-        return root / name
-    place = Path(os.path.normpath(checkout.folder / name))
-    return place if place.is_relative_to(checkout.top) else root / name
-
-
-def _service(section: ServiceSection, root: Path, environ: AnyMapping[str, str], findings: Collector) -> Service:
-    """Return the service of the file, with the URL and the key of the environment, which take precedence."""
-    timeout = section.timeout or _SERVICE.timeout
-    key = Reference(env="SYNCENGINE_API_KEY") if environ.get("SYNCENGINE_API_KEY") else section.api_key
-    return Service(
-        base_url=_base_url(section, environ, findings),
-        api_key=secret_at(key, root, environ, "the API key") if key else None,
-        team=section.team,
-        endpoints=section.endpoints or {},
-        timeout=timeout,
-        landing=default_landing(timeout) if section.landing is None else section.landing,
-        concurrency=section.concurrency or _SERVICE.concurrency,
-        connector_type=section.connector_type or _SERVICE.connector_type,
-    )
-
-
-def _base_url(section: ServiceSection, environ: AnyMapping[str, str], findings: Collector) -> str | None:
-    given = environ.get("SYNCENGINE_BASE_URL")
-    if given and given != SANDBOX and (trouble := base_url_trouble(given)):
-        _refuse(f"SYNCENGINE_BASE_URL {trouble}", findings)
-        return None
-    url = given.rstrip("/") if given else section.base_url
-    parts = split_url(url) if url else None
-    if parts and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname or ""):
-        message = "the service's URL is http://, so the API key travels unencrypted: use https://"
-        findings.at("insecure-url", None, None, message, severity=Severity.WARNING)
-    return url
-
-
-def _state(setting: str | Reference | None, root: Path, environ: AnyMapping[str, str]) -> str | Secret:
-    place = Reference(env="SYNCENGINE_STATE") if environ.get("SYNCENGINE_STATE") else setting
-    if isinstance(place, Reference):
-        return secret_at(place, root, environ, "the state's location")
-    return place or ".syncengine/state.db"
-
-
-def _approvals(environ: AnyMapping[str, str], findings: Collector) -> list[str]:
-    approvals = list(filter(None, re.split(r"[\s,]+", environ.get("SYNCENGINE_APPROVE_DELETES", ""))))
-    for text in approvals:
-        if not APPROVAL.fullmatch(text):
-            _refuse("SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan", findings)
-    return approvals
-
-
-def _refuse(message: str, findings: Collector) -> None:
-    """Report a bad value in the environment, which has no file and no line."""
-    findings.found.append(Diagnostic(severity=Severity.ERROR, code="bad-value", message=message))
-
-
-def _policy(section: PolicySection) -> Policy:
-    return Policy(
-        tag_removal=section.tag_removal or _POLICY.tag_removal,
-        activity_types=section.activity_types or _POLICY.activity_types,
-        max_deletes={**LIMITS, **_limits(section.max_deletes)},
-        diagnostics=section.diagnostics or {},
-    )
-
-
-def _serve(section: ServeSection) -> Serve:
-    return Serve(every=section.every or _SERVE.every, listen=section.listen or _SERVE.listen)
-
-
-def _limits(limits: MaxDeletes | None) -> dict[str, Limit]:
-    found = {name: getattr(limits, attribute, None) for name, attribute in names_of(MaxDeletes).items()}
-    return {name: limit for name, limit in found.items() if limit is not None}
-
-
-_SERVICE, _POLICY, _SERVE = Service(), Policy(), Serve()

@@ -19,7 +19,6 @@ from syncengine.document.urls import Reference
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.references import (
     MISSING,
-    Secret,
     SecretPlaces,
     secret_at,
     setting_problem,
@@ -27,11 +26,11 @@ from syncengine.project.references import (
     sqlite_files,
     state_at,
 )
-from syncengine.resource import Key, Removal
+from syncengine.resource import Key
 
 if TYPE_CHECKING:  # they need pydantic, which takes as long to load as all else that a page of help needs
-    from syncengine.project.delivery_schema import PostedTimeSection, SourceConfig
-    from syncengine.project.schema import EndpointOverride
+    from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
+    from syncengine.project.schema import PolicySection, ServiceSection
 
 Number = TypeVar("Number", int, float)
 
@@ -82,83 +81,14 @@ APPROVAL = re.compile(r"[0-9]+@([0-9a-f]{20}|[0-9a-f]{12})")
 
 
 FILE_NAME = "syncengine.yaml"
-LISTEN = ("127.0.0.1", 8766)
-"""The default address of the probes."""
 MANIFESTS = "manifests"
 """The folder of the manifests when the project file does not set `manifests`."""
 POLICIES = "policies"
 """The folder of the rules when the project file does not set `policies`; it may be absent."""
+DEFAULT_STATE = ".syncengine/state.db"
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
 """The API key that the embedded service accepts (docs/commands.md)."""
-LIMITS = {
-    "tags": Limit(percent=25),
-    "activityTypes": Limit(percent=25),
-    "keywords": Limit(percent=50),
-    "metadata": Limit(percent=50),
-    "fields": Limit(percent=50),
-}
-"""The default limits on removals without an approval (docs/planning.md 5)."""
-
-
-LANDING_SECONDS = 60.0
-
-
-def default_landing(timeout: float) -> float:
-    """Return the default of `landing`: seconds for which the service may still execute a call that was given up."""
-    return max(LANDING_SECONDS, 2 * timeout)
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The time-recording service.
-
-    `timeout` and `landing` are in seconds: how long to wait for an answer, and how long the service may still execute a
-    call after its sender has given up.
-    """
-
-    base_url: str | None = None
-    api_key: Secret | None = None
-    team: str | None = None
-    endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
-    timeout: float = 30.0
-    landing: float = LANDING_SECONDS
-    concurrency: int = 8
-    connector_type: str = "syncengine"
-
-    @property
-    def lease(self) -> float:
-        """The seconds for which a lock is valid after each renewal."""
-        return max(60.0, 2 * self.timeout)
-
-    @property
-    def lock_timeout(self) -> float:
-        """The seconds after which a dead holder's lock can be taken and its last call can no longer land."""
-        return self.lease + self.timeout + self.landing
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The policy for plans. The keys of `max_deletes` are those of `maxDeletes` in the project file."""
-
-    tag_removal: Removal = Removal.FORGET
-    activity_types: Ownership = Ownership.OWNED
-    max_deletes: Mapping[str, Limit] = field(default_factory=lambda: dict(LIMITS))
-    diagnostics: Mapping[str, Level] = field(default_factory=dict)
-
-    def limits(self) -> dict[str, str]:
-        """Return the limits by name, as the project file writes them."""
-        return {name: str(each) for name, each in self.max_deletes.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Serve:
-    """The long-running connector: seconds between two reconciliations, and the address of its HTTP server."""
-
-    every: float = 300.0
-    listen: tuple[str, int] = LISTEN
-
-
 DAY = 86_400
 LONGEST_REMOVAL = 30
 """The maximum number of days for which a removal may be quarantined."""
@@ -217,7 +147,9 @@ class Project:
     root: Path
     config: Path | None
     environment: str | None
-    service: Service
+    service: ServiceSection
+    policy: PolicySection
+    serve: ServeSection
     manifests: tuple[Path, ...]
     digests: Mapping[str, str] = field(repr=False)
     again: Callable[[], Project] = field(repr=False, compare=False)
@@ -226,7 +158,6 @@ class Project:
     other_judges: tuple[Project, ...] = ()
     is_sandbox: bool = False
     checkout: Checkout | None = None
-    policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()
     approval_lines: Mapping[str, int] = field(default_factory=dict)
     policy_lines: Mapping[str, int] = field(default_factory=dict)
@@ -237,11 +168,10 @@ class Project:
     defaults: Node | None = field(default=None, repr=False)
     sources: Mapping[str, SourceConfig] = field(default_factory=dict, repr=False)
     posted_time: PostedTimeSection | None = field(default=None, repr=False)
-    serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
     data_folders: tuple[str, ...] = ()
     blob: str | None = None
-    _state: str | Secret = field(default=".syncengine/state.db", repr=False)
+    _state: str | Reference = field(default=DEFAULT_STATE, repr=False)
     _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 
     @property
@@ -259,7 +189,10 @@ class Project:
         """The state's absolute path or its URL, which may contain a password. Raise `Problems` when neither is set."""
         if self.is_sandbox:
             return str(self.root / ".syncengine" / "sandbox" / "state.db")
-        return state_at(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
+        place = self._state
+        if isinstance(place, Reference):
+            place = secret_at(place, self.root, self.environ, "the state's location").read()
+        return state_at(place, self.root)
 
     @property
     def sandbox_data(self) -> Path:
@@ -288,7 +221,7 @@ class Project:
         databases = frozenset(place for place in self._secrets.databases if isinstance(place, str))
         return replace(
             self,
-            service=replace(self.service, base_url=self.service.base_url or "", api_key=None),
+            service=self.service.model_copy(update={"base_url": self.service.base_url or "", "api_key": None}),
             environ={name: self.environ[name] for name in self.allow_env if name in self.environ},
             _secrets=self._secrets._replace(databases=databases),
             _state="",
@@ -322,17 +255,13 @@ class Project:
             return SANDBOX_KEY
         if self.service.api_key is None:
             raise _unset("the API key is not set", "service.apiKey ({env: NAME} or {file: PATH})", "SYNCENGINE_API_KEY")
-        return _sendable(self.service.api_key)
+        key = secret_at(self.service.api_key, self.root, self.environ, "the API key")
+        text = key.read()
+        if not (text.isascii() and text.isprintable()):
+            reason = "has characters that an HTTP header cannot carry: it must be a single line of ASCII"
+            raise setting_problem("bad-key", f"the API key from {key.origin} {reason}")
+        return text
 
 
 def _unset(what: str, setting: str, variable: str) -> Problems:
     return setting_problem(MISSING, f"{what}: set `{setting}` in {FILE_NAME}, or the environment variable {variable}")
-
-
-def _sendable(key: Secret) -> str:
-    """Return the API key. Raise `Problems`, without showing the key, when an HTTP header cannot carry it."""
-    text = key.read()
-    if not (text.isascii() and text.isprintable()):
-        reason = "has characters that an HTTP header cannot carry: it must be a single line of ASCII"
-        raise setting_problem("bad-key", f"the API key from {key.origin} {reason}")
-    return text

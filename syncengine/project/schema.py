@@ -40,7 +40,7 @@ from syncengine.document.types import (
     parsed,
     text_of,
 )
-from syncengine.document.validation import Model, display, part_of, problem
+from syncengine.document.validation import Model, display, names_of, part_of, problem
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
 from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
 from syncengine.resource import Key, Kind, Removal
@@ -176,42 +176,71 @@ class ServiceSection(Model):
     ] = None
     team: Annotated[Filled | None, Field(description="The team's name, checked before the first write.")] = None
     endpoints: Annotated[
-        dict[str, EndpointOverride] | None, Field(description="Non-default paths and methods, by operation id.")
-    ] = None
-    timeout: Annotated[Duration | None, Field(description="How long an answer may take; 30s by default.")] = None
-    landing: Annotated[
+        dict[str, EndpointOverride],
+        Field(default_factory=dict, description="Non-default paths and methods, by operation id."),
+    ]
+    timeout: Annotated[Duration, Field(description="How long an answer may take; 30s by default.")] = 30.0
+    own_landing: Annotated[
         Span | None,
         Field(
+            alias="landing",
             description="How long the service may still execute a call after its sender has given up; "
-            "60s by default, or twice the timeout where that is more."
+            "60s by default, or twice the timeout where that is more.",
         ),
     ] = None
     concurrency: Annotated[
-        Annotated[int, Whole(1, 64)] | None,
+        Annotated[int, Whole(1, 64)],
         Field(description="Maximum number of concurrent requests, 1 to 64; 8 by default."),
-    ] = None
+    ] = 8
     connector_type: Annotated[
-        Filled | None,
+        Filled,
         Field(description="The connected system, under the name that a connector registers; `syncengine` by default."),
-    ] = None
+    ] = "syncengine"
+
+    @property
+    def landing(self) -> float:
+        """The seconds for which the service may still execute a call after its sender has given up."""
+        # Twice: a gateway in between may hold a call for as long as its sender waited.
+        return max(60.0, 2 * self.timeout) if self.own_landing is None else self.own_landing
+
+    @property
+    def lease(self) -> float:
+        """The seconds for which a lock is valid after each renewal."""
+        return max(60.0, 2 * self.timeout)
+
+    @property
+    def lock_timeout(self) -> float:
+        """The seconds after which a dead holder's lock can be taken and its last call can no longer land."""
+        return self.lease + self.timeout + self.landing
 
 
 class MaxDeletes(Model):
     """How much a plan may remove without an approval: a count, or a share of what is recorded."""
 
     tags: Annotated[
-        LimitText | None, Field(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
-    ] = None
+        LimitText, Field(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
+    ] = Limit(percent=25)
     activity_types: Annotated[
-        LimitText | None, Field(description="Limit for activity types that are removed; 25% by default.")
-    ] = None
-    keywords: Annotated[LimitText | None, Field(description="Limit for keywords that are deleted; 50% by default.")] = (
-        None
+        LimitText, Field(description="Limit for activity types that are removed; 25% by default.")
+    ] = Limit(percent=25)
+    keywords: Annotated[LimitText, Field(description="Limit for keywords that are deleted; 50% by default.")] = Limit(
+        percent=50
     )
-    metadata: Annotated[
-        LimitText | None, Field(description="Limit for metadata values that are deleted; 50% by default.")
-    ] = None
-    fields: Annotated[LimitText | None, Field(description="Limit for fields that are cleared; 50% by default.")] = None
+    metadata: Annotated[LimitText, Field(description="Limit for metadata values that are deleted; 50% by default.")] = (
+        Limit(percent=50)
+    )
+    fields: Annotated[LimitText, Field(description="Limit for fields that are cleared; 50% by default.")] = Limit(
+        percent=50
+    )
+
+    def by_name(self) -> dict[str, Limit]:
+        """Return all limits by their names in the file."""
+        return {name: getattr(self, attribute) for name, attribute in names_of(MaxDeletes).items()}
+
+    def and_also(self, other: MaxDeletes) -> MaxDeletes:
+        """Return the limits that result when both apply."""
+        stricter = {name: getattr(self, name).and_also(getattr(other, name)) for name in names_of(MaxDeletes).values()}
+        return self.model_copy(update=stricter)
 
 
 _BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
@@ -265,18 +294,22 @@ class PolicySection(Model):
     """The policy for plans: how they remove, how much, and which warnings they report."""
 
     tag_removal: Annotated[
-        Removal | None,
+        Removal,
         Field(description="How to remove a tag that the manifests no longer declare; forget by default."),
-    ] = None
+    ] = Removal.FORGET
     activity_types: Annotated[
-        Ownership | None,
+        Ownership,
         Field(description="Whether to remove activity types that are not declared; owned by default."),
-    ] = None
-    max_deletes: MaxDeletes | None = None
+    ] = Ownership.OWNED
+    max_deletes: Annotated[MaxDeletes, Field(default_factory=MaxDeletes)]
     diagnostics: Annotated[
-        dict[str, Annotated[Level, OrFalse()]] | None,
-        Field(description="The level of each warning, by its code: off, warning or error."),
-    ] = None
+        dict[str, Annotated[Level, OrFalse()]],
+        Field(default_factory=dict, description="The level of each warning, by its code: off, warning or error."),
+    ]
+
+    def limits(self) -> dict[str, str]:
+        """Return the limits by name, as the project file writes them."""
+        return {name: str(each) for name, each in self.max_deletes.by_name().items()}
 
 
 class Overlay(Model):

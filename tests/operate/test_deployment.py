@@ -19,7 +19,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from syncengine.project.model import Serve
+from syncengine.project.delivery_schema import ServeSection
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project, tag
 from tests.cli.service import Service, serving
@@ -191,7 +191,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
         address = f"127.0.0.1:{unused_port()}"
         arguments = [address if argument == SERVE_ADDRESS else argument for argument in command.arguments]
         if SERVE_ADDRESS not in command.arguments:
-            assert Serve().listen == ("127.0.0.1", 8766)
+            assert ServeSection().listen == ("127.0.0.1", 8766)
             arguments += ["--listen", address]
         with (tmp_path / ".syncengine.log").open("w") as log:
             process = subprocess.Popen(

@@ -21,7 +21,8 @@ from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.request import Scope
-from syncengine.project.model import Level, Limit, Ownership, Policy
+from syncengine.project.model import Level, Limit, Ownership
+from syncengine.project.schema import PolicySection
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 
 Rows = Mapping[Key, Recorded]
@@ -30,7 +31,7 @@ Manifests = str | Mapping[str, str]
 
 FILE = "manifests/all.yaml"
 NOTHING: Rows = {}
-LIMITS = Policy().max_deletes
+LIMITS = PolicySection().max_deletes.by_name()
 BASIS = Basis("p-1", "2025-03-01T09:30:00+00:00", "https://api.example.com", "Patents EU", "lineage", swept_before=True)
 
 

@@ -78,9 +78,9 @@ def test_every_setting_is_loaded(tmp_path: Path) -> None:
         ("3@0123456789ab",),
     )
     assert (p.policy.tag_removal, p.policy.activity_types) == (Removal.RETIRE, Ownership.EXACT)
-    assert p.policy.max_deletes["tags"] == Limit(count=10)
-    assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
-    assert p.policy.max_deletes["fields"] == Limit(percent=50)
+    assert p.policy.max_deletes.by_name()["tags"] == Limit(count=10)
+    assert p.policy.max_deletes.by_name()["keywords"] == Limit(percent=12.5)
+    assert p.policy.max_deletes.by_name()["fields"] == Limit(percent=50)
     assert p.policy.diagnostics == {"same-keyword": Level.OFF}
     assert p.sources["pms"].sql == Reference(env="PMS_URL")
     assert p.posted_time is not None
@@ -98,7 +98,7 @@ def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
         str(tmp_path / ".syncengine/state.db"),
     )
     assert (p.service.base_url, p.service.timeout, p.service.concurrency) == (None, 30.0, 8)
-    assert p.policy.max_deletes["tags"] == Limit(percent=25)
+    assert p.policy.max_deletes.by_name()["tags"] == Limit(percent=25)
 
 
 def test_an_environment_overrides_the_top_level(tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_an_environment_overrides_the_top_level(tmp_path: Path) -> None:
     p = project(tmp_path, env="prod")
     assert (p.environment, p.service.concurrency, p.service.base_url) == ("prod", 8, "https://example.com/api")
     assert p.variables == {"team": "prod", "year": "2024"}
-    assert p.policy.max_deletes["tags"] == Limit(count=0)
-    assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
+    assert p.policy.max_deletes.by_name()["tags"] == Limit(count=0)
+    assert p.policy.max_deletes.by_name()["keywords"] == Limit(percent=12.5)
     assert p.api_key() == "from-file"
 
 

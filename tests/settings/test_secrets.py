@@ -66,7 +66,7 @@ def test_the_text_of_a_project_contains_no_secret(tmp_path: Path) -> None:
     )
     assert (p.api_key(), p.state) == (SECRET, f"postgresql://v:{SECRET}@h/d")
     assert SECRET not in repr(p) + str(p) + repr(p.service.api_key)
-    assert "file key" in repr(p.service.api_key)
+    assert "key" in repr(p.service.api_key)
 
 
 def test_a_key_file_is_read_again(tmp_path: Path) -> None:
