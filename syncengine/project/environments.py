@@ -12,14 +12,13 @@ from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.types import Texts
-from syncengine.document.urls import REFERENCE_KEYS
+from syncengine.document.urls import REFERENCE_KEYS, Reference
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
 from syncengine.project.delivery_checks import check_addresses, check_names
-from syncengine.project.delivery_schema import ServeSection
-from syncengine.project.references import SecretPlaces
-from syncengine.project.schema import Overlay, ProjectFile, check_allowed
-from syncengine.project.secret_places import secret_places
+from syncengine.project.delivery_schema import FILES, SINKS, ServeSection
+from syncengine.project.references import ALWAYS, SecretPlaces
+from syncengine.project.schema import Overlay, ProjectFile, check_allowed, items
 
 
 class EnvironmentSettings(NamedTuple):
@@ -32,6 +31,8 @@ class EnvironmentSettings(NamedTuple):
     quarantine_lines: tuple[int, ...] = ()
 
 
+REFERRING = ("service", "state", "sources", "postedTime")
+"""Sections that may contain references; a `{file: x}` elsewhere (metadata, variables) is plain data."""
 UNUSED = {"upsertTag": "single tags also go through `upsertTags`, whose answer names each rejected tag"}
 """Operations of the service that `syncengine` never calls, each with the reason."""
 
@@ -59,7 +60,7 @@ def settings_of(
     for part in (root, *overlays.values()):
         _check_names(part, ("service", "endpoints"), "operation", operations, findings)
         _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
-    secrets = secret_places((root, *overlays.values()))
+    secrets = _secret_places((root, *overlays.values()))
     check_allowed((root, *overlays.values()), secrets.names, findings)
     if findings.found:
         return EnvironmentSettings(Overlay())
@@ -74,15 +75,11 @@ def settings_of(
     return EnvironmentSettings(
         settings,
         secrets,
-        _lines(merged.get("approvals")),
+        # reversed: the first of equal approvals has the line
+        {item.text: place(item)[0] for item in reversed(items(merged.get("approvals"))) if isinstance(item, Scalar)},
         dict(_lines_below(merged.get("policy"))),
-        _lines_of_items(merged.get("quarantine")),
+        tuple(place(item)[0] for item in items(merged.get("quarantine"))),
     )
-
-
-def _lines_of_items(node: Node | None) -> tuple[int, ...]:
-    """Return the line of each item of a list."""
-    return tuple(place(item)[0] for item in node.items) if isinstance(node, Sequence) else ()
 
 
 def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]:
@@ -91,12 +88,6 @@ def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]
         for key, value in zip(node.keys, node.values, strict=True):
             yield f"{name}{key.text}", place(key)[0]
             yield from _lines_below(value, f"{name}{key.text}.")
-
-
-def _lines(node: Node | None) -> dict[str, int]:
-    """Return the line of the first occurrence of each text in a list."""
-    items = node.items if isinstance(node, Sequence) else []
-    return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
 
 
 def environment_names(path: Path) -> list[str]:
@@ -195,3 +186,44 @@ def merge(under: Node, over: Node) -> Node:
 
 def _is_reference(node: Mapping) -> bool:
     return len(node.keys) == 1 and node.keys[0].text in REFERENCE_KEYS
+
+
+# --- where secrets are
+
+
+def _secret_places(parts: tuple[Node, ...]) -> SecretPlaces:
+    """Return the places of secrets at the top level and in every environment."""
+    names, files, databases = set(ALWAYS), set[str](), set[str | Reference]()
+    for part in parts:
+        for section in REFERRING:
+            for kind, text in _references(at(part, section)):
+                (names if kind == "env" else files).add(text)
+        databases.update(_places(at(part, "state")))
+        for sink in items(at(part, "postedTime", "deliver")):
+            written = (at(sink, kind, name) for kind, model in SINKS.items() for name in FILES.get(model, ()))
+            files |= {node.text for node in written if isinstance(node, Scalar)}
+            databases.update(_places(at(sink, "sql", "url")))
+            source = at(sink, "sql", "source")
+            if isinstance(source, Scalar):
+                for other in parts:  # any of them may define it
+                    databases.update(_places(at(other, "sources", source.text, "sql")))
+    return SecretPlaces(frozenset(names), frozenset(files), frozenset(databases))
+
+
+def _references(root: Node | None) -> Iterator[tuple[str, str]]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Sequence):
+            waiting += node.items
+        elif isinstance(node, Mapping):
+            waiting += node.values
+            if len(node.keys) == 1 and node.keys[0].text in REFERENCE_KEYS and isinstance(node.values[0], Scalar):
+                yield node.keys[0].text, node.values[0].text
+
+
+def _places(node: Node | None) -> Iterator[str | Reference]:
+    if isinstance(node, Scalar):
+        yield node.text
+    for kind, text in _references(node):
+        yield Reference(**{kind: text})

@@ -7,14 +7,14 @@ might be a secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Fields, Node, Scalar, Sequence
+from syncengine.document.nodes import Fields, Node, Scalar, Sequence, at
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.text import either_case
 from syncengine.document.types import (
@@ -77,28 +77,25 @@ AllowedNames = Annotated[
 ]
 
 
-def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Collector) -> None:
+def items(node: Node | None) -> list[Node]:
+    """Return the items of a list, none for any other node."""
+    return node.items if isinstance(node, Sequence) else []
+
+
+def check_allowed(parts: Iterable[Node], secrets: Collection[str], findings: Collector) -> None:
     """Report variables that hold the project's secrets, and secret-looking names that are not declared `notSecret`."""
-    secrets = frozenset(secrets)
-    for item, text, is_excepted in _items(parts):
-        if text in secrets:
-            message = f"`allowEnv` names {display(text)}, which holds a secret: templates must not read it"
-            findings.error("secret-allowed", item, message)
-        elif not is_excepted and any(fnmatchcase(text.upper(), like) for like in LIKE_SECRETS):
-            message = (
-                f"`allowEnv` names {display(text)}, whose name looks like a secret: plans show what templates read"
-            )
-            cure = f"remove it or, if it is not a secret, write {{name: {display(text)}, notSecret: true}}"
-            findings.error("secret-allowed", item, f"{message}; {cure}")
-
-
-def _items(parts: Iterable[Node]) -> Iterator[tuple[Node, str, bool]]:
-    for part in parts:
-        listed = part.get("allowEnv") if isinstance(part, MappingNode) else None
-        for item in listed.items if isinstance(listed, Sequence) else ():
-            named = item.get("name") if isinstance(item, MappingNode) else item
-            if isinstance(named, Scalar):
-                yield named, named.text, named is not item
+    for item in (item for part in parts for item in items(at(part, "allowEnv"))):
+        name = at(item, "name") if isinstance(item, MappingNode) else item
+        if not isinstance(name, Scalar):
+            continue
+        if name.text in secrets:
+            message = f"`allowEnv` names {display(name.text)}, which holds a secret: templates must not read it"
+            findings.error("secret-allowed", name, message)
+        elif name is item and any(fnmatchcase(name.text.upper(), like) for like in LIKE_SECRETS):
+            shown = display(name.text)
+            message = f"`allowEnv` names {shown}, whose name looks like a secret: plans show what templates read"
+            cure = f"remove it or, if it is not a secret, write {{name: {shown}, notSecret: true}}"
+            findings.error("secret-allowed", name, f"{message}; {cure}")
 
 
 def limit(text: str) -> Limit | None:
