@@ -57,17 +57,16 @@ def _checked_out(folder: Path) -> tuple[str | None, str | None]:
     """Return the commit that is checked out and the folder's tree in it; each is `None` when there is none."""
     if not git_environment.names_repository(folder):
         return None, None
-    answer = _git(folder, "rev-parse", "HEAD", "HEAD:./")
+    answer = _git(folder, "rev-parse", "HEAD", "HEAD:./")  # fails when there is no commit, or no such folder in it
     ids = [word for word in (answer.stdout.split() if answer is not None else ()) if OBJECT_ID.fullmatch(word)]
     return (ids[0], ids[1] if len(ids) > 1 else None) if ids else (None, None)
 
 
 def work_tree(folder: Path, *places: str) -> WorkTree | None:
     """Compare files of the work tree with HEAD, by default those of the folder; `None` when Git cannot answer."""
-    answer = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix")
-    if answer is None or answer.returncode:
+    if (answer := _output(folder, "rev-parse", "--show-toplevel", "--show-prefix")) is None:
         return None
-    top, prefix = answer.stdout.split("\n")[:2]
+    top, prefix = answer.split("\n")[:2]
     return compare(Path(top), "HEAD", [os.path.normpath(f"{prefix}{place}") for place in places or (".",)])
 
 
@@ -103,8 +102,8 @@ def is_committed(folder: Path, name: str) -> bool:
 
 def differing_files(folder: Path, tree: str, other: str) -> set[str] | None:
     """Return the names of files that differ between two trees, or `None` when Git does not know one of the trees."""
-    answer = _git(folder, "diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
-    return None if answer is None or answer.returncode else {*answer.stdout.split("\0")} - {""}
+    answer = _output(folder, "diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
+    return None if answer is None else {*answer.split("\0")} - {""}
 
 
 def is_older(folder: Path, commit: str, than: str) -> bool | None:
@@ -122,33 +121,29 @@ def ancestors(folder: Path, commit: str) -> list[str]:
     """
     found: dict[str, None] = {}
     for walk in (["--first-parent"], []):
-        answer = _git(folder, "rev-list", *walk, f"--max-count={ANCESTORS + 1}", commit, "--")
-        found |= dict.fromkeys(answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else [])
+        answer = _output(folder, "rev-list", *walk, f"--max-count={ANCESTORS + 1}", commit, "--") or ""
+        found |= dict.fromkeys(answer.split()[1:])
     return list(found)
 
 
 def recent(folder: Path, count: int) -> list[str]:
     """Return the newest `count` commits of the branch by first parent, newest first; an empty list outside Git."""
-    answer = _git(folder, "rev-list", "--first-parent", f"--max-count={count}", "HEAD")
-    return answer.stdout.split() if answer is not None and answer.returncode == 0 else []
+    return (_output(folder, "rev-list", "--first-parent", f"--max-count={count}", "HEAD") or "").split()
 
 
 def default_branch(folder: Path) -> str:
     """Return the branch that `origin` shows first, else the one of the usual names that exists, else `main`."""
-    answer = _git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-    if answer is not None and not answer.returncode:
-        return answer.stdout.strip().removeprefix("origin/")
-    answer = _git(folder, "for-each-ref", "--format=%(refname:short)", "refs/heads/main", "refs/heads/master")
-    found = answer.stdout.split() if answer is not None else []
-    return found[0] if found else "main"
+    if shown := _output(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"):
+        return shown.strip().removeprefix("origin/")
+    usual = _output(folder, "for-each-ref", "--format=%(refname:short)", "refs/heads/main", "refs/heads/master")
+    return (usual or "main").split()[0]
 
 
 def may_keep(folder: Path, *names: str) -> bool:
     """Return whether any of the files is under Git; `True` also when Git cannot answer inside a repository."""
     if not git_environment.is_in_repository(folder):
         return False
-    answer = _git(folder, "ls-files", "--", *names)
-    return answer is None or answer.returncode != 0 or bool(answer.stdout)
+    return _output(folder, "ls-files", "--", *names) != ""
 
 
 def refusal(folder: Path) -> str | None:
@@ -163,8 +158,7 @@ def revert_of(folder: Path, commit: str) -> str | None:
     """Return the command that reverts a commit (a merge relative to its first parent), or `None` when Git lacks it."""
     if OBJECT_ID.fullmatch(commit) is None:  # a state that others can write supplies it: it could be an option
         return None
-    answer = _git(folder, "rev-list", "--parents", "--max-count=1", commit, "--")
-    words = answer.stdout.split() if answer is not None and answer.returncode == 0 else []
+    words = (_output(folder, "rev-list", "--parents", "--max-count=1", commit, "--") or "").split()
     if not words or OBJECT_ID.fullmatch(words[0]) is None:
         return None
     return f"git revert {'-m 1 ' if len(words) > 2 else ''}{words[0][:12]}"
@@ -172,8 +166,7 @@ def revert_of(folder: Path, commit: str) -> str | None:
 
 def contains(folder: Path, commit: str) -> bool:
     """Return whether HEAD contains the commit, as far as the clone knows."""
-    answer = _git(folder, "merge-base", "--is-ancestor", commit, "HEAD")
-    return answer is not None and answer.returncode == 0
+    return _output(folder, "merge-base", "--is-ancestor", commit, "HEAD") is not None
 
 
 def index_of(folder: Path) -> Path | None:
@@ -199,6 +192,12 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | No
         return None
     out, errors = (text.decode("utf-8", "surrogateescape") for text in (answer.stdout, answer.stderr))
     return subprocess.CompletedProcess(answer.args, answer.returncode, out, errors)  # file names may be any bytes
+
+
+def _output(folder: Path, *arguments: str) -> str | None:
+    """Return the output of a Git command, or `None` when it gives no answer or fails."""
+    answer = _git(folder, *arguments)
+    return None if answer is None or answer.returncode else answer.stdout
 
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -320,21 +319,16 @@ def _there(top: Path, entry: TreeEntry) -> TreeEntry | None:
             return entry if entry.mode == SUBMODULE else None  # without its files, as a clone leaves it
         if not stat.S_ISREG(kind):
             return entry._replace(oid="")
-        oid = _hash_of_file(path, entry.oid)
+        with path.open("rb") as file:
+            total = _hash(entry.oid, b"blob %d\0" % os.fstat(file.fileno()).st_size)
+            while part := file.read(1 << 20):  # a file may be larger than the memory
+                total.update(part)
     except FileNotFoundError:
         return None
     except OSError:  # such as a file that may not be read: it is there, and nobody knows what it is
         return entry._replace(oid="")
     # Where a checkout cannot make links, it writes their targets into files.
-    return entry._replace(mode=entry.mode if entry.mode in (FILE, PROGRAM, LINK) else FILE, oid=oid)
-
-
-def _hash_of_file(path: Path, like: str) -> str:
-    with path.open("rb") as file:
-        total = _hash(like, b"blob %d\0" % os.fstat(file.fileno()).st_size)
-        while part := file.read(1 << 20):
-            total.update(part)
-    return total.hexdigest()
+    return entry._replace(mode=entry.mode if entry.mode in (FILE, PROGRAM, LINK) else FILE, oid=total.hexdigest())
 
 
 def _take_submodule(entry: TreeEntry, result: WorkTree) -> None:
