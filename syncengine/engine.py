@@ -47,9 +47,19 @@ from syncengine.errors import (
     Unreachable,
 )
 from syncengine.manifest.desired import ManifestSet, manifest_set
-from syncengine.plan.approvals import approved_of
-from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, commit_of, consistent, demand_of, is_as_loaded
-from syncengine.plan.model import Plan, Tree
+from syncengine.plan.gate import Approval, approved_of
+from syncengine.plan.inputs import (
+    REPEAT,
+    Inputs,
+    InputsChanged,
+    commit_of,
+    consistent,
+    demand_of,
+    first_contact,
+    is_as_loaded,
+    older_commits,
+)
+from syncengine.plan.model import ANCESTRY, Plan, Tree
 from syncengine.plan.planner import (
     check_manifests,
     options_of,
@@ -60,10 +70,7 @@ from syncengine.plan.planner import (
 )
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import INCONSISTENT
-from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits
-from syncengine.plan.undo import record_of_undo, undo_plan
-from syncengine.plan.undone import record_of
-from syncengine.plan.units import Approval
+from syncengine.plan.undo import record_of, record_of_undo, undo_plan
 from syncengine.project import git
 from syncengine.project.flags import is_ci
 from syncengine.project.model import Project

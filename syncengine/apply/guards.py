@@ -19,30 +19,19 @@ from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.urls import canonical_url
 from syncengine.errors import Diagnostic, GateTripped, PolicyDenied, Severity, StalePlan, Undone, WrongTeam
 from syncengine.plan import saved
-from syncengine.plan.aim import may_be_held
+from syncengine.plan.aim import in_an_unknown_category, may_be_held
+from syncengine.plan.checks import objections_to_redo as objections
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import gate
-from syncengine.plan.inputs import not_merged
-from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, rule_units, units_of_judgement
+from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of, rule_units
+from syncengine.plan.inputs import is_older, not_merged, of_another_service, older_than, quarantine_in, unread
+from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, units_of_judgement
 from syncengine.plan.losses import totals_of
-from syncengine.plan.model import Excess, Options, Plan, Since, in_words
+from syncengine.plan.model import OLDER_COMMIT, OTHER_SERVICE, Excess, Options, Plan, Since, in_words
 from syncengine.plan.planner import records_in
-from syncengine.plan.policy import in_an_unknown_category
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.request import Review
 from syncengine.plan.review import WRITES, ReviewedPlan, atoms, since_review
-from syncengine.plan.saved import Replanned, inconsistent, keys_of, renamed_and_going
-from syncengine.plan.state_checks import (
-    OLDER_COMMIT,
-    OTHER_SERVICE,
-    is_older,
-    of_another_service,
-    older_than,
-    quarantine_in,
-    unread,
-)
-from syncengine.plan.undone import objections, redone_by
-from syncengine.plan.units import OPENED, RULE, Unit, records_of
+from syncengine.plan.saved import Replanned, inconsistent, keys_of, redone_by, renamed_and_going
 from syncengine.project import git
 from syncengine.project.model import SANDBOX, Project
 from syncengine.resource import Body, Key, Kind, Recorded

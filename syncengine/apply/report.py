@@ -23,8 +23,8 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.diff import Action, Change
+from syncengine.plan.gate import Approval
 from syncengine.plan.model import Plan
-from syncengine.plan.units import Approval
 from syncengine.resource import Key, Source
 
 

@@ -30,10 +30,10 @@ from syncengine.cli.service_call import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
-from syncengine.plan.approvals import CODES
+from syncengine.plan.gate import CODES
+from syncengine.plan.model import DOUBTS_OF_STATE as SAID_FIRST
 from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Review, Runtime
-from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.project.model import Project
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.report import report_of

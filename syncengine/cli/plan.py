@@ -77,7 +77,7 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
         output.say(f"Saved to {wanted.out}; {_next_step(result, command)}.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    from syncengine.plan.sides import whose
+    from syncengine.plan.model import whose
 
     is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).own)
     if result.is_denied or result.is_undone or is_closed:

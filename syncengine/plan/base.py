@@ -10,41 +10,169 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
 from msgspec.structs import replace
 
+from syncengine.document.diagnostics import Collector
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import place
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.desired import Desired, manifest_set
+from syncengine.manifest.schema import SECTIONS
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
-from syncengine.plan.inputs import Inputs, consistent, with_inputs
-from syncengine.plan.model import Base, BasePlan, Plan
+from syncengine.plan.inputs import Inputs, consistent, state_warnings, with_inputs
+from syncengine.plan.model import BASE_INVALID, MERGED, NO_BASE, POLICY_CHANGED, Base, BasePlan, Plan
 from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.request import PlanRequest, Runtime, Scope
-from syncengine.plan.sides import (
-    MERGED,
-    NO_BASE,
-    Sides,
-    at_levels_of_base,
-    invalid,
-    policy_changes,
-    with_stricter_judge,
-)
-from syncengine.plan.state_checks import state_warnings
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, places_outside, repository
-from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
+from syncengine.project.load import level_cure
+from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Level, Project, QuarantineEntry, until_text
 from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.rules.model import RuleChange, rule_changes
 from syncengine.rules.read import rule_set
+from syncengine.service.operations import DELETE_TAG
 from syncengine.state.codec import RemovalLine
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.records import Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
 from syncengine.state.store import State
+
+NOTHING = "(none)"
+_STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
+_NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
+
+
+def with_stricter_judge(head: Project, base: Project) -> Project:
+    """Return the head's project, to be judged by the limits, levels and rules of both sides."""
+    names = {**head.policy.diagnostics, **base.policy.diagnostics}
+    levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
+    limits = head.policy.max_deletes.and_also(base.policy.max_deletes)
+    policy = head.policy.model_copy(update={"max_deletes": limits, "diagnostics": levels})
+    return with_fields(head, policy=policy, other_judges=(*head.other_judges, base))
+
+
+def _level(project: Project, name: str) -> Level:
+    return project.policy.diagnostics.get(name, Level.WARNING)
+
+
+def at_levels_of_base(found: Iterable[Diagnostic], base: Project, name: str) -> Iterator[Diagnostic]:
+    """Yield the head's findings without the cure of a lower level where the base (called `name`) forbids that."""
+    strict = {code for code, level in base.policy.diagnostics.items() if level is Level.ERROR}
+    return (_without_cure(each, name) if each.code in strict else each for each in found)
+
+
+def _without_cure(found: Diagnostic, name: str) -> Diagnostic:
+    if not found.message.endswith(cure := level_cure(found.code)):
+        return found
+    level = f"{name} has `{found.code}: error` under `policy.diagnostics`"
+    why = f"{level}, and the stricter level of both sides counts"
+    return structs.replace(found, message=f"{found.message.removesuffix(cure)}; {why}")
+
+
+def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
+    """Yield a warning for each change that a pull request makes to the policy or to the defaults of all manifests."""
+    was, now = _settings(base), _settings(head)
+    for name in dict.fromkeys((*was, *now)):
+        if was.get(name) != now.get(name):
+            yield _changed(head, "policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+    yield from _quarantine_changes(head, base)
+    yield from map(_changed_rule, rule_changes(rule_set(head), rule_set(base)))
+    defaults_before, defaults = _defaults(base), _defaults(head)
+    before, after = _flat(defaults_before), _flat(defaults)
+    for kind, name in dict.fromkeys((*before, *after)):
+        if before.get((kind, name)) != after.get((kind, name)):
+            line = next((place(v)[0] for node in defaults.nodes.get(kind, ()) if (v := node.get(name))), None)
+            address = f"{_NAMES[kind]}.{name}"
+            yield _changed(head, "defaults", address, before.get((kind, name)), after.get((kind, name)), line)
+
+
+def _quarantine_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
+    """Yield a warning for each resource that a pull request puts into quarantine or takes out."""
+    was, now = ({each.key: each for each in side.quarantine} for side in (base, head))
+    for key in dict.fromkeys((*was, *now)):
+        before, after = was.get(key), now.get(key)
+        if _why(before) != _why(after):
+            line = after.line if after else None
+            yield _changed(head, "policy", f"quarantine of {key}", _why(before), _why(after), line)
+
+
+def _why(entry: QuarantineEntry | None) -> str | None:
+    if entry is None:
+        return None
+    until = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    return f'"{entry.reason}"{until}'
+
+
+def _changed_rule(change: RuleChange) -> Diagnostic:
+    rule = change.after or change.before
+    assert rule is not None
+    message = f"This pull request changes policy: {change.sentence}"
+    return Diagnostic(
+        severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=rule.file, line=rule.line, rule=rule.name
+    )
+
+
+def _changed(head: Project, what: str, name: str, was: str | None, now: str | None, line: int | None) -> Diagnostic:
+    file = head.config_name
+    where = f"{file}:{line}" if line else file
+    message = f"This pull request changes {what}: {name} {was or NOTHING} → {now or NOTHING} ({where})"
+    return Diagnostic(severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=file, line=line)
+
+
+def _settings(project: Project) -> dict[str, str]:
+    """Return the policy's settings as text, by their names in the project file."""
+    policy = project.policy
+    return {
+        **{f"maxDeletes.{name}": each for name, each in policy.limits().items()},
+        "tagRemoval": str(policy.tag_removal),
+        "activityTypes": str(policy.activity_types),
+        **{f"diagnostics.{name}": str(level) for name, level in policy.diagnostics.items() if level != Level.WARNING},
+        **({"endpoints.deleteTag": "set"} if DELETE_TAG.id in project.service.endpoints else {}),
+    }
+
+
+def _defaults(project: Project) -> DefaultValues:
+    if not isinstance(project.defaults, MappingNode):
+        return DefaultValues()
+    return default_values(project.defaults, Collector(project.config_name))
+
+
+def _flat(defaults: DefaultValues) -> dict[tuple[Kind, str], str]:
+    return {(kind, name): str(value) for kind, values in defaults.values.items() for name, value in values.items()}
+
+
+@dataclass(slots=True)
+class Sides:
+    """The head and its base at `commit`. `base` is `None` when the base has no project or an invalid one.
+
+    `tree` is the Git tree of their merge if `is_merged`.
+    """
+
+    head: Project
+    commit: str
+    base: Project | None = None
+    is_merged: bool = False
+    tree: str = ""
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def warn(self, code: str, message: str) -> None:
+        self.found.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+
+
+def invalid(name: str, error: SyncengineError) -> tuple[str, str]:
+    """Return the code and the message of the warning about a base that cannot be planned."""
+    first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
+    place = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
+    why = f"{place}{first.message}" if first else error.message
+    return BASE_INVALID, f"{name} cannot be planned, so every change counts as this pull request's: {why}"
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:

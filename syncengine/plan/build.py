@@ -18,18 +18,15 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
-from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.aim import Aim, aim, may_be_held
 from syncengine.plan.calls import Item, Stage, Step, Sweep, is_type, stages_of, sweep_of, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import Action, Change, Diff, Difference, diff
-from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate
+from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate, lines_of
 from syncengine.plan.judgement import judgement_of, units_of_judgement
-from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary
-from syncengine.plan.policy import aim
+from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary, side_of, with_origins
 from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
 from syncengine.plan.request import Scope
-from syncengine.plan.sides import side_of, with_origins
-from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from syncengine.document.diagnostics import SUGGESTIONS, suggestion
 from syncengine.document.text import folded
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Severity, Undone
+from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Status, found_at
+from syncengine.state.records import GONE, UndoneChange
+
+if TYPE_CHECKING:
+    from syncengine.plan.model import Options, Plan
+
 
 _BETWEEN = re.compile(r"[\W_]+")
 
@@ -156,3 +166,57 @@ def _unknown_lines(statements: Mapping[Key, Removed], recorded: Mapping[Key, Rec
         hint = suggestion(line.key.name, names) if number < SUGGESTIONS else ""
         message = f"{line.key} is in `removed`, but the state has no such tag{hint}"
         yield found_at(line.source, line.key, REMOVED_UNKNOWN, message, Severity.WARNING)
+
+
+SHOWN = 5
+
+
+def with_undone(
+    plan: Plan,
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    undone: Sequence[UndoneChange],
+    options: Options,
+) -> Plan:
+    """Return the plan with the selected undone changes that the manifests still ask for."""
+    if not undone:
+        return plan
+    repeats = []
+    for each in undone:
+        resource, row = desired.resources.get(each.key), recorded.get(each.key)
+        source = resource.source if resource is not None else row.source if row is not None else None
+        protect = resource.protect if resource is not None else None
+        is_asked = each.is_made_by(resource.body if resource is not None else None, protect=protect)
+        if is_asked and options.scope.selects((each.key, source)):
+            repeats.append(each)
+    diagnostics = () if options.redo else tuple(objections_to_redo(repeats))
+    redoes = tuple(dict.fromkeys(each.key for each in repeats)) or UNSET
+    undos = tuple(dict.fromkeys(each.undone_by for each in undone))
+    return replace(plan, redoes=redoes, undos=undos, diagnostics=(*plan.diagnostics, *diagnostics))
+
+
+def objections_to_redo(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
+    """Yield an error for each undone run whose changes the manifests still ask for."""
+    by_run: dict[str, list[UndoneChange]] = {}
+    for each in repeats:
+        by_run.setdefault(each.run, []).append(each)
+    for run, changes in by_run.items():
+        removals: list[str] = []
+        edits: list[str] = []
+        for each in changes:
+            (removals if f"+{GONE}" in each.marks.split() else edits).append(str(each.key))
+        asks = [f"contain its changes to {_few(edits)}"] if edits else []
+        asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
+        them = "it" if len(removals) == 1 else "them"
+        cure = "revert these changes in the manifests" if edits else f"declare {them} again"
+        again = "apply them" if edits else f"remove {them}"
+        message = (
+            f"run {run} was undone, but the manifests still {' and '.join(asks)}:"
+            f" {cure} (merge the revert), or repeat with --redo to {again} again"
+        )
+        yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
+
+
+def _few(addresses: Sequence[str]) -> str:
+    more = f" and {len(addresses) - SHOWN:,} more" if len(addresses) > SHOWN else ""
+    return f"{', '.join(addresses[:SHOWN])}{more}"

@@ -17,10 +17,9 @@ from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Difference
-from syncengine.plan.gate import Gate, continuing
+from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing, rule_units
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
-from syncengine.plan.units import RULE, KnownApprovals, Owner, Unit, approval_of
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import NOTHING, PolicyRule, RuleKind, RuleMatch, RuleSet, Ruling, Subject, shown
 from syncengine.state.losses import RULED, ApprovalRecord, content_digest
@@ -136,11 +135,6 @@ def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> D
 
 NAMED = 5
 """The number of changes that a unit's reason names."""
-
-
-def rule_units(gate: Gate) -> tuple[Unit, ...]:
-    """Return the units of rules that need an approval or have one."""
-    return tuple(unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE)
 
 
 def asking_rules(gate: Gate) -> set[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from syncengine.document.comparison import ValueChange
 from syncengine.document.urls import canonical_url
@@ -14,14 +15,23 @@ from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.manifest.sources.records import UNKNOWN_EFFECT
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.calls import Call, Item, Stage, Sweep
-from syncengine.plan.diff import Change
-from syncengine.plan.gate import Gate
+from syncengine.plan.diff import Change, is_same
+from syncengine.plan.gate import Gate, Owner
+from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.request import Scope
-from syncengine.plan.units import Owner
 from syncengine.project.model import Level, Limit, QuarantineEntry
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
 from syncengine.state.records import NO_REFUSALS, QuarantineRecord, Refusal
+
+NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
+ANCESTRY = "unknown-ancestry"
+DOUBTS_OF_STATE = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT, ANCESTRY})
+
+POLICY_CHANGED, LIMIT_LOOSENED = "policy-changed", "limit-loosened"
+BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-planned"
+SAID_FIRST = (POLICY_CHANGED, LIMIT_LOOSENED, BASE_INVALID, NO_BASE, MERGED)
+"""The codes of diagnostics to show before a plan, in this order."""
 
 
 class Excess(Struct, frozen=True):
@@ -321,3 +331,38 @@ class Plan(Struct, frozen=True, gc=False):
         for call in self.calls():
             for item in call.items:
                 yield from item.effects
+
+
+def side_of(other: BasePlan, changes: Iterable[Change]) -> Base:
+    """Return the changes that the base's plan makes too, with their reasons still empty."""
+    waiting = {str(change.key): "" for change in changes if is_same(change, other.changes.get(change.key))}
+    return Base("", "", waiting, sweeps=other.sweeps)
+
+
+def with_origins(gate: Gate, base: Base) -> Gate:
+    """Return the gate with the units marked that are the pull request's: those with a loss that does not wait."""
+
+    def is_own(loss: Loss) -> bool:
+        return not base.sweeps if loss.of == SWEEP.of else str(loss.key) not in base.waiting
+
+    units = (structs.replace(unit, is_own=any(map(is_own, unit.losses))) for unit in gate.units)
+    return structs.replace(gate, units=tuple(units))
+
+
+class Whose(NamedTuple):
+    """The sides whose removals need an approval that was not given."""
+
+    own: bool = False
+    theirs: bool = False
+
+    @property
+    def origins(self) -> tuple[ChangeOrigin, ...]:
+        """The origins of the removals that need the approval."""
+        who = ((ChangeOrigin.PULL_REQUEST, self.own), (ChangeOrigin.WAITING, self.theirs))
+        return tuple(origin for origin, needs in who if needs)
+
+
+def whose(gate: Gate, base: Base | None) -> Whose:
+    """Return the sides whose units need an approval. A unit is the pull request's if one of its losses is."""
+    sides = {unit.is_own for unit in gate.units if unit.is_open} if base is not None else set()
+    return Whose(True in sides, False in sides)

@@ -15,28 +15,34 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.errors import Diagnostic, Usage
+from syncengine.errors import Diagnostic, Severity, Usage
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import approval_warnings
 from syncengine.plan.build import plan
-from syncengine.plan.checks import REMOVED_UNKNOWN
-from syncengine.plan.gate import Gate, StateRecords
-from syncengine.plan.inputs import Inputs, consistent, with_inputs
+from syncengine.plan.checks import REMOVED_UNKNOWN, with_undone
+from syncengine.plan.gate import Approval, Gate, StateRecords, approval_warnings, records_of
+from syncengine.plan.inputs import Inputs, consistent, state_warnings, with_inputs
 from syncengine.plan.judgement import judgement_of
 from syncengine.plan.losses import WINDOW, recent_losses, refuse_emptied
-from syncengine.plan.model import BasePlan, Basis, Options, Plan, PlanInputs, Quarantine, Summary, Tree
+from syncengine.plan.model import (
+    LIMIT_LOOSENED,
+    BasePlan,
+    Basis,
+    Options,
+    Plan,
+    PlanInputs,
+    Quarantine,
+    Summary,
+    Tree,
+)
 from syncengine.plan.request import PlanRequest, Runtime, Scope
-from syncengine.plan.sides import judged_since, loosened
-from syncengine.plan.state_checks import state_warnings
-from syncengine.plan.undone import with_undone
-from syncengine.plan.units import Approval, records_of
 from syncengine.project import git
 from syncengine.project.files import OWN_FOLDER
-from syncengine.project.model import Level, Project
+from syncengine.project.model import Level, Limit, Project
 from syncengine.project.references import setting_problem
+from syncengine.project.schema import PolicySection, limit
 from syncengine.resource import Key
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
@@ -378,3 +384,26 @@ def _refuse_unmatched(scope: Scope, keys: Iterable[Key]) -> None:
             if not near and (match := next((each for each in addresses if each.partition("/")[2] == name), None)):
                 near = f"; did you mean `{match}`?"  # the name was written without its kind
             raise Usage(f"{name} matches no resource{kind}{near}")
+
+
+# --- the limits of the last apply
+
+
+def judged_since(policy: PolicySection, last: Mapping[str, str]) -> Mapping[str, Limit]:
+    """Return the stricter limits of a policy and of the last complete apply, which the state records."""
+    before = {name: read for name, text in last.items() if (read := limit(text))}
+    return {name: own.and_also(before.get(name, own)) for name, own in policy.max_deletes.by_name().items()}
+
+
+def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield a warning for each limit that was loosened since the last complete apply, and so does not count yet."""
+    for name, judging in judged_since(project.policy, last).items():
+        if judging != (own := project.policy.max_deletes.by_name()[name]):
+            line = project.policy_lines.get(f"maxDeletes.{name}")
+            message = (
+                f"maxDeletes.{name} was {last[name]} at the last complete apply and is now {own}: "
+                f"this plan is judged by {judging}, and {own} takes effect with the next apply"
+            )
+            yield Diagnostic(
+                severity=Severity.WARNING, code=LIMIT_LOOSENED, message=message, file=project.config_name, line=line
+            )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import chain, islice
@@ -24,16 +24,16 @@ from msgspec.structs import replace
 from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan, SyncengineError
-from syncengine.plan.aim import Note
+from syncengine.plan.aim import Note, aim
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Action, Change, Difference, is_same
 from syncengine.plan.model import Plan, PlanInputs, Tree
-from syncengine.plan.policy import aim
 from syncengine.plan.request import Scope
 from syncengine.project.files import refuse_missing, write_whole
-from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Source, Status
+from syncengine.state.records import UndoneChange
 
 INCONSISTENT = "plan-inconsistent"
 """The code of the error about a plan that shows one thing and would do another."""
@@ -461,3 +461,30 @@ def _of_another_version(path: Path) -> SyncengineError:
 
 def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="plan-file")
+
+
+LET_GO = frozenset({Status.RELEASED, Status.RETIRED, Status.DELETED})
+
+
+def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
+    """Return the undone changes that a saved plan would repeat, computed from its calls and not from its own claims."""
+    if not undone:
+        return []
+    # The content and protection that the plan gives each resource, without content for a removal or release.
+    contents: dict[Key, tuple[Body | None, bool | None]] = {}
+    for effect in plan.records:
+        if (row := rows.get(effect.key)) is not None:
+            fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
+            body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
+            contents[effect.key] = (None if effect.status in LET_GO else body, effect.protect)
+    items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
+    wholes = (effect for item in items for effect in item.effects if effect.whole)
+    contents |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
+    formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
+    removals = (change.key for change in plan.changes if change.action in REMOVALS)
+    contents |= dict.fromkeys((*formers, *removals), (None, None))
+    return [
+        each
+        for each in undone
+        if each.key in contents and each.is_made_by(contents[each.key][0], protect=contents[each.key][1])
+    ]

@@ -7,7 +7,7 @@ that the run created are retired, whatever the policy is. Reads the state, and G
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -19,11 +19,11 @@ from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, Removal
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.diff import is_sent
+from syncengine.plan.inputs import quarantine_in, state_warnings
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
 from syncengine.plan.planner import basis_of, options_of, records_in, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.request import PlanRequest, Runtime, Scope
-from syncengine.plan.state_checks import quarantine_in, state_warnings
 from syncengine.project import git
 from syncengine.project.model import Ownership, Project
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
@@ -437,3 +437,12 @@ def _described(run: Run, project: Project, scope: Scope, *, forced: bool) -> Und
         targets=scope.targets,
         excludes=scope.excludes,
     )
+
+
+def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
+    """Return the undone changes that a plan lifts: those that it repeats, and those that no manifest asks for any more.
+
+    Changes that were undone after the plan was made stay, as a saved plan does not know whether manifests ask for them.
+    """
+    undos = set(plan.undos or ()) if plan.is_whole else set()
+    return UndoneRecord(lifted=[each for each in undone if each.key in redoes or each.undone_by in undos])

@@ -22,11 +22,10 @@ from syncengine.plan import saved
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Approval, Gate, Unit
 from syncengine.plan.judgement import POLICY_DENIED
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo
 from syncengine.plan.review import ReviewedPlan
-from syncengine.plan.units import Approval, Unit
 from syncengine.project.files import refuse_missing
 from syncengine.render import formats
 from syncengine.resource import Body, Key, Source

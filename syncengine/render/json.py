@@ -13,10 +13,9 @@ from msgspec import UNSET, convert, structs, to_builtins
 from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.diff import Change
-from syncengine.plan.model import Base, ChangeOrigin, Plan, Since, Tree
+from syncengine.plan.gate import RULE, Approval, Unit
+from syncengine.plan.model import Base, ChangeOrigin, Plan, Since, Tree, whose
 from syncengine.plan.saved import Shown
-from syncengine.plan.sides import whose
-from syncengine.plan.units import RULE, Approval, Unit
 from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look

@@ -18,14 +18,11 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
 from syncengine.plan.diff import OPENED, PUBLISHED, UNKNOWN_END, Change, FieldChange
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN, Gate, Unit
+from syncengine.plan.gate import OPENED as OPENED_UNIT
 from syncengine.plan.judgement import POLICY_DENIED, denying_rules
-from syncengine.plan.model import ChangeOrigin, Plan, Since
+from syncengine.plan.model import DOUBTS_OF_STATE, POLICY_CHANGED, SAID_FIRST, ChangeOrigin, Plan, Since, Whose, whose
 from syncengine.plan.quarantine import refused_words
-from syncengine.plan.sides import POLICY_CHANGED, SAID_FIRST, Whose, whose
-from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
-from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN, Unit
-from syncengine.plan.units import OPENED as OPENED_UNIT
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.sections import MOST, Fold, Section, is_abridged, sections_of
 from syncengine.render.style import Look

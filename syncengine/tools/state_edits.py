@@ -11,11 +11,11 @@ from itertools import islice
 from syncengine.document.diagnostics import MANY, suggestion
 from syncengine.errors import SyncengineError, Usage
 from syncengine.manifest.desired import manifest_set
+from syncengine.plan.inputs import quarantine_in
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, QuarantineVerdict, contents_by, obstacle, verdict_of
 from syncengine.plan.request import Runtime
-from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file

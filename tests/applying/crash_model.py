@@ -28,17 +28,15 @@ from syncengine.apply.run import ApplyRun, RefusedContent
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import approved_of
 from syncengine.plan.build import plan
+from syncengine.plan.checks import with_undone
 from syncengine.plan.diff import AGAIN
-from syncengine.plan.gate import StateRecords
+from syncengine.plan.gate import REMOVED, Approval, StateRecords, approved_of, loss_of, records_of
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Basis, Excess, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.review import ReviewedPlan, since_review
-from syncengine.plan.undo import KEPT, plan_back, record_of_undo
-from syncengine.plan.undone import record_of, with_undone
-from syncengine.plan.units import REMOVED, Approval, loss_of, records_of
+from syncengine.plan.undo import KEPT, plan_back, record_of, record_of_undo
 from syncengine.project.model import DAY, Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox.bodies import RuleAnswer, RuleRequest

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import approved_of
+from syncengine.plan.gate import approved_of
 from syncengine.project.model import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Value
 from syncengine.state.holder import Holder

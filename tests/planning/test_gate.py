@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.build import plan
-from syncengine.plan.gate import StateRecords
+from syncengine.plan.gate import Approval, StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
-from syncengine.plan.units import Approval
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.plan.build import plan
+from syncengine.plan.gate import FIRST_SWEEP, Approval
 from syncengine.plan.losses import WINDOW
 from syncengine.plan.planner import records_in
-from syncengine.plan.units import FIRST_SWEEP, Approval
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.codec import Detail, RemovalLine

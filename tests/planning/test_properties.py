@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired
-from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.aim import Aim, aim, may_be_held, members_of
 from syncengine.plan.calls import Call
 from syncengine.plan.calls import Step as Stage
 from syncengine.plan.diff import Action
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Plan
-from syncengine.plan.policy import aim, members_of
 from syncengine.plan.request import Scope
 from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
 from syncengine.resource import Key, Kind, Status

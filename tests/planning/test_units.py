@@ -10,12 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.plan.approvals import approved_of
 from syncengine.plan.build import plan
-from syncengine.plan.gate import Gate, StateRecords
+from syncengine.plan.gate import SHOWN_ORDER, Approval, Gate, StateRecords, approved_of, records_of
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
-from syncengine.plan.units import SHOWN_ORDER, Approval, records_of
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.losses import ApprovalRecord
 from tests.support.profiles import tried

@@ -11,9 +11,8 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Call, Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import Gate, Unit
+from syncengine.plan.gate import Approval, Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
-from syncengine.plan.units import Approval
 from syncengine.render.html import digest, page_file
 from syncengine.resource import Key, Kind, Row, Source, Value
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from syncengine.plan.gate import Approval
 from syncengine.plan.model import Plan
 from syncengine.plan.saved import load, save
-from syncengine.plan.units import Approval
 from syncengine.render.json import SHOWN
 from syncengine.resource import Removal
 from tests.cli.program import Project, category, tag
