@@ -21,8 +21,8 @@ from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
-from syncengine.render.schemas.published import schemas
+from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.schemas import schemas
 from syncengine.serve.readiness import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
 from tests.support import warm
@@ -221,7 +221,7 @@ def test_every_state_of_a_group_is_described() -> None:
     """The page lists the states of the schema in the same order."""
     schema = schemas()["group.schema.json"]
     states = re.findall(r"^\| `([\w-]+)` \| ", text_of(DOCS / "posted-time.md").partition("## 6.")[2], re.MULTILINE)
-    assert states == schema["properties"]["state"]["enum"]
+    assert states == schema["$defs"]["GroupState"]["enum"]
 
 
 def test_every_setting_of_the_project_file_is_described() -> None:

@@ -192,8 +192,8 @@ def _print_document(invocation: Invocation, error: SyncengineError) -> None:
     if invocation.format not in MACHINE_FORMATS or has_printed():
         return
     from syncengine.cli.output import COMMANDS
-    from syncengine.render.json import report_json
-    from syncengine.render.registry import DIAGNOSTIC_FORMATS
+    from syncengine.render import DIAGNOSTIC_FORMATS
+    from syncengine.render.documents import report_json
     from syncengine.render.report import report_of
     from syncengine.render.style import PLAIN
 

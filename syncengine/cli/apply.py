@@ -35,7 +35,7 @@ from syncengine.plan.model import DOUBTS_OF_STATE as SAID_FIRST
 from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Review, Runtime
 from syncengine.project.model import Project
-from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.report import report_of
 from syncengine.render.view import asks_about_removals_alone
 
@@ -239,7 +239,7 @@ class _Applying:
 def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
     """Return the saved plan that the only argument names, or `None` when the arguments are paths of manifests."""
     from syncengine.plan import saved as saved_plan
-    from syncengine.render.json import SHOWN
+    from syncengine.render.documents import SHOWN
 
     plans = [path for path in wanted.paths if saved_plan.is_saved_plan(options.folder / path)]
     if plans and len(wanted.paths) > 1:

@@ -11,8 +11,7 @@ from syncengine.cli.options import Globals, group_with_globals
 from syncengine.cli.output import printing_command, show
 from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
-
-CONNECTOR_FORMAT = "syncengine.connector/v1"
+from syncengine.render.formats import ConnectorFormat, HealthFormat, ReportedHealth
 
 
 @click.group(cls=HelpfulGroup, epilog="syncengine connector check\n# print the team of the key")
@@ -40,14 +39,13 @@ def register_connector(options: Globals, format: str) -> int:
         "region": registered.region,
         **registered.configuration,
     }
-    document = {
-        "format": CONNECTOR_FORMAT,
-        "serviceId": registered.service_id,
-        "serviceIdExpiry": registered.expires,
-        "groupName": registered.group,
-        "regionName": registered.region,
-        "connectorConfiguration": dict(registered.configuration),
-    }
+    document = ConnectorFormat(
+        service_id=registered.service_id,
+        service_id_expiry=registered.expires,
+        group_name=registered.group,
+        region_name=registered.region,
+        connector_configuration=dict(registered.configuration),
+    )
     lines = [f"  {visible(str(name))}: {visible(str(value))}" for name, value in facts.items() if value is not None]
     return show(options, format, document, "\n".join(["Registered.", *lines, ""]))
 
@@ -62,11 +60,9 @@ def check_connector(options: Globals, format: str) -> int:
     from syncengine.connector.connection import proven_team
 
     team = calling(options, proven_team)
-    document = {"format": CONNECTOR_FORMAT, "team": team}
-    return show(options, format, document, f"The key belongs to team {visible(team)!r}.\n")
+    return show(options, format, ConnectorFormat(team=team), f"The key belongs to team {visible(team)!r}.\n")
 
 
-HEALTH_FORMAT = "syncengine.health/v1"
 TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
 PUBLISHED = (
     "TARGET_UNREACHABLE",
@@ -102,7 +98,7 @@ def report_health(options: Globals, format: str, kind: str, message: str | None)
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
     failure = HealthFailure(type, message)
     calling(options, lambda client, project: by_hand(client, failure, project.state))
-    document = {"format": HEALTH_FORMAT, "reported": {"errorType": failure.type.value, "userErrorMessage": message}}
+    document = HealthFormat(ReportedHealth(failure.type, message))
     return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
 
 
@@ -113,4 +109,4 @@ def clear_health(options: Globals, format: str) -> int:
     from syncengine.connector.registration import by_hand
 
     calling(options, lambda client, project: by_hand(client, None, project.state))
-    return show(options, format, {"format": HEALTH_FORMAT, "reported": None}, "Cleared.\n")
+    return show(options, format, HealthFormat(None), "Cleared.\n")

@@ -56,13 +56,13 @@ def drift(
     Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """
     from syncengine.posted_time.drift.read import Window
+    from syncengine.render.documents import dumped
     from syncengine.render.drift import (
         drift_document,
         drift_markdown,
         drift_text,
         incompleteness,
     )
-    from syncengine.render.json import dumped
     from syncengine.render.markdown import errors_markdown
 
     for name in excludes:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from syncengine.tools.init.jobs import Installation
 
 
-INIT_FORMAT = "syncengine.init/v1"
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
 
@@ -51,8 +51,9 @@ def init(
     from syncengine.document.text import as_word
     from syncengine.project.git import default_branch
     from syncengine.project.model import FILE_NAME
+    from syncengine.render.documents import dumped
     from syncengine.render.escape import file_name
-    from syncengine.render.json import dumped
+    from syncengine.render.formats import InitFormat
     from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
     from syncengine.tools.init.new_project import (
         CI,
@@ -86,8 +87,8 @@ def init(
         contents |= made.files
     begun = begin(place, contents)
     if format == "json":
-        columns = {} if csv is None else {"leftOut": list(made.left_out)}
-        output.data(dumped({"format": INIT_FORMAT, "written": begun.written, "kept": begun.kept, **columns}))
+        left_out: tuple[str, ...] | UnsetType = UNSET if csv is None else tuple(made.left_out)
+        output.data(dumped(InitFormat(begun.written, begun.kept, left_out)))
         return ExitCode.DONE
     output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
     for sentence in advice(made):
@@ -144,8 +145,8 @@ def _installation(install: str | None, ci: str | None, output: Output, command: 
 
 
 def _schemas_to_edit() -> dict[str, str]:
-    from syncengine.render.json import dumped
-    from syncengine.render.schemas.published import schemas
+    from syncengine.render.documents import dumped
+    from syncengine.render.schemas import schemas
 
     by_name = schemas()
     return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
@@ -163,7 +164,7 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
     """
     from syncengine.cli.output_files import OutputFiles
     from syncengine.project.files import refuse_links, write_whole
-    from syncengine.render.json import dumped
+    from syncengine.render.documents import dumped
 
     output = Output(options, options.folder)
     chosen = _schemas(names)
@@ -189,7 +190,7 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
 def _schemas(names: Sequence[str]) -> dict[str, Any]:
     """Return the schemas with these names, or all schemas without names, by file name."""
     from syncengine.document.diagnostics import suggestion
-    from syncengine.render.schemas.published import SUFFIX, schemas
+    from syncengine.render.schemas import SUFFIX, schemas
 
     by_file = schemas()
     by_name = {name.removesuffix(SUFFIX): name for name in by_file}

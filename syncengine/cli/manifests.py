@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from msgspec import UNSET
 
 from syncengine.cli.completion import files
 from syncengine.cli.help import Command
@@ -16,8 +17,8 @@ from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, output_format, printing_command
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.files import refuse_missing, write_whole
+from syncengine.render import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
 from syncengine.render.escape import file_name, visible
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
 from syncengine.render.rule_tests import TEST_FORMATS
 from syncengine.render.words import count_of
 
@@ -182,7 +183,6 @@ def test(options: Globals, paths: Sequence[str], format: str) -> int:
     return ExitCode.DONE if all(result.passes for result in results) else ExitCode.ERROR
 
 
-FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
 LEFT_ALONE = (".json", ".j2")
 """Suffixes of files that are not formatted: JSON has its own tools, and templates are text."""
@@ -279,8 +279,8 @@ def _difference(laid: Laid, shown: Callable[[str], str] = str) -> str:
 
 
 def _document(laid: Sequence[Laid], diagnostics: Sequence[Diagnostic], diff: bool) -> str:
-    from syncengine.render.json import diagnostics_document, dumped
+    from syncengine.render.documents import diagnostic_items, dumped
+    from syncengine.render.formats import FmtFormat, LaidFile
 
-    items = diagnostics_document(diagnostics)["diagnostics"]
-    files = [{"file": each.name, **({"diff": _difference(each)} if diff else {})} for each in laid]
-    return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": items})
+    files = [LaidFile(each.name, _difference(each) if diff else UNSET) for each in laid]
+    return dumped(FmtFormat(files, diagnostic_items(diagnostics)))

@@ -21,8 +21,8 @@ from syncengine.cli.streams import OutputFailed, put, tell
 from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, ExitCode, SyncengineError
 from syncengine.project.model import FILE_NAME
+from syncengine.render import DIAGNOSTIC_FORMATS
 from syncengine.render.escape import harmless, visible
-from syncengine.render.registry import DIAGNOSTIC_FORMATS
 from syncengine.render.style import Look, links_of
 
 COMMANDS = frozenset({"github"})
@@ -177,7 +177,7 @@ def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def show(options: Globals, format: str, document: Any, text: str) -> int:
     """Write `document` as JSON, or `text`, to stdout, and return exit code 0."""
-    from syncengine.render.json import dumped
+    from syncengine.render.documents import dumped
 
     Output(options, options.folder).data(dumped(document) if format == "json" else text)
     return ExitCode.DONE

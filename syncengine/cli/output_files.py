@@ -22,7 +22,7 @@ from syncengine.cli.output import COMMANDS, Output
 from syncengine.cli.streams import safe, trouble_of
 from syncengine.errors import SyncengineError
 from syncengine.project.files import as_written, is_stream, refuse_links, write_whole
-from syncengine.render.registry import Renderer
+from syncengine.render import Renderer
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 """The suffixes of files that people write. No output has one of them."""

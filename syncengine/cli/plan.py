@@ -15,7 +15,7 @@ from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
 from syncengine.cli.plan_options import PlanOptions, announce, selection
 from syncengine.errors import ExitCode, SyncengineError
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
+from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
@@ -141,7 +141,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
         result = make_plan(project, request, runtime)
     if wanted.out is not None:
         from syncengine.plan.saved import save
-        from syncengine.render.json import SHOWN
+        from syncengine.render.documents import SHOWN
 
         result = save(result, SHOWN, options.folder / wanted.out)
     result = with_approvals(result, project, request)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from syncengine.publish.documents import Outputs
     from syncengine.publish.hosts import ReviewedFile
 
-
-PUBLISH_FORMAT = "syncengine.publish/v1"
 DEFAULT_KEY = "default"
 
 
@@ -54,6 +52,8 @@ def publish(
     from syncengine.publish.comment import publish as publish_comment
     from syncengine.publish.documents import append_outputs, publication_of, refuse_committed, write_dotenv
     from syncengine.publish.hosts import HOSTS
+    from syncengine.render.documents import dumped
+    from syncengine.render.formats import PublishFormat
 
     if dotenv is not None:
         OutputFiles(options.folder, [file]).refuse_unsuitable(dotenv, f"--dotenv {dotenv}")
@@ -75,7 +75,11 @@ def publish(
     look = replace(output.look(), colour=False, lines=None)
     text = comment_of(publication, place, marker, LIMITS[host], look)
     if dry_run:
-        output.data(_document("dry-run", text=text, outputs=publication.outputs) if format == "json" else text)
+        output.data(
+            dumped(PublishFormat(outcome="dry-run", text=text, outputs=publication.outputs))
+            if format == "json"
+            else text
+        )
         return ExitCode.DONE
     # For later steps and jobs of CI, before anything is sent to the host.
     if dotenv is not None:
@@ -101,12 +105,14 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
     """Print the outcome. A text that could not become a comment goes to the job's summary, or to its log."""
     from syncengine.publish.comment import Published
     from syncengine.publish.documents import append
+    from syncengine.render.documents import dumped
+    from syncengine.render.formats import PublishFormat
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if done.outcome is Published.SUMMARY and summary:
         append(Path(summary), f"{text}\n", "the job's summary")
     if format == "json":
-        output.data(_document(done.outcome, url=done.url, reason=done.reason, outputs=outputs))
+        output.data(dumped(PublishFormat(outcome=done.outcome, url=done.url, reason=done.reason, outputs=outputs)))
     elif done.outcome is Published.SUMMARY:
         where = "the job's summary has the text" if summary else "the text follows"
         output.say(f"No comment: {done.reason}; {where}.", level="warning")
@@ -116,15 +122,6 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
     else:
         word = done.outcome.value
         output.data(f"{word.capitalize()}: {done.url}\n" if done.url else f"Comment {word}.\n")
-
-
-def _document(outcome: str, **parts: object) -> str:
-    from syncengine.render.json import dumped
-
-    return dumped({"format": PUBLISH_FORMAT, "outcome": str(outcome), **parts})
-
-
-REVIEWED_FORMAT = "syncengine.reviewed/v1"
 
 
 @click.command(
@@ -154,7 +151,8 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     from syncengine.project import git
     from syncengine.project.files import write_whole
     from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
-    from syncengine.render.json import dumped
+    from syncengine.render.documents import dumped
+    from syncengine.render.formats import ReviewedFormat
     from syncengine.render.words import count_of
 
     kind = HOSTS[host]
@@ -174,7 +172,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
         raise SyncengineError(f"{folder}: cannot be written: {error.strerror}", code="unwritable-file") from None
     names = [str(folder / _name(each)) for each in plans]
     if format == "json":
-        output.data(dumped({"format": REVIEWED_FORMAT, "written": names}))
+        output.data(dumped(ReviewedFormat(names)))
     else:
         output.data("".join(f"Wrote {name}\n" for name in names))
         if not names:

@@ -15,7 +15,7 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, output_format
 from syncengine.cli.plan_options import of_addresses
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
-from syncengine.render.registry import PLAN_FORMATS
+from syncengine.render import PLAN_FORMATS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
@@ -35,7 +35,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     from syncengine.plan.planner import with_approvals
     from syncengine.plan.request import PlanRequest
     from syncengine.project.model import SANDBOX
-    from syncengine.render.json import SHOWN
+    from syncengine.render.documents import SHOWN
     from syncengine.resource import selector
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]

@@ -88,7 +88,7 @@ def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
         text = f"No recorded address matches {' or '.join(map(visible, globs))}.\n"
     else:
         text = rendering.rows_text(rows, Output(options, options.folder).look().width)
-    return show(options, format, rendering.rows_document(rows), text)
+    return show(options, format, rendering.StateFormat(list(map(rendering.recorded_item, rows))), text)
 
 
 @click.command("show", cls=Command, epilog="syncengine state show tag/ACME-0042\n# everything recorded about one tag")
@@ -101,7 +101,7 @@ def show_row(options: Globals, format: str, address: str) -> int:
         row = store.get([key]).get(key)
         if row is None:
             raise SyncengineError(f"{address} is not recorded{near(store, key)}", code="not-recorded")
-    return show(options, format, rendering.resource_document(row), rendering.row_text(row))
+    return show(options, format, rendering.recorded_item(row, rendering.ResourceFormat), rendering.row_text(row))
 
 
 @click.command(

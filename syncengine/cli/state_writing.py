@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from msgspec import to_builtins
 
 from syncengine.cli.completion import addresses, files
 from syncengine.cli.help import Command
@@ -52,10 +51,10 @@ def restore_version(options: Globals, format: str, version: str | None, auto_app
         _confirm("Accept the state as it is, although it may lack the latest changes?", auto_approve)
         count = accept(options.project())
         text = f"Accepted {count_of(count, 'resource')}. All rows are doubtful: the next apply sends them again.\n"
-        return show(options, format, rendering.restored_document(None, count), text)
+        return show(options, format, rendering.RestoreFormat(None, count), text)
     _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
     restored = restore(options.project(), version)
-    return show(options, format, rendering.restored_document(restored.id, restored.info.rows), restored_text(restored))
+    return show(options, format, rendering.RestoreFormat(restored.id, restored.info.rows), restored_text(restored))
 
 
 @click.command("forget", cls=Command, epilog="syncengine state forget tag/ACME-0042\n# stop managing a tag here")
@@ -72,7 +71,8 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     with writing(project, "state forget") as store:
         _refuse_unrecorded(store, keys)
         count = store.forget(keys, project.service.landing)
-    return show(options, format, rendering.forgotten_document(keys), rendering.forgotten_text(count))
+    text = f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
+    return show(options, format, rendering.ForgetFormat(list(map(str, keys))), text)
 
 
 def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
@@ -118,15 +118,8 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
                 counts["runs removed"] = pruned.runs
             is_compact = store.compact()
     in_git = is_git_ref(options.project().state)
-    document = {
-        "format": rendering.PRUNE_FORMAT,
-        "before": when(pruned.before),
-        "runs": pruned.runs,
-        "entries": pruned.entries,
-        "inDoubt": pruned.in_doubt,
-        "dryRun": dry_run,
-        "compacted": is_compact and not dry_run,
-    }
+    numbers = (pruned.runs, pruned.entries, pruned.in_doubt)
+    document = rendering.PruneFormat(when(pruned.before), *numbers, dry_run, is_compact and not dry_run)
     return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
 
 
@@ -159,13 +152,7 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
         is_compact = store.compact()
     delete_cache(project.root / CACHE_FOLDER)
     in_git = is_git_ref(project.state)
-    document = {
-        "format": rendering.ERASE_FORMAT,
-        "erased": len(keys),
-        "entries": erased.entries,
-        "runs": erased.runs,
-        "compacted": is_compact,
-    }
+    document = rendering.EraseFormat(len(keys), erased.entries, erased.runs, is_compact)
     return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
 
 
@@ -224,7 +211,7 @@ def quarantine(
         if reason is not None or until is not None:
             raise Usage("--end cannot be combined with --reason or --until")
         edits.end_quarantine(options.project(), key)
-        return show(options, format, shown.ended_document(key), f"{address} is no longer in quarantine.\n")
+        return show(options, format, shown.QuarantineFormat(ended=str(key)), f"{address} is no longer in quarantine.\n")
     if reason is None:
         raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
     record = edits.set_aside(options.project(), key, reason, until)
@@ -259,7 +246,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
             counts["applied"] = len(exported.rows)
     count = count_of(len(exported.rows), "resource")
     text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
-    return show(options, format, {"format": rendering.IMPORT_FORMAT, "imported": len(exported.rows)}, text)
+    return show(options, format, rendering.ImportFormat(len(exported.rows)), text)
 
 
 def _refuse_other_team(store: State, team: str | None) -> None:
@@ -285,7 +272,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, re
     Every row becomes doubtful, so that the next apply sends all resources again. Blocks with rows of databases and
     services are left out by name: the next apply records them.
     """
-    from syncengine.render.json import diagnostic_items
+    from syncengine.render.documents import diagnostic_items
 
     project = options.project()
     output = Output(options, project.root)
@@ -300,12 +287,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, re
     what += short if new.commit.startswith(revision) else f"{revision} ({short})"
     _confirm(f"Record {what}?", auto_approve)
     record(project, new, revision, **parts)
-    document = {
-        "format": rendering.REBUILD_FORMAT,
-        "commit": new.commit,
-        "rebuilt": len(new.rows),
-        "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
-    }
+    document = rendering.RebuildFormat(new.commit, len(new.rows), diagnostic_items(new.diagnostics))
     text = f"Recorded {what}.\nAll rows are doubtful: `plan` shows which resources the next apply sends again.\n"
     return show(options, format, document, text)
 
@@ -340,7 +322,7 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     with open_state(project.state, write=True) as store:
         if not store.force_unlock(lock_id):
             raise SyncengineError(f"{lock_id} is not the id of the lock, which is held by {lock}", code="other-lock")
-    return show(options, format, rendering.unlocked_document(lock_id), f"Unlocked {lock_id}.\n")
+    return show(options, format, rendering.LockFormat(None, unlocked=lock_id), f"Unlocked {lock_id}.\n")
 
 
 @click.command("rebind", cls=Command, epilog="syncengine state rebind\n# accept the team's new name")
@@ -358,7 +340,7 @@ def rebind(options: Globals, format: str, auto_approve: bool) -> int:
     _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
     before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
-    return show(options, format, {"format": rendering.REBIND_FORMAT, "team": team, "before": before}, text)
+    return show(options, format, rendering.RebindFormat(team, before), text)
 
 
 def _confirm(question: str, auto_approve: bool) -> None:
@@ -371,8 +353,6 @@ def _confirm(question: str, auto_approve: bool) -> None:
 
 
 # --- adopt
-
-ADOPT_FORMAT = "syncengine.adopt/v1"
 
 
 @click.command(cls=Command, epilog="syncengine adopt tags.csv\n# record resources that exist on the service")
@@ -404,11 +384,12 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
 
 
 def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:
+    from syncengine.render.formats import AdoptFormat
     from syncengine.render.words import count_of
 
-    addresses = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in existing]}
+    document = AdoptFormat([str(row.key) for row in new], [str(row.key) for row in existing])
     text = f"Adopted {count_of(len(new), 'resource')}; nothing was sent.\n"
-    show(options, format, {"format": ADOPT_FORMAT, **addresses}, text)
+    show(options, format, document, text)
     if format == "json":
         return ExitCode.DONE
     output = Output(options, options.folder)

@@ -111,6 +111,8 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
     FILE contains the group as JSON (`-` is stdin).
     """
+    from msgspec import convert
+
     from syncengine.posted_time.build_route import build, warnings_of_sinks
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
@@ -127,7 +129,8 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
         document = asyncio.run(rehearsed(built.route, raw))
     finally:
         built.databases.close()
-    return show(options, format, {"format": rendering.PREVIEW_FORMAT, **document}, rendering.preview_text(document))
+    shown = convert(document, rendering.PreviewFormat)
+    return show(options, format, shown, rendering.preview_text(shown))
 
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
@@ -177,8 +180,6 @@ def _group_entry(inbox: Inbox, group_id: str, unless: str | None = None) -> Inbo
 
 
 # --- again
-
-SELECTION_FORMAT = "syncengine.selection/v1"
 
 
 class Act(StrEnum):
@@ -322,15 +323,16 @@ def _say(
     changes: Mapping[str, Sequence[ContentChange]] = MappingProxyType({}),
 ) -> int:
     """Print the selected groups. `changes` maps a group to the differences that a person settled."""
+    from msgspec import UNSET
+
     from syncengine.render.escape import visible
-    from syncengine.render.posted_time import changes_document, changes_lines
+    from syncengine.render.posted_time import SelectionFormat, change_items, changes_lines
     from syncengine.render.words import count_of
 
     lines = (line for id in ids for line in (f"  {visible(id)}", *changes_lines(changes.get(id, ()))))
     text = "".join(f"{line}\n" for line in lines)
-    document: dict[str, Any] = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
-    if settlements := {id: changes_document(pairs) for id, pairs in changes.items() if pairs}:
-        document["changes"] = settlements
+    settled = {id: change_items(pairs) for id, pairs in changes.items() if pairs}
+    document = SelectionFormat(act, ids, settled or UNSET)
     return show(options, format, document, f"{_ACTS[act]}: {count_of(len(ids), 'group')}.\n{text}")
 
 
@@ -379,7 +381,7 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
 
     The inbox is read alone: no sink, and not the service. Durations follow the settings of today.
     """
-    from syncengine.render.json import dumped
+    from syncengine.render.documents import dumped
     from syncengine.render.posted_time import export_csv, export_document
     from syncengine.render.words import count_of
 

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from syncengine.posted_time.events import Event, Taken
     from syncengine.project.delivery_schema import PostedTimeSection
     from syncengine.project.model import Project
+    from syncengine.render.posted_time import PullFormat
     from syncengine.service.client import Client
-
-
-MECHANISM_FORMAT = "syncengine.mechanism/v1"
 
 
 # --- list
@@ -81,9 +79,11 @@ def register_time(options: Globals, format: str, mechanism: str | None) -> int:
 
     The other mechanism is unregistered first if this project registered it.
     """
+    from syncengine.render.posted_time import MechanismFormat
+
     messages: list[str] = []
     name = calling(options, lambda client, project: _registered(client, project, mechanism, messages))
-    document = {"format": MECHANISM_FORMAT, "registered": name, "messages": messages}
+    document = MechanismFormat(registered=name, messages=messages)
     return show(options, format, document, _sentences(messages))
 
 
@@ -110,10 +110,12 @@ async def _registered(client: Client, project: Project, name: str | None, messag
 @printing_command
 def unregister_time(options: Globals, format: str, mechanism: str | None) -> int:
     """Stop recording posted time. Time that users post while nothing is registered never arrives."""
+    from syncengine.render.posted_time import MechanismFormat
+
     messages: list[str] = []
     name, ended = calling(options, lambda client, project: _unregistered(client, project, mechanism, messages))
     text = _sentences(messages if ended else [f"there was no {name} to unregister", *messages])
-    document = {"format": MECHANISM_FORMAT, "unregistered": name if ended else None, "messages": messages}
+    document = MechanismFormat(unregistered=name if ended else None, messages=messages)
     return show(options, format, document, text)
 
 
@@ -199,9 +201,6 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
         for group in whole.groups
     ]
     return audit(groups, receipts, sinks, entries, since, each_tag), whole, targets
-
-
-PULL_FORMAT = "syncengine.pull/v1"
 
 
 @click.command("pull", cls=Command, epilog="syncengine time pull --limit 5\n# one small round")
@@ -319,23 +318,15 @@ def _troubles(events: list[Event]) -> Iterator[str]:
                 yield f"{group_id}: {why}"
 
 
-def _document(groups: list[Taken], heard: Mapping[str, str], events: list[Event], has_fetched: bool) -> dict[str, Any]:
-    return {
-        "format": PULL_FORMAT,
-        "fetched": has_fetched,
-        "groups": [
-            {
-                "groupId": event.group_id,
-                "status": event.verdict.outcome.value,
-                "message": event.verdict.message,
-                "externalId": event.verdict.external_id,
-                "acknowledged": event.group_id in heard,
-            }
-            for event in groups
-        ],
-        "acknowledged": [{"groupId": id, "status": status} for id, status in heard.items()],
-        "troubles": list(_troubles(events)),
-    }
+def _document(groups: list[Taken], heard: Mapping[str, str], events: list[Event], has_fetched: bool) -> PullFormat:
+    from syncengine.render.posted_time import AcknowledgedItem, PulledItem, PullFormat
+
+    pulled = []
+    for event in groups:
+        verdict, is_heard = event.verdict, event.group_id in heard
+        pulled.append(PulledItem(event.group_id, verdict.outcome, verdict.message, verdict.external_id, is_heard))
+    acknowledged = [AcknowledgedItem(id, status) for id, status in heard.items()]
+    return PullFormat(has_fetched, pulled, acknowledged, list(_troubles(events)))
 
 
 def _text(groups: list[Taken], heard: Mapping[str, str]) -> str:

@@ -22,8 +22,7 @@ from syncengine.plan.model import Plan
 from syncengine.project import git
 from syncengine.project.files import refuse_links, write_whole
 from syncengine.render import formats
-from syncengine.render.documents import diagnostics_of, document_in, plan_of, report_of
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN, diagnostics_of, document_in, plan_of, report_of
 from syncengine.render.markdown import Size, plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.style import Look
 

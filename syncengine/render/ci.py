@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -21,8 +21,8 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import merged, message, where
+from syncengine.render.documents import dumped
 from syncengine.render.escape import cut, harmless, quoted, visible
-from syncengine.render.json import Document, dumped
 from syncengine.render.report import finding, headline
 from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE
@@ -197,7 +197,7 @@ SEVERITIES = {"error": "major", "warning": "minor", "notice": "info"}
 def gitlab(value: Shown, look: Look = PLAIN) -> str:
     """Return the issues of a Code Quality report."""
     found = findings_of(value, GITLAB_SHOWS)
-    issues: list[Document] = [
+    issues: list[dict[str, Any]] = [
         {
             "engine_name": "syncengine",
             "description": visible(message(diagnostic)),
@@ -222,13 +222,13 @@ def sarif(value: Shown, look: Look = PLAIN) -> str:
     rules = {code: index for index, code in enumerate(dict.fromkeys(each.diagnostic.code for each in found))}
     # A rule is described by its lint, or else by the words of the code itself.
     described = [{"id": c, "shortDescription": {"text": LINTS.get(c, c.replace("-", " "))}} for c in rules]
-    results: list[Document] = []
+    results: list[dict[str, Any]] = []
     for (level, diagnostic), fingerprint in zip(found, _fingerprints(found), strict=True):
         region = {"startLine": diagnostic.line or 1}  # code scanning rejects a file if one result has no place
         if diagnostic.line and diagnostic.column:
             region["startColumn"] = diagnostic.column
         at = {"artifactLocation": {"uri": quote(_path(diagnostic, look))}, "region": region}
-        result: Document = {
+        result: dict[str, Any] = {
             "ruleId": diagnostic.code,
             "ruleIndex": rules[diagnostic.code],
             "level": "note" if level == "notice" else level,

@@ -1,19 +1,20 @@
-"""JSON documents → plans, reports and diagnostics for rendering and comparing, the inverse of `render.json`. Pure.
+"""Plans, reports and diagnostics → documents of the published formats, and back; pure.
 
-A document may come from anywhere: raise `ValueError` or `KeyError` for a word without a meaning. Nothing in it is
-executed, and a plan that is made of one has no calls.
+A document may come from anywhere: reading one raises `ValueError` or `KeyError` for a word without a meaning. Nothing
+in it is executed, and a plan that is made of one has no calls.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, convert, structs
+from msgspec import UNSET, UnsetType, convert, structs, to_builtins
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.document.comparison import ValueChange
@@ -22,19 +23,41 @@ from syncengine.plan import saved
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import Approval, Gate, Unit
+from syncengine.plan.gate import RULE, Approval, Gate, Unit
 from syncengine.plan.judgement import POLICY_DENIED
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo, whose
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.files import refuse_missing
 from syncengine.render import formats
-from syncengine.resource import Body, Key, Source
+from syncengine.render.style import PLAIN, Look
+from syncengine.render.words import when
+from syncengine.resource import Body, Key, Kind, Source
 from syncengine.state.codec import frozen
 from syncengine.state.records import Refusal
 
 CODE = "plan-file"
 MAX_BYTES = 512 * 1024 * 1024
 """The size of a plan of several million changes; reading needs a multiple of it in memory."""
+
+
+def dumped(document: object) -> str:
+    """Return indented JSON. Half a surrogate pair, which UTF-8 cannot encode, is escaped by a slower writer."""
+    try:
+        return (msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode()
+    except UnicodeEncodeError:
+        return json.dumps(to_builtins(document), indent=2) + "\n"
+
+
+def plan_json(plan: Plan, look: Look = PLAIN) -> str:
+    return dumped(plan_document(plan))
+
+
+def report_json(report: Report, look: Look = PLAIN) -> str:
+    return dumped(report_document(report))
+
+
+def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return dumped(formats.Diagnostics(diagnostic_items(diagnostics)))
 
 
 def document_in(content: bytes, kind: Any) -> Any:
@@ -58,21 +81,64 @@ def document_in(content: bytes, kind: Any) -> Any:
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
+def plan_document(plan: Plan) -> formats.PlanFormat:
+    basis, base, since, gate = plan.basis, plan.base, plan.since, plan.gate
+    tree = basis.tree if isinstance(basis.tree, Tree) else None
+    uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
+    by_origin: dict[str, int] = {}
+    if base is not None:
+        waiting = sum(base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
+        by_origin = {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
+    units = []
+    for unit in gate.shown:
+        by = unit.by or () if unit.kind == RULE else UNSET
+        origin = ChangeOrigin.PULL_REQUEST if unit.is_own else ChangeOrigin.WAITING
+        found = (_approval_item(unit.approved), unit.kind, dict(unit.lost), unit.missing, unit.total, by)
+        units.append(formats.GateUnit(unit.name, unit.count, unit.approve, *found, UNSET if base is None else origin))
+    made_from = None
+    if basis.environment is not UNSET:  # an earlier version of the program made a plan without an environment
+        named = (basis.environment or None, basis.lineage or None)
+        made_from = formats.PlanBasis(*named, tree.id if tree else None, uncommitted)
+    comparison = None
+    if since is not UNSET:
+        different = [
+            formats.DifferentChange(
+                address, [formats.ValueChangeItem(c.path, to_builtins(c.before), to_builtins(c.after)) for c in changes]
+            )
+            for address, changes in since.different.items()
+        ]
+        more = [formats.ExcessItem(each.address, each.message) for each in since.excess]
+        comparison = formats.SinceItem(", ".join(since.plans), since.new, since.gone, different, since.same, more)
+    return formats.PlanFormat(
+        id=plan.id,
+        created=basis.created,
+        service=formats.PlannedService(basis.base_url, basis.team),
+        summary=formats.PlanSummary(**structs.asdict(plan.summary), **by_origin),
+        gate=formats.GateState(
+            gate.is_closed, gate.reasons, gate.approve, units, _approval_item(gate.approved), whose(gate, base).origins
+        ),
+        sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
+        notes=[formats.NoteItem(str(n.key), n.kind, n.message, _place(n.source)) for n in plan.notes],
+        commit=basis.commit,
+        changes=list(map(change_items(plan), plan.changes)),
+        diagnostics=diagnostic_items(plan.diagnostics),
+        basis=made_from,
+        since=comparison,
+        base=formats.BaseItem(base.ref, base.commit) if base else None,
+        undo=convert(plan.undo, formats.UndoItem, from_attributes=True) if plan.undo else None,
+    )
+
+
 def plan_of(document: formats.PlanFormat) -> Plan:
     """Return the plan in a document, for rendering."""
-    base, basis, service = document.base, document.basis, document.service
-    refusals = {
-        each.address: Refusal(
-            key=Key.parse(each.address),
-            times=each.refused.times,
-            since=(since := datetime.fromisoformat(each.refused.since).timestamp()),
-            at=since,
-            message=each.refused.message,
-            content="",
-        )
-        for each in document.changes
-        if each.refused
-    }
+    base, basis, service, gate = document.base, document.basis, document.service, document.gate
+    refusals = {}
+    for each in document.changes:
+        if refused := each.refused:
+            at = datetime.fromisoformat(refused.since).timestamp()
+            refusals[each.address] = Refusal(
+                key=Key.parse(each.address), times=refused.times, since=at, at=at, message=refused.message, content=""
+            )
     # An unknown word in `origin` is an error.
     origins = {each.address: ChangeOrigin(each.origin) for each in document.changes if each.origin is not None}
     waiting = {c.address: c.waits or "" for c in document.changes if origins.get(c.address) is ChangeOrigin.WAITING}
@@ -81,69 +147,13 @@ def plan_of(document: formats.PlanFormat) -> Plan:
         uncommitted = None if basis.uncommitted is None else dict.fromkeys(basis.uncommitted, "")
         tree = Tree(basis.tree, uncommitted) if basis.tree is not None else None
         plain = structs.replace(plain, lineage=basis.lineage or "", environment=basis.environment or "", tree=tree)
-    return Plan(
-        plain,
-        convert(document.summary, Summary, from_attributes=True),
-        _gate(document.gate),
-        Sweep(document.sweep.known, (), saved.NO_CALL) if document.sweep else None,
-        tuple(map(change_of, document.changes)),
-        tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
-        (),
-        diagnostics=diagnostics_of(document.diagnostics),
-        compared=Base(base.ref, base.commit, waiting) if base else UNSET,
-        since=_since(document.since) if document.since else UNSET,
-        refused=refusals or UNSET,
-        undo=convert(document.undo, Undo, from_attributes=True) if document.undo else UNSET,
-    )
-
-
-def change_of(item: formats.ChangeItem) -> Change:
-    """Return the change of a document."""
-    removed: Body | msgspec.UnsetType = UNSET
-    if item.before is not None:
-        fields = {name: frozen(value) for name, value in item.before.items() if name != "metadata"}
-        # A tag's content has metadata, and keywords that are no field; a category's keywords are one.
-        keywords = fields.pop("keywords", ()) if "metadata" in item.before else ()
-        removed = Body(fields, keywords if isinstance(keywords, tuple) else (), dict(item.before.get("metadata", {})))
-    return Change(
-        key=Key.parse(item.address),
-        action=Action[item.action.upper()],
-        source=_source(item.source),
-        fields=tuple(map(_field, item.fields)),
-        keywords_added=item.keywords.add,
-        keywords_deleted=item.keywords.delete,
-        metadata_set=item.metadata.set,
-        metadata_deleted=item.metadata.delete,
-        metadata_before=item.metadata.before,
-        reason=item.reason,
-        cascade=Key.parse(item.cascade) if item.cascade else None,
-        previously=item.previously,
-        opens=item.opens or UNSET,
-        merges=item.merges or UNSET,
-        removed=removed,
-        cause=item.cause or UNSET,
-    )
-
-
-def _field(item: formats.FieldChangeItem) -> FieldChange:
-    before, after = frozen(item.before), frozen(item.after)
-    for value in (before, after):
-        texts = value if isinstance(value, tuple) else ()
-        if not (isinstance(value, str | bool | int | tuple | None) and all(isinstance(text, str) for text in texts)):
-            raise ValueError(f"the field {item.name} has a value of an unsupported type")
-    return FieldChange(item.name, before, after, FieldEffect(item.effect))
-
-
-def _source(place: formats.Place | None) -> Source | None:
-    return Source(place.file, place.line, _row(place.data)) if place else None
-
-
-def _row(row: formats.DataRow | None) -> Row | None:
-    return Row(row.file, row.row) if row else None
-
-
-def _gate(gate: formats.GateState) -> Gate:
-    """Return the gate. In a document, `tripped` is false for an approved gate: it means that an approval is missing."""
+    since: Since | UnsetType = UNSET
+    if item := document.since:  # in which each excess is only a sentence
+        different = {
+            d.address: tuple(ValueChange(c.path, c.before, c.after) for c in d.changes) for d in item.different
+        }
+        excess = tuple(Excess(each.message) for each in item.more)
+        since = Since((item.plan,), item.new, item.gone, different, item.same, excess)
     units = tuple(
         Unit(
             unit.kind,
@@ -160,32 +170,157 @@ def _gate(gate: formats.GateState) -> Gate:
         )
         for unit in gate.units
     )
-    return Gate(
-        gate.tripped or gate.approved is not None, gate.reasons, gate.approve, _approval("", gate.approved), units
+    # In a document, `tripped` is false for an approved gate: it means that an approval is missing.
+    tripped = gate.tripped or gate.approved is not None
+    return Plan(
+        plain,
+        convert(document.summary, Summary, from_attributes=True),
+        Gate(tripped, gate.reasons, gate.approve, _approval("", gate.approved), units),
+        Sweep(document.sweep.known, (), saved.NO_CALL) if document.sweep else None,
+        tuple(map(change_of, document.changes)),
+        tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
+        (),
+        diagnostics=diagnostics_of(document.diagnostics),
+        compared=Base(base.ref, base.commit, waiting) if base else UNSET,
+        since=since,
+        refused=refusals or UNSET,
+        undo=convert(document.undo, Undo, from_attributes=True) if document.undo else UNSET,
     )
+
+
+def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
+    """Return the function that turns a change of `plan` into its part of the document."""
+    base = plan.base
+
+    def item(change: Change) -> formats.ChangeItem:
+        found = _change_item(change)
+        if base is not None:
+            waits = base.waiting.get(str(change.key))
+            found = structs.replace(found, origin=base.origin(change.key), waits=waits)
+        if (refusal := plan.refusal(change.key)) is not None:
+            refused = formats.RefusedItem(refusal.times, when(refusal.since), refusal.message)
+            found = structs.replace(found, refused=refused)
+        return found
+
+    return item if base is not None or plan.refused else _change_item  # of most plans, which may have very many
+
+
+def _change_item(change: Change) -> formats.ChangeItem:
+    before: dict[str, Any] | None = None
+    if body := change.removed:  # named as in a manifest; the keywords of a category are a field
+        before = dict(body.fields)
+        if change.key.kind is Kind.TAG:
+            before |= {"keywords": body.keywords, "metadata": body.metadata}
+    return formats.ChangeItem(
+        str(change.key),
+        change.key.kind,
+        change.action.word,
+        _place(change.source),
+        [formats.FieldChangeItem(field.name, field.before, field.after, field.effect) for field in change.fields],
+        formats.KeywordChange(change.keywords_added, change.keywords_deleted),
+        formats.MetadataChange(change.metadata_set, change.metadata_deleted, change.metadata_before),
+        change.reason,
+        str(change.cascade) if change.cascade else None,
+        change.previously or None,
+        change.opens or (),
+        change.merges or (),
+        before,
+        change.cause or None,
+    )
+
+
+SHOWN = saved.Shown(plan_document, change_items)
+"""The functions that make the readable part of a saved plan."""
+
+
+def change_of(item: formats.ChangeItem) -> Change:
+    """Return the change of a document."""
+    removed: Body | UnsetType = UNSET
+    if item.before is not None:
+        body = {name: frozen(value) for name, value in item.before.items() if name != "metadata"}
+        # A tag's content has metadata, and keywords that are no field; a category's keywords are one.
+        keywords = body.pop("keywords", ()) if "metadata" in item.before else ()
+        removed = Body(body, keywords if isinstance(keywords, tuple) else (), dict(item.before.get("metadata", {})))
+    changed = []
+    for each in item.fields:
+        values = before, after = frozen(each.before), frozen(each.after)
+        for value in values:
+            texts = value if isinstance(value, tuple) else ()
+            if not (
+                isinstance(value, str | bool | int | tuple | None) and all(isinstance(text, str) for text in texts)
+            ):
+                raise ValueError(f"the field {each.name} has a value of an unsupported type")
+        changed.append(FieldChange(each.name, before, after, FieldEffect(each.effect)))
+    return Change(
+        key=Key.parse(item.address),
+        action=Action[item.action.upper()],
+        source=_source(item.source),
+        fields=tuple(changed),
+        keywords_added=item.keywords.add,
+        keywords_deleted=item.keywords.delete,
+        metadata_set=item.metadata.set,
+        metadata_deleted=item.metadata.delete,
+        metadata_before=item.metadata.before,
+        reason=item.reason,
+        cascade=Key.parse(item.cascade) if item.cascade else None,
+        previously=item.previously,
+        opens=item.opens or UNSET,
+        merges=item.merges or UNSET,
+        removed=removed,
+        cause=item.cause or UNSET,
+    )
+
+
+def _place(source: Source | None) -> formats.Place | None:
+    return formats.Place(source.file, source.line, _row_item(source.data)) if source else None
+
+
+def _source(place: formats.Place | None) -> Source | None:
+    return Source(place.file, place.line, _row(place.data)) if place else None
+
+
+def _row_item(row: Row | None) -> formats.DataRow | None:
+    return formats.DataRow(*row) if row else None
+
+
+def _row(row: formats.DataRow | None) -> Row | None:
+    return Row(row.file, row.row) if row else None
+
+
+def _approval_item(approval: Approval | None) -> formats.GateApproval | None:
+    return formats.GateApproval(approval.by, approval.line) if approval else None
 
 
 def _approval(text: str, approval: formats.GateApproval | None) -> Approval | None:
     return Approval(text, approval.by, approval.line) if approval else None
 
 
-def _since(item: formats.SinceItem) -> Since:
-    """Return the comparison with a reviewed plan. Each excess is only a sentence in the document."""
-    different = {
-        each.address: tuple(ValueChange(c.path, c.before, c.after) for c in each.changes) for each in item.different
-    }
-    return Since(
-        (item.plan,), item.new, item.gone, different, item.same, tuple(Excess(each.message) for each in item.more)
-    )
-
-
 # --- reports and diagnostics ------------------------------------------------------------------------------------------
+
+
+def report_document(report: Report) -> formats.ReportFormat:
+    run, results = report.circumstances, []
+    for each in report.results:
+        error = formats.ErrorItem(**asdict(each.error)) if each.error else None
+        place = _place(each.source)
+        results.append(formats.ResultItem(str(each.key), each.action.word, each.outcome, place, error))
+    about = {field.name: getattr(run, field.name) for field in fields(run)}
+    about |= {"started": when(run.started), "ended": when(run.ended)}
+    about["approvals"] = tuple(formats.ApprovalItem(each.by, each.line, each.text) for each in run.approvals)
+    return formats.ReportFormat(
+        plan=report.plan,
+        status=report.status,
+        summary=formats.ReportSummary(**asdict(report.totals)),
+        session=formats.SessionItem(**asdict(report.session)),
+        results=results,
+        diagnostics=diagnostic_items(report.diagnostics),
+        **about,
+    )
 
 
 def report_of(document: formats.ReportFormat) -> Report:
     """Return the report in a document. Raise `ValueError` for an unknown word."""
-    started, ended = (t and datetime.fromisoformat(t).timestamp() for t in (document.started, document.ended))
-    results = (
+    results = tuple(
         Result(
             Key.parse(each.address),
             Action[each.action.upper()],
@@ -195,6 +330,9 @@ def report_of(document: formats.ReportFormat) -> Report:
         )
         for each in document.results
     )
+    started, ended = (
+        datetime.fromisoformat(text).timestamp() if text else None for text in (document.started, document.ended)
+    )
     same = {name: getattr(document, name) for name in ("team", "environment", "commit", "tree", "actor", "job")}
     approvals = tuple(Approval(each.approve, each.by, each.line) for each in document.approvals)
     return Report(
@@ -202,10 +340,17 @@ def report_of(document: formats.ReportFormat) -> Report:
         RunStatus(document.status),
         convert(document.summary, Totals, from_attributes=True),
         convert(document.session, Session, from_attributes=True),
-        tuple(results),
+        results,
         diagnostics_of(document.diagnostics),
-        Circumstances(started=started or None, ended=ended or None, approvals=approvals, **same),
+        Circumstances(started=started, ended=ended, approvals=approvals, **same),
     )
+
+
+def diagnostic_items(diagnostics: Iterable[Diagnostic]) -> list[formats.DiagnosticItem]:
+    return [
+        formats.DiagnosticItem(**{**structs.asdict(each), "data": _row_item(each.data), "rule": each.rule or None})
+        for each in diagnostics
+    ]
 
 
 def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic, ...]:
@@ -228,15 +373,17 @@ def read_reviewed(path: Path, file: str) -> ReviewedPlan:
     refuse_missing(path, file)
     try:
         if not path.is_file():
-            raise _unfit(f"{file} is not a file")
+            raise SyncengineError(f"{file} is not a file", code=CODE)
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise _unfit(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        words = getattr(error, "strerror", None) or error
+        raise SyncengineError(f"{file} cannot be read: {words}", code=CODE) from None
     if len(data) > MAX_BYTES:
-        raise _unfit(f"{file} is larger than {MAX_BYTES // 1024 // 1024} MB, which is too large for a plan")
+        limit = f"{MAX_BYTES // 1024 // 1024} MB"
+        raise SyncengineError(f"{file} is larger than {limit}, which is too large for a plan", code=CODE)
     if saved.is_altered(data):
-        raise _unfit(f"{file} was changed after it was saved: plan again")
+        raise SyncengineError(f"{file} was changed after it was saved: plan again", code=CODE)
     return reviewed_in(data, file)
 
 
@@ -249,11 +396,13 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
     try:
         document = document_in(data, formats.PlanFormat | formats.Diagnostics)
     except ValueError as error:
-        raise _unfit(damaged) from error
+        raise SyncengineError(damaged, code=CODE) from error
     if isinstance(document, formats.Diagnostics):
-        raise _unfit(f"{file} contains no plan, because planning failed: fix the errors and plan again")
+        failed = f"{file} contains no plan, because planning failed: fix the errors and plan again"
+        raise SyncengineError(failed, code=CODE)
     if document.basis is None:
-        raise _unfit(f"{file} is from an earlier version of syncengine and does not name its state: plan again")
+        earlier = f"{file} is from an earlier version of syncengine and does not name its state: plan again"
+        raise SyncengineError(earlier, code=CODE)
     try:
         changes: dict[Key, Change] = {}
         for item in document.changes:
@@ -272,8 +421,4 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
             is_denied=any(item.code == POLICY_DENIED for item in document.diagnostics),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise _unfit(damaged) from error
-
-
-def _unfit(message: str) -> SyncengineError:
-    return SyncengineError(message, code=CODE)
+        raise SyncengineError(damaged, code=CODE) from error

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import glob
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Annotated
+
+from msgspec import Meta
 
 from syncengine.document.instants import instant
 from syncengine.posted_time.drift.compare import (
@@ -17,11 +20,9 @@ from syncengine.posted_time.drift.compare import (
     shown_findings,
 )
 from syncengine.render.escape import cut, excerpts, quoted, visible
-from syncengine.render.json import Document
+from syncengine.render.formats import OpenModel, one_of
 from syncengine.render.manifest import section_yaml
 from syncengine.render.markdown import LIMIT, as_markdown, code, fitted, prose, rendered
-from syncengine.render.schemas import document
-from syncengine.render.schemas.commands import DriftCoverage, DriftFormat, DriftItem
 from syncengine.render.style import Look, Tone, lettered, painted
 from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
@@ -207,38 +208,72 @@ def _row(finding: ShownFinding) -> str:
 
 # --- JSON
 
+Count = Annotated[int, Meta(ge=0)]
+Groups = Annotated[int | str, "The number of groups; published as `<5` if fewer than 5."]
+Values = Mapping[str, str | None]
 
-def drift_document(drift: Drift, *, published: bool) -> Document:
-    """Return the document of `drift --format json`."""
-    reading = drift.reading
-    return document(
-        DriftFormat(
-            format="syncengine.drift/v1",
-            published=published,
-            since=when(drift.since) or "",
-            unused_since=when(drift.unused_since),
-            coverage=DriftCoverage(
-                tags=drift.declared,
-                seen=drift.seen,
-                groups=shown_count(reading.groups, published=published),
-                complete=reading.is_complete,
-                unreadable=reading.unreadable,
-                hidden=[instant(at) or "" for at in reading.hidden],
-                ignored=reading.ignored,
-                endless=reading.endless,
-                unlisted=shown_count(drift.unlisted, published=published),
-            ),
-            summary={kind.value: drift.count(kind) for kind in DriftKind},
-            findings=[
-                DriftItem(
-                    kind=each.kind.value,
-                    last=None if each.last is None else instant(each.last),
-                    **{n: getattr(each, n) for n in ("address", "groups", "recorded", "seen", "mended", "similar")},
-                )
-                for each in shown_findings(drift, published=published)
-            ],
-        )
+
+class DriftCoverage(OpenModel, frozen=True):
+    """The part of the tags that was seen; drift is detected only in tags that appear in posted time."""
+
+    tags: Annotated[Count, "The number of declared tags in the state."]
+    seen: Annotated[Count, "The number of these tags that a group shows."]
+    groups: Annotated[Groups, "Groups of posted time that were read."]
+    complete: Annotated[bool, "Whether all groups of the period were read."]
+    unreadable: Annotated[Count, "Items of the list that are not a group with a time of submission."]
+    hidden: Annotated[list[str], "Instants that fill a whole page of the list, so that further groups may be missing."]
+    ignored: Annotated[bool, "Whether the service ignored `submittedBefore`, listing only its newest groups."]
+    endless: Annotated[bool, "Whether reading stopped because the list did not end."]
+    unlisted: Annotated[Groups, "The number of groups with undeclared tags that are not among the findings."]
+
+
+class DriftItem(OpenModel, frozen=True):
+    """The drift of one tag."""
+
+    kind: Annotated[str, one_of(*DriftKind)]
+    address: Annotated[str | None, "The tag as `tag/NAME`; null if the name must not be published."]
+    groups: Annotated[Groups, "Groups that show the tag."]
+    recorded: Annotated[
+        Values | None,
+        "The recorded values: `status` of a removed tag, or the fields that differ. The values are null in published"
+        " output.",
+    ]
+    seen: Annotated[Values | None, "The newest values in posted time; null in published output."]
+    last: Annotated[str | None, "The time when the newest group was submitted; null in published output."]
+    mended: Annotated[bool, "Whether a newer group shows the tag as recorded."]
+    similar: Annotated[str | None, "A declared tag whose name differs only in case or Unicode form; null if none."]
+
+
+class DriftFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.drift/v1"):
+    """The document of `drift --format json`."""
+
+    published: Annotated[bool, "Whether names and values that may not be published are left out, as in CI."]
+    since: Annotated[str, "The time since which submitted groups were read."]
+    unused_since: Annotated[str | None, "Tags without a group since then are unused; null without `--unused`."]
+    coverage: DriftCoverage
+    summary: Annotated[dict[str, int], "The number of tags by kind of finding."]
+    findings: list[DriftItem]
+
+
+def drift_document(drift: Drift, *, published: bool) -> DriftFormat:
+    reading, findings = drift.reading, []
+    for each in shown_findings(drift, published=published):
+        last = None if each.last is None else instant(each.last)
+        values = (each.recorded, each.seen, last, each.mended, each.similar)
+        findings.append(DriftItem(each.kind, each.address, each.groups, *values))
+    coverage = DriftCoverage(
+        drift.declared,
+        drift.seen,
+        shown_count(reading.groups, published=published),
+        reading.is_complete,
+        reading.unreadable,
+        [instant(at) or "" for at in reading.hidden],
+        reading.ignored,
+        reading.endless,
+        shown_count(drift.unlisted, published=published),
     )
+    counts = {kind.value: drift.count(kind) for kind in DriftKind}
+    return DriftFormat(published, when(drift.since), when(drift.unused_since), coverage, counts, findings)
 
 
 def _minute(seconds: float | None) -> str:

@@ -1,11 +1,11 @@
-"""The models of JSON plans, reports and diagnostics (docs/formats.md). Data only.
+"""The models of JSON plans, reports and diagnostics, and of what small commands print (docs/formats.md). Data only.
 
 Both the documents and their JSON Schemas are made from these models. A text in an annotation is a description.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -414,3 +414,85 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     actor: Annotated[str | None, "The person who started the CI job; null outside of CI."] = None
     job: Annotated[str | None, "The URL of the CI job; null outside of CI."] = None
     approvals: Annotated[tuple[ApprovalItem, ...], "The approvals that were used."] = ()
+
+
+# --- what other commands print
+
+
+class ConnectorFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.connector/v1"):
+    """The document of `connector check --format json`, which has `team`, and of `connector register`, without it."""
+
+    team: Annotated[str | UnsetType, "The team of the key; absent from `register`."] = UNSET
+    service_id: Annotated[str | UnsetType | None, "The id that the service gave the connector."] = UNSET
+    service_id_expiry: Annotated[str | UnsetType | None, "When the registration ends, as the service sent it."] = UNSET
+    group_name: str | UnsetType | None = UNSET
+    region_name: str | UnsetType | None = UNSET
+    connector_configuration: Annotated[Mapping[str, Any] | UnsetType, "The settings from the service."] = UNSET
+
+
+class ReportedHealth(OpenModel, frozen=True):
+    error_type: Annotated[
+        str,
+        one_of(
+            "UNKNOWN",
+            "TARGET_UNREACHABLE",
+            "TARGET_AUTH_FAILURE",
+            "TARGET_PERMISSIONS_FAILURE",
+            "TARGET_SUBSCRIPTION_FAILURE",
+        ),
+    ]
+    user_error_message: Annotated[str | None, "The message for users; null for the type's default."]
+
+
+class HealthFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.health/v1"):
+    """The document of `health report --format json` and `health clear --format json`."""
+
+    reported: Annotated[ReportedHealth | None, "The failure that everybody sees; null once it is cleared."]
+
+
+class LaidFile(OpenModel, frozen=True, omit_defaults=True):
+    file: Annotated[str, "The manifest, relative to the project's folder, or to the current one with PATHS."]
+    diff: Annotated[str | UnsetType, "The unified diff; absent without `--diff`."] = UNSET
+
+
+class FmtFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.fmt/v1"):
+    """The document of `fmt --format json`."""
+
+    files: Annotated[list[LaidFile], "The files that were, or with `--check` or `--diff` would be, formatted."]
+    diagnostics: Annotated[list[DiagnosticItem], "What kept other files from it."]
+
+
+class InitFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.init/v1"):
+    """The document of `init --format json`. Files are relative to the new project's folder."""
+
+    written: Annotated[Sequence[str], "The files that were written."]
+    kept: Annotated[Sequence[str], "The files that existed and were left as they are."]
+    left_out: Annotated[
+        Sequence[str] | UnsetType,
+        "Columns that may hold persons or addresses, and are left out; absent without `--from-csv`.",
+    ] = UNSET
+
+
+class AdoptFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.adopt/v1"):
+    """The document of `adopt --format json`."""
+
+    adopted: Annotated[list[Address], "The resources that are recorded now."]
+    known: Annotated[list[Address], "The resources that were recorded already and left unchanged."]
+
+
+class PublishFormat(
+    OpenModel, frozen=True, omit_defaults=True, kw_only=True, tag_field="format", tag="syncengine.publish/v1"
+):
+    """The document of `publish --format json`."""
+
+    outcome: Annotated[str, one_of("created", "updated", "unchanged", "older", "summary", "dry-run")]
+    text: Annotated[str | UnsetType, "The comment; absent unless the outcome is `dry-run`."] = UNSET
+    url: Annotated[str | UnsetType, "The URL of the comment, empty if there is none; absent of `dry-run`."] = UNSET
+    reason: Annotated[str | UnsetType, "Why there is no comment, empty if there is one; absent of `dry-run`."] = UNSET
+    outputs: Annotated[Mapping[str, str], "The outputs for later steps of the job, by name."]
+
+
+class ReviewedFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.reviewed/v1"):
+    """The document of `reviewed --format json`."""
+
+    written: Annotated[Sequence[str], "The files with the plans that were reviewed."]

@@ -1,10 +1,12 @@
-"""Posted time as the service lists it and as the inbox keeps it → documents, text and tables; pure."""
+"""Posted time on the service and in the inbox → documents, whose models stand here, and text; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType, to_builtins
 
 from syncengine.posted_time.audit import Audit, Listing
 from syncengine.posted_time.content_changes import ContentChange, changes_of
@@ -13,32 +15,43 @@ from syncengine.posted_time.export import ExportedDelivery
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.sinks.line_forms import record
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
-from syncengine.render.json import Document
-from syncengine.render.schemas import document
-from syncengine.render.schemas.posted_time import (
-    AuditFormat,
-    ChangedEventItem,
-    EventItem,
-    ExportedItem,
-    GroupFormat,
-    GroupItem,
-    InboxFormat,
-    LackingItem,
-    OtherItem,
-    SinkItem,
-    TimeExportFormat,
-    UnpostedItem,
-)
+from syncengine.render.formats import OpenModel, one_of
 from syncengine.render.words import count_of, when
 from syncengine.service.posted_time import submitted
-from syncengine.state.inbox_model import Event, EventKind, GroupState, InboxEntry, PostedTimeStatus, sink_of
+from syncengine.state.inbox_model import (
+    DeliveryStatus,
+    Event,
+    EventKind,
+    GroupState,
+    InboxEntry,
+    PostedTimeStatus,
+    sink_of,
+)
 
-LISTING_FORMAT = "syncengine.posted-time/v1"
+Count = Annotated[int, Meta(ge=0)]
+Ordinal = Annotated[int, Meta(ge=1)]
+Answer = Annotated[str, one_of(*PostedTimeStatus)]
+SinkTag = Annotated[str | None, "The tag of a group with several, of which this is the part; null for the whole group."]
+SinkReference = Annotated[str | None, "The sink's reference; null if there is none."]
 
 
-def listing_document(listing: Listing) -> Document:
-    """Return the JSON document of `time list`, with groups as the service sent them."""
-    return {"format": LISTING_FORMAT, **_completeness(listing), "groups": listing.groups}
+# --- the list of the service
+
+
+class Completeness(OpenModel, frozen=True):
+    complete: Annotated[bool, "Whether all groups of the service's list were read."]
+    unreadable: Annotated[Count, "The number of items of the list that are not a group with an id."]
+    hidden: Annotated[list[str], "Instants that fill a whole page of the list, so that further groups may be missing."]
+
+
+class ListingFormat(Completeness, frozen=True, tag_field="format", tag="syncengine.posted-time/v1"):
+    """The document of `time list --format json`."""
+
+    groups: Annotated[Sequence[Mapping[str, Any]], "The groups as the service sent them, newest first."]
+
+
+def listing_document(listing: Listing) -> ListingFormat:
+    return ListingFormat(*_completeness(listing), listing.groups)
 
 
 def listing_text(listing: Listing) -> str:
@@ -62,12 +75,8 @@ def incompleteness(listing: Listing) -> Iterator[str]:
         yield f"500 or more groups were submitted at {_at(instant)}, but the service lists at most 500 for one instant"
 
 
-def _completeness(listing: Listing) -> Document:
-    return {
-        "complete": listing.is_complete,
-        "unreadable": listing.unreadable,
-        "hidden": [_at(instant) for instant in listing.hidden],
-    }
+def _completeness(listing: Listing) -> tuple[bool, int, list[str]]:
+    return listing.is_complete, listing.unreadable, [_at(instant) for instant in listing.hidden]
 
 
 def _at(milliseconds: int | None) -> str:
@@ -76,32 +85,64 @@ def _at(milliseconds: int | None) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Document:
-    """Return the JSON document of `time audit`; `unread` are the sinks whose receipts could not be read."""
-    return document(
-        AuditFormat(
-            format="syncengine.audit/v1",
-            **_completeness(listing),
-            unread=list(unread),
-            listed=audit.listed,
-            posted=audit.posted,
-            lacking=[LackingItem.model_validate(one, from_attributes=True) for one in audit.lacking],
-            unposted=[
-                UnpostedItem(group_id=one.group_id, sink=one.sink, tag=one.tag, taken=when(one.at), status=one.status)
-                for one in audit.unposted
-            ],
-            others=[
-                OtherItem(
-                    group_id=one.group_id,
-                    status=one.status,
-                    submitted=one.submitted,
-                    state=one.entry.state.value if one.entry else None,
-                    answer=one.entry.outcome.value if one.entry and one.entry.outcome else None,
-                    sinks=list(one.takers),
-                )
-                for one in audit.others
-            ],
-        )
+# --- the service's list compared with the receipts of the sinks
+
+
+class LackingItem(OpenModel, frozen=True):
+    """A group that the service lists as posted, but for which a sink has no receipt."""
+
+    group_id: str
+    sink: str
+    tag: SinkTag
+    submitted: Annotated[int | None, "The time of submission, in milliseconds since the epoch."]
+
+
+class UnpostedItem(OpenModel, frozen=True):
+    """A group that a sink took, but that the service lists as pending or does not list (status null)."""
+
+    group_id: str
+    sink: str
+    tag: SinkTag
+    taken: str
+    status: str | None
+
+
+class OtherItem(OpenModel, frozen=True):
+    """A group that the service lists with another status than SUCCESS, and its state in the inbox."""
+
+    group_id: str
+    status: str | None
+    submitted: int | None
+    state: Annotated[GroupState | None, "The state of the group in the inbox; null if it is not in the inbox."]
+    answer: Annotated[PostedTimeStatus | None, "The last status that was or will be sent to the service; null if none."]
+    sinks: Annotated[Sequence[str], "The sinks that took the group."]
+
+
+class AuditFormat(Completeness, frozen=True, tag_field="format", tag="syncengine.audit/v1"):
+    """The document of `time audit --format json`."""
+
+    unread: Annotated[Sequence[str], "Sinks whose database could not be read, so the inbox was used instead."]
+    listed: int
+    posted: int
+    lacking: list[LackingItem]
+    unposted: list[UnpostedItem]
+    others: list[OtherItem]
+
+
+def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> AuditFormat:
+    """Return the document of `time audit`; `unread` are the sinks whose receipts could not be read."""
+    others = []
+    for each in audit.others:
+        state, answer = (each.entry.state, each.entry.outcome) if each.entry else (None, None)
+        others.append(OtherItem(each.group_id, each.status, each.submitted, state, answer, each.takers))
+    return AuditFormat(
+        *_completeness(listing),
+        unread,
+        audit.listed,
+        audit.posted,
+        [LackingItem(each.group_id, each.sink, each.tag, each.submitted) for each in audit.lacking],
+        [UnpostedItem(each.group_id, each.sink, each.tag, when(each.at), each.status) for each in audit.unposted],
+        others,
     )
 
 
@@ -134,44 +175,73 @@ def audit_text(audit: Audit) -> str:
     return "\n".join(lines) + "\n"
 
 
-PREVIEW_FORMAT = "syncengine.preview/v1"
+# --- the inbox
+
 _ROOM = 40
 _WIDTH = 80
 _MOST_CHANGES = 20
 
 
-def entries_document(entries: Sequence[InboxEntry]) -> Document:
-    """Return the JSON document of `time inbox`."""
-    groups = [GroupItem(**_group(entry)) for entry in entries]
-    return document(InboxFormat(format="syncengine.inbox/v1", groups=groups))
+class SinkItem(OpenModel, frozen=True):
+    """The delivery of one revision of a group, or of one of its tags, to a sink."""
+
+    sink: str
+    key: Annotated[
+        str, "The key in the receipt and in `Idempotency-Key`: the sink's name, or the name and a tag's digest."
+    ]
+    tag: SinkTag
+    revision: Ordinal
+    status: DeliveryStatus
+    attempts: Ordinal
+    first: str
+    last: str
+    external_id: SinkReference
+    message: str | None
+
+
+class GroupItem(OpenModel, frozen=True):
+    """A group in the inbox."""
+
+    group_id: str
+    state: GroupState
+    revision: Ordinal
+    outcome: Annotated[PostedTimeStatus | None, "The verdict; null if there is none yet."]
+    message: Annotated[str | None, "The message for the user who posted the time; null if there is none."]
+    external_id: str | None
+    note: Annotated[str | None, "A note for the operator; null if there is none."]
+    user: str | None
+    tag: str | None
+    mechanism: Annotated[str, one_of("fetch", "webhook")]
+    offers: Ordinal
+    received: str
+    offered: str
+    decided: str | None
+    answered: str | None
+    waiting: Annotated[bool, "Whether the service has not yet accepted the verdict."]
+    asked: str | None
+    sinks: list[SinkItem]
+
+
+class InboxFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.inbox/v1"):
+    """The document of `time inbox`, and of immediate deliveries by `time retry`."""
+
+    groups: list[GroupItem]
+
+
+def entries_document(entries: Sequence[InboxEntry]) -> InboxFormat:
+    return InboxFormat([GroupItem(**_group(entry)) for entry in entries])
 
 
 def _group(entry: InboxEntry) -> dict[str, Any]:
     """Return the fields of a group under the names of `GroupItem`."""
-    same = ("group_id", "state", "revision", "outcome", "message", "external_id", "note", "tag", "mechanism", "offers")
-    times = ("received", "offered", "decided", "answered", "asked")
-    sinks = [
-        SinkItem(
-            sink=sink_of(each.sink),
-            key=each.sink,
-            tag=_part(each.sink, entry),
-            revision=each.revision,
-            status=each.status.value,
-            attempts=each.attempts,
-            first=when(each.first),
-            last=when(each.last),
-            external_id=each.external_id,
-            message=each.message,
-        )
-        for each in entry.deliveries
-    ]
-    return {
-        **{name: getattr(entry, name) for name in same},
-        **{name: when(getattr(entry, name)) for name in times},
-        "user": entry.user_name,
-        "waiting": entry.waiting,
-        "sinks": sinks,
-    }
+    sinks = []
+    for each in entry.deliveries:
+        at = (each.attempts, when(each.first), when(each.last))
+        whose = (sink_of(each.sink), each.sink, _part(each.sink, entry))
+        sinks.append(SinkItem(*whose, each.revision, each.status, *at, each.external_id, each.message))
+    times = {name: when(getattr(entry, name)) for name in ("received", "offered", "decided", "answered", "asked")}
+    found = {"user": entry.user_name, "sinks": sinks, **times}
+    return {**{n: getattr(entry, n) for n in GroupItem.__struct_fields__ if n not in found}, **found}
 
 
 def _part(key: str, entry: InboxEntry) -> str | None:
@@ -206,24 +276,56 @@ def entries_text(entries: Sequence[InboxEntry]) -> str:
     return "".join(lines) + f"{count_of(len(entries), 'group')}.\n"
 
 
-def story_document(entry: InboxEntry, events: Sequence[Event]) -> Document:
-    """Return the JSON document of `time show`; events with new content have `changes`."""
+# --- the story of a group
+
+
+class ContentChangeItem(OpenModel, frozen=True):
+    """A difference between the content of a group that was delivered or offered before, and what was offered then."""
+
+    field: Annotated[str, "The path of the value within the group."]
+    before: Annotated[Any, "The value before; null if there was none."]
+    after: Annotated[Any, "The value that was offered; null if there is none."]
+
+
+class EventItem(OpenModel, frozen=True, omit_defaults=True):
+    """An event in the story of a group."""
+
+    at: str
+    kind: EventKind
+    revision: int
+    sink: str | None
+    tag: str | None
+    outcome: str | None
+    message: str | None
+    external_id: str | None
+    detail: str | None
+    changes: Annotated[
+        list[ContentChangeItem] | UnsetType, "What an offer with other content changed; absent of other events."
+    ] = UNSET
+
+
+class GroupFormat(GroupItem, frozen=True, tag_field="format", tag="syncengine.group/v1"):
+    """The document of `time show --format json`."""
+
+    group: Annotated[
+        Mapping[str, Any] | None, "The group as the service sent it; null if unreadable or reduced to receipts."
+    ]
+    story: Annotated[list[EventItem], "The events of the group, oldest first."]
+
+
+def story_document(entry: InboxEntry, events: Sequence[Event]) -> GroupFormat:
+    """Return the document of `time show`; events with new content have `changes`."""
     changes, story = changes_of(entry, events), list[EventItem]()
     for place, event in enumerate(events):
-        facts: dict[str, Any] = {
-            "at": when(event.at),
-            "kind": event.kind.value,
-            "revision": event.revision,
-            "sink": sink_of(event.sink) if event.sink else None,
-            "tag": _part(event.sink, entry) if event.sink else None,
-            "outcome": event.outcome,
-            "message": event.message,
-            "external_id": event.external_id,
-            "detail": event.detail,
-        }
-        own = changes.get(place)
-        story.append(ChangedEventItem(**facts, changes=changes_document(own)) if own else EventItem(**facts))
-    return document(GroupFormat(format="syncengine.group/v1", **_group(entry), group=entry.raw() or None, story=story))
+        sink, tag = (sink_of(event.sink), _part(event.sink, entry)) if event.sink else (None, None)
+        said = (event.outcome, event.message, event.external_id, event.detail)
+        own = change_items(changes[place]) if changes.get(place) else UNSET
+        story.append(EventItem(when(event.at), event.kind, event.revision, sink, tag, *said, own))
+    return GroupFormat(**_group(entry), group=entry.raw() or None, story=story)
+
+
+def change_items(changes: Sequence[ContentChange]) -> list[ContentChangeItem]:
+    return [ContentChangeItem(each.field, each.before, each.after) for each in changes]
 
 
 def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
@@ -281,11 +383,6 @@ def _event_line(event: Event, entry: InboxEntry) -> str:
     return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
 
 
-def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
-    """Return the differences between two contents of a group as JSON objects."""
-    return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
-
-
 def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
     """Yield the differences between two contents in lines of 80 columns, cutting long values and long lists."""
     for change in changes[:_MOST_CHANGES]:
@@ -308,21 +405,51 @@ def _content_value(value: object) -> str:
             return "unreadable" if value != value else str(value)  # nan is unlike itself
 
 
-def preview_text(document: Document) -> str:
+# --- a preview
+
+
+class PreviewedSink(OpenModel, frozen=True):
+    sink: str
+    key: str
+    tag: SinkTag
+    seconds: int
+    content: dict[str, Any]
+
+
+class PreviewedDuration(OpenModel, frozen=True):
+    seconds: int
+    hours: int | float
+    worked_seconds: int
+    total_seconds: int
+    is_edited: bool
+    weighting_percent: int | float | None
+
+
+class PreviewFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.preview/v1"):
+    """The document of `time preview --format json`."""
+
+    group_id: str | None
+    outcome: Annotated[PostedTimeStatus | None, "The verdict; null if it depends on the row of a lookup."]
+    message: str | None
+    narrative: str | None
+    duration: PreviewedDuration | None
+    start: str | None
+    sinks: list[PreviewedSink]
+
+
+def preview_text(preview: PreviewFormat) -> str:
     """Return a preview for people: the narrative line by line, all other content as names and values."""
-    id = document["groupId"]
-    outcome = document["outcome"] or "not known before a lookup is read"
-    lines = [f"{'A group without an id' if id is None else visible(str(id))}: {outcome}"]
-    if document["message"]:
-        lines.append(f"  {visible(str(document['message']))}")
-    if document["narrative"] is not None:
-        duration = document["duration"]
-        lines.append(f"  {duration['seconds']} s ({duration['hours']} h), worked {duration['workedSeconds']} s")
-        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(document["narrative"]).splitlines())]
-    for sink in document["sinks"]:
-        whose = f" [{visible(sink['tag'])}, {sink['seconds']} s]" if sink["tag"] is not None else ""
-        lines.append(f"{visible(sink['sink'])}{whose}:")
-        lines += [f"  {visible(line)}" for line in _leaves("", sink["content"])]
+    name = "A group without an id" if preview.group_id is None else visible(preview.group_id)
+    lines = [f"{name}: {preview.outcome or 'not known before a lookup is read'}"]
+    if preview.message:
+        lines.append(f"  {visible(preview.message)}")
+    if preview.narrative is not None and (duration := preview.duration):
+        lines.append(f"  {duration.seconds} s ({duration.hours} h), worked {duration.worked_seconds} s")
+        lines += ["narrative:", *(f"  | {visible(line)}" for line in preview.narrative.splitlines())]
+    for sink in preview.sinks:
+        whose = f" [{visible(sink.tag)}, {sink.seconds} s]" if sink.tag is not None else ""
+        lines.append(f"{visible(sink.sink)}{whose}:")
+        lines += [f"  {visible(line)}" for line in _leaves("", sink.content)]
     return "\n".join(lines) + "\n"
 
 
@@ -339,37 +466,116 @@ def _leaves(name: str, value: object) -> Sequence[str]:
             return [f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {value}"]
 
 
-EXPORT_COLUMNS: Mapping[str, Callable[[ExportedDelivery], Any]] = {
-    "delivered": lambda row: when(row.delivered),
-    "groupId": lambda row: row.group_id,
-    "sink": lambda row: row.sink,
-    "externalId": lambda row: row.external_id,
-    "date": lambda row: row.date,
-    "start": lambda row: row.start,
-    "tag": lambda row: row.tag,
-    "user": lambda row: row.user,
-    "email": lambda row: row.email,
-    "activityType": lambda row: row.activity_type,
-    "seconds": lambda row: row.seconds,
-    "hours": lambda row: row.hours,
-    "postedSeconds": lambda row: row.posted_seconds,
-    "description": lambda row: row.description,
-    "outcome": lambda row: row.outcome and row.outcome.value,
-    "revision": lambda row: row.revision,
-}
-"""The columns of the table, in order."""
+# --- what the sinks took
+
+
+class ExportedItem(OpenModel, frozen=True):
+    """A group, or its part for one tag, that a sink took."""
+
+    delivered: str
+    group_id: str
+    sink: str
+    key: str
+    revision: Ordinal
+    external_id: SinkReference
+    outcome: Annotated[PostedTimeStatus | None, "The verdict on the group; null if there is none yet."]
+    tag: Annotated[str | None, "The delivered tag, or the tags of a whole group, separated by `, `."]
+    user: str | None
+    email: str | None
+    activity_type: Annotated[str | None, "The code of the activity type."]
+    date: Annotated[str | None, "The local day of the start."]
+    start: Annotated[str | None, "The local time of the first row."]
+    seconds: Annotated[int | None, "The duration, or the share of the tag, by the settings of today."]
+    hours: Annotated[float | None, "The same duration in hours."]
+    posted_seconds: Annotated[int | float | None, "The total of the whole group, as posted."]
+    description: str | None
+    group: Annotated[
+        Mapping[str, Any] | None, "The group as the service sent it; null if it is reduced to its receipts."
+    ]
+
+
+class TimeExportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.time-export/v1"):
+    """The document of `time export --format json`."""
+
+    deliveries: Annotated[list[ExportedItem], "What the sinks took, oldest first."]
+
+
+def export_document(rows: Sequence[ExportedDelivery]) -> TimeExportFormat:
+    """Return the document of `time export`, with texts and groups as the service sent them."""
+    _, *same = ExportedItem.__struct_fields__
+    return TimeExportFormat([ExportedItem(when(row.delivered), *(getattr(row, n) for n in same)) for row in rows])
+
+
+EXPORT_COLUMNS = (
+    "delivered", "groupId", "sink", "externalId", "date", "start", "tag", "user", "email", "activityType", "seconds",
+    "hours", "postedSeconds", "description", "outcome", "revision",
+)  # fmt: skip
+"""The columns of the table, in order, which are members of the document."""
 
 
 def export_csv(rows: Sequence[ExportedDelivery]) -> str:
     """Return a header and one record for each delivery."""
-    return record(EXPORT_COLUMNS) + "".join(record(value(row) for value in EXPORT_COLUMNS.values()) for row in rows)
+    items = to_builtins(export_document(rows))["deliveries"]
+    return record(EXPORT_COLUMNS) + "".join(record(item[name] for name in EXPORT_COLUMNS) for item in items)
 
 
-def export_document(rows: Sequence[ExportedDelivery]) -> Document:
-    """Return the JSON document of `time export`, with texts and groups as the service sent them."""
-    same = ("group_id", "sink", "key", "revision", "external_id", "outcome", "tag", "user", "email", "activity_type")
-    facts = (*same, "date", "start", "seconds", "hours", "posted_seconds", "description", "group")
-    items = [
-        ExportedItem(**{name: getattr(row, name) for name in facts}, delivered=when(row.delivered)) for row in rows
+# --- what commands on posted time do
+
+
+class PulledItem(OpenModel, frozen=True):
+    """A fetched group and the outcome of its delivery."""
+
+    group_id: str
+    status: Annotated[PostedTimeStatus, "The verdict on the group."]
+    message: Annotated[str | None, "The message for the user who posted the time; null if there is none."]
+    external_id: SinkReference
+    acknowledged: Annotated[bool, "Whether the service accepted the verdict."]
+
+
+class AcknowledgedItem(OpenModel, frozen=True):
+    """A status that the service accepted, possibly of a group that was fetched earlier."""
+
+    group_id: str
+    status: Answer
+
+
+class PullFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pull/v1"):
+    """The document of `time pull --format json`."""
+
+    fetched: Annotated[bool, "Whether groups were fetched; none are fetched while a sink is down."]
+    groups: list[PulledItem]
+    acknowledged: list[AcknowledgedItem]
+    troubles: Annotated[Sequence[str], "Messages about failures."]
+
+
+class SelectionFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.selection/v1"):
+    """The document of `time retry` for groups that it did not deliver at once."""
+
+    act: Annotated[
+        str,
+        one_of("settled", "rehearsed", "asked"),
+        "`settled`: by `--accept`. `rehearsed`: nothing was done without `-y`. `asked`: left to the process that uses"
+        " the inbox.",
     ]
-    return document(TimeExportFormat(format="syncengine.time-export/v1", deliveries=items))
+    groups: Annotated[Sequence[str], "The ids of the selected groups."]
+    changes: Annotated[
+        Mapping[str, list[ContentChangeItem]] | UnsetType,
+        "By group, what the settled content changed; absent if nothing did.",
+    ] = UNSET
+
+
+class MechanismFormat(
+    OpenModel, frozen=True, omit_defaults=True, kw_only=True, tag_field="format", tag="syncengine.mechanism/v1"
+):
+    """The document of `time register --format json` and `time unregister --format json`."""
+
+    registered: Annotated[
+        str | UnsetType,
+        one_of("fetch", "webhook"),
+        "The mechanism that is registered now; absent from `unregister`.",
+    ] = UNSET
+    unregistered: Annotated[
+        str | UnsetType | None,
+        "The registration that was ended, `fetch client` or `webhook`; null if there was none; absent from `register`.",
+    ] = UNSET
+    messages: Annotated[Sequence[str], "Messages about the actions that were taken."]

@@ -9,8 +9,8 @@ from typing import Any
 from syncengine.render import formats
 from syncengine.render.ci import suites, test_case, with_trouble
 from syncengine.render.diagnostics import diagnostic_lines, message, where
+from syncengine.render.documents import diagnostic_items, dumped
 from syncengine.render.escape import file_name, visible
-from syncengine.render.json import diagnostic_items, dumped
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import count_of, number
 from syncengine.rules.model import Deviation, RuleTestResult

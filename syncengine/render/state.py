@@ -1,65 +1,79 @@
-"""Rows, history, lock, versions and quarantine of a state → documents and text; pure."""
+"""Rows, history, lock, versions and quarantine of a state → documents, whose models stand here, and text; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from syncengine.document.text import as_word, to_camel
+from msgspec import UNSET, UnsetType, convert
+
+from syncengine.document.text import as_word
 from syncengine.plan.quarantine import QuarantineVerdict
 from syncengine.project.model import until_text
+from syncengine.render.documents import diagnostic_items
 from syncengine.render.escape import file_name, quoted, visible
-from syncengine.render.json import Document, diagnostic_items
+from syncengine.render.formats import Address, DiagnosticItem, KeywordChange, Line, OpenModel
 from syncengine.render.words import count_of, when
-from syncengine.resource import Key, Recorded, Source, Status, Value
+from syncengine.resource import Kind, Recorded, Source, Status, Value
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import QuarantineRecord
 from syncengine.state.removal import Erased, Pruned
 from syncengine.state.snapshots.git_store import Version
 
-STATE_FORMAT = "syncengine.state/v1"
-HISTORY_FORMAT = "syncengine.history/v1"
-RESOURCE_FORMAT = "syncengine.resource/v1"
-LOCK_FORMAT = "syncengine.lock/v1"
-FORGET_FORMAT = "syncengine.forget/v1"
-PRUNE_FORMAT = "syncengine.prune/v1"
-ERASE_FORMAT = "syncengine.erase/v1"
-RESTORE_FORMAT = "syncengine.restore/v1"
-IMPORT_FORMAT = "syncengine.import/v1"
-REBUILD_FORMAT = "syncengine.rebuild/v1"
-REBIND_FORMAT = "syncengine.rebind/v1"
+FieldValue = Value | None
 
 
 # --- rows
 
 
-def rows_document(rows: Iterable[Recorded]) -> Document:
-    """Return the JSON document of `state list`."""
-    return {"format": STATE_FORMAT, "resources": [row_document(row) for row in rows]}
+class RecordedPlace(OpenModel, frozen=True):
+    file: Annotated[str, "The manifest, relative to the project's folder."]
+    line: Line
 
 
-def resource_document(row: Recorded) -> Document:
-    """Return the JSON document of `state show`."""
-    return {"format": RESOURCE_FORMAT, **row_document(row)}
+class RecordedItem(OpenModel, frozen=True):
+    """A resource as it is recorded in the state."""
+
+    address: Address
+    kind: Kind
+    status: Status
+    doubtful: Annotated[bool, "Whether the service may hold something else, so that it is sent again."]
+    fields: Annotated[Mapping[str, FieldValue], "The recorded fields by name."]
+    keywords: Annotated[tuple[str, ...], "The keywords that take effect, including the name if it is one."]
+    metadata: Mapping[str, str]
+    server_id: Annotated[str | None, "The id that the service gave a category; null for other kinds."]
+    protect: Annotated[bool, "Whether the resource is protected from removal."]
+    source: Annotated[RecordedPlace | None, "The place where the resource was last declared."]
 
 
-def row_document(row: Recorded) -> Document:
-    return {
-        "address": str(row.key),
-        "kind": row.key.kind,
-        **_fields(row, "status", "doubtful"),
-        **_fields(row.body, "fields", "keywords", "metadata"),
-        **_fields(row, "server_id", "protect"),
-        "source": _place(row.source),
-    }
+class StateFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.state/v1"):
+    """The document of `state list --format json`."""
+
+    resources: list[RecordedItem]
 
 
-def _fields(value: object, *names: str) -> Document:
-    return {to_camel(name): getattr(value, name) for name in names}
+class ResourceFormat(RecordedItem, frozen=True, tag_field="format", tag="syncengine.resource/v1"):
+    """The document of `state show ADDRESS --format json`."""
 
 
-def _place(source: Source | None) -> Document | None:
-    return None if source is None else {"file": source.file, "line": source.line}
+def recorded_item(row: Recorded, model: type[RecordedItem] = RecordedItem) -> RecordedItem:
+    return model(
+        str(row.key),
+        row.key.kind,
+        row.status,
+        row.doubtful,
+        row.body.fields,
+        row.body.keywords,
+        row.body.metadata,
+        row.server_id,
+        row.protect,
+        _place(row.source),
+    )
+
+
+def _place(source: Source | None) -> RecordedPlace | None:
+    return RecordedPlace(source.file, source.line) if source else None
 
 
 def rows_text(rows: Sequence[Recorded], width: int) -> str:
@@ -98,23 +112,92 @@ def _value(value: Value | None) -> str:
 # --- history
 
 
-def history_document(entries: Iterable[HistoryEntry]) -> Document:
-    documents = []
-    for entry in entries:
-        detail = entry.detail
-        documents.append(
-            {
-                "at": when(entry.at),
-                **_fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation"),
-                "source": _place(entry.source),
-                "fields": [{"name": n, "before": old, "after": new} for n, (old, new) in detail.fields.items()],
-                "keywords": {"add": list(detail.keywords_added), "delete": list(detail.keywords_deleted)},
-                "metadata": {"set": dict(detail.metadata_set), "delete": list(detail.metadata_deleted)},
-                "status": {"before": detail.status[0], "after": detail.status[1]} if detail.status else None,
-                "message": detail.message,
-            }
+class StatusChange(OpenModel, frozen=True):
+    before: Status | None
+    after: Status
+
+
+class EntryField(OpenModel, frozen=True):
+    name: str
+    before: FieldValue
+    after: FieldValue
+
+
+class EntryMetadata(OpenModel, frozen=True):
+    set: Mapping[str, str]
+    delete: Sequence[str]
+
+
+class HistoryItem(OpenModel, frozen=True):
+    """A change of a resource, or an attempt at one."""
+
+    at: str
+    outcome: Annotated[str, "`settled`, or what kept the change from being made."]
+    run: Annotated[str | None, "The id of the run; null if the history of the run was removed."]
+    command: str | None
+    commit: str | None
+    user: str | None
+    host: str | None
+    job_url: str | None
+    operation: Annotated[str | None, "The operation that was called; null if nothing was sent."]
+    source: RecordedPlace | None
+    fields: list[EntryField]
+    keywords: KeywordChange
+    metadata: EntryMetadata
+    status: StatusChange | None
+    message: str | None
+
+
+class RunItem(OpenModel, frozen=True, omit_defaults=True):
+    """A run of a command that writes."""
+
+    id: str
+    started: str
+    ended: Annotated[str | None, "The time when the run ended; null while it runs, or if it was killed."]
+    command: str
+    outcome: str | None
+    plan: str | None
+    user: str
+    host: str
+    job_url: str | None
+    commit: str | None
+    clean: Annotated[bool | None, "Whether the commit had no uncommitted changes; null outside of Git."]
+    counts: Mapping[str, int]
+    actor: Annotated[str | None, "The person who started the CI job; null outside of CI."]
+    approvals: Sequence[str]
+    exit_code: int | None
+    reason: str | None
+    undoes: Annotated[str | None, "The id of the run that this one undid; absent otherwise."] = None
+
+
+class HistoryFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.history/v1"):
+    """The document of `state history --format json`: `entries` of one address, otherwise `runs`."""
+
+    entries: Annotated[list[HistoryItem] | UnsetType, "The changes of one resource, oldest first; absent of runs."] = (
+        UNSET
+    )
+    runs: Annotated[list[RunItem] | UnsetType, "The runs, newest first; absent of one resource."] = UNSET
+
+
+def history_document(entries: Iterable[HistoryEntry]) -> HistoryFormat:
+    items = []
+    for each in entries:
+        detail, who = each.detail, (each.run, each.command, each.commit, each.user, each.host, each.job_url)
+        items.append(
+            HistoryItem(
+                when(each.at),
+                each.outcome,
+                *who,
+                each.operation,
+                _place(each.source),
+                [EntryField(name, *convert(values, tuple[Any, Any])) for name, values in detail.fields.items()],
+                KeywordChange(detail.keywords_added, detail.keywords_deleted),
+                EntryMetadata(detail.metadata_set, detail.metadata_deleted),
+                StatusChange(*detail.status) if detail.status else None,
+                detail.message,
+            )
         )
-    return {"format": HISTORY_FORMAT, "entries": documents}
+    return HistoryFormat(entries=items)
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
@@ -145,24 +228,14 @@ def _entry_lines(entry: HistoryEntry) -> Iterator[str]:
         yield f"    {visible(detail.message)}"
 
 
-RUN_FIELDS = (
-    "command", "outcome", "plan", "user", "host", "job_url", "commit", "clean", "counts", "actor", "approvals",
-    "exit_code", "reason",
-)  # fmt: skip
-
-
-def runs_document(runs: Iterable[Run]) -> Document:
-    documents = [
-        {
-            "id": run.id,
-            "started": when(run.started),
-            "ended": when(run.ended),
-            **_fields(run, *RUN_FIELDS),
-            **(_fields(run, "undoes") if run.undoes else {}),
-        }
-        for run in runs
-    ]
-    return {"format": HISTORY_FORMAT, "runs": documents}
+def runs_document(runs: Iterable[Run]) -> HistoryFormat:
+    same = set(RunItem.__struct_fields__) - {"started", "ended"}
+    return HistoryFormat(
+        runs=[
+            RunItem(started=when(run.started), ended=when(run.ended), **{name: getattr(run, name) for name in same})
+            for run in runs
+        ]
+    )
 
 
 def runs_text(runs: Sequence[Run]) -> str:
@@ -170,7 +243,6 @@ def runs_text(runs: Sequence[Run]) -> str:
     lines = []
     for run in runs:
         tree = "" if run.clean else " (with uncommitted changes)"
-        commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
         counts = ", ".join(f"{count} {name}" for name, count in run.counts.items() if count)
         facts = [
             f"{when(run.started)} {run.id} {run.command} {run.outcome or 'running or killed'}",
@@ -179,7 +251,7 @@ def runs_text(runs: Sequence[Run]) -> str:
             f", undoes {run.undoes}" if run.undoes else "",
             f", approved: {' '.join(run.approvals)}" if run.approvals else "",
             f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else ""),
-            commit,
+            f" commit {run.commit[:12]}{tree}" if run.commit else "",
             f" {run.job_url}" if run.job_url else "",
             f": {run.reason}" if run.reason else "",
         ]
@@ -190,38 +262,92 @@ def runs_text(runs: Sequence[Run]) -> str:
 # --- the lock
 
 
-def unlocked_document(id: str) -> Document:
-    return {"format": LOCK_FORMAT, "lock": None, "unlocked": id}
+class HolderItem(OpenModel, frozen=True):
+    host: str
+    user: str
+    pid: int
+    command: str
 
 
-def lock_document(lock: LockInfo) -> Document:
+class LockItem(OpenModel, frozen=True):
+    """The lock of the state and its holder."""
+
+    id: Annotated[str, "The id that `state unlock` takes."]
+    holder: HolderItem
+    job_url: str | None
+    reason: str | None
+    since: str
+    expires: Annotated[str | None, "The time when the lock ends by itself; null if it does not."]
+
+
+class LockFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.lock/v1"):
+    """The document of `state lock --format json` and `state unlock --format json`."""
+
+    lock: Annotated[LockItem | None, "The lock that holds now; null after `unlock`."]
+    unlocked: Annotated[str | None, "The id of the lock that was ended; absent from `lock`."] = None
+
+
+def lock_document(lock: LockInfo) -> LockFormat:
     holder = lock.holder
-    return {
-        "format": LOCK_FORMAT,
-        "lock": {
-            "id": lock.id,
-            "holder": _fields(holder, "host", "user", "pid", "command"),
-            "jobUrl": holder.job_url,
-            "reason": holder.reason,
-            "since": when(lock.since),
-            "expires": when(lock.expires),
-        },
-    }
+    who = HolderItem(holder.host, holder.user, holder.pid, holder.command)
+    return LockFormat(LockItem(lock.id, who, holder.job_url, holder.reason, when(lock.since), when(lock.expires)))
 
 
 # --- what changes a state by hand
 
 
-def restored_document(version: str | None, rows: int) -> Document:
-    return {"format": RESTORE_FORMAT, "restored": version, "rows": rows}
+class ForgetFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.forget/v1"):
+    """The document of `state forget --format json`."""
+
+    forgotten: Annotated[list[Address], "The resources that are recorded no more; the service keeps them."]
 
 
-def forgotten_document(keys: Iterable[Key]) -> Document:
-    return {"format": FORGET_FORMAT, "forgotten": [str(key) for key in keys]}
+class PruneFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.prune/v1"):
+    """The document of `state prune --format json`."""
+
+    before: Annotated[str, "The time before which the history was, or with `--dry-run` would be, removed."]
+    runs: Annotated[int, "How many runs were removed."]
+    entries: Annotated[int, "How many changes of resources were removed."]
+    in_doubt: Annotated[int, "How many resources in doubt kept their history."]
+    dry_run: bool
+    compacted: Annotated[bool, "Whether the database gave back the space, so that its files have no remains."]
 
 
-def forgotten_text(count: int) -> str:
-    return f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
+class EraseFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.erase/v1"):
+    """The document of `state erase --format json`, without names, because it may end up in a log."""
+
+    erased: Annotated[int, "How many resources were erased."]
+    entries: Annotated[int, "How many changes of the history lost their names and contents."]
+    runs: Annotated[int, "How many runs can no longer be undone for the erased resources."]
+    compacted: Annotated[bool, "Whether the database gave back the space, so that its files have no remains."]
+
+
+class RestoreFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.restore/v1"):
+    """The document of `state restore --format json`."""
+
+    restored: Annotated[str | None, "The version; null if a state that was set back was accepted as it is."]
+    rows: Annotated[int, "How many resources are recorded now, all in doubt."]
+
+
+class ImportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.import/v1"):
+    """The document of `state import --format json`."""
+
+    imported: Annotated[int, "How many resources were recorded, all in doubt."]
+
+
+class RebuildFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.rebuild/v1"):
+    """The document of `state rebuild --format json`."""
+
+    commit: Annotated[str, "The commit whose manifests are recorded."]
+    rebuilt: Annotated[int, "How many resources of it are recorded, all in doubt."]
+    diagnostics: list[DiagnosticItem]
+
+
+class RebindFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.rebind/v1"):
+    """The document of `state rebind --format json`."""
+
+    team: Annotated[str, "The team to which the state belongs now."]
+    before: Annotated[str | None, "The team to which it belonged; null if it belonged to none."]
 
 
 def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, in_git: bool) -> str:
@@ -277,22 +403,34 @@ def _what_is_left(is_compact: bool, in_git: bool) -> list[str]:
     ]
 
 
-VERSIONS_FORMAT = "syncengine.state-versions/v1"
-LETTERS = 12
+# --- versions
+
+SHOWN_OF_ID = 12
 """The number of characters of a version's id that are shown; they suffice to restore the version."""
 
 
-def versions_document(versions: Sequence[Version]) -> Document:
-    documents = [
-        {
-            "id": each.id,
-            "number": each.info.serial,
-            "when": when(each.info.when),
-            **_fields(each.info, "who", "command", "run", "rows"),
-        }
-        for each in versions
-    ]
-    return {"format": VERSIONS_FORMAT, "versions": documents}
+class VersionItem(OpenModel, frozen=True):
+    id: Annotated[str, "The id that `state restore` takes; its first 12 characters are enough."]
+    number: int
+    when: str
+    who: str
+    command: str
+    run: Annotated[str | None, "The id of the run that wrote it; null if no run did."]
+    rows: int
+
+
+class StateVersionsFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.state-versions/v1"):
+    """The document of `state versions --format json`."""
+
+    versions: Annotated[list[VersionItem], "The restorable versions, newest first."]
+
+
+def versions_document(versions: Sequence[Version]) -> StateVersionsFormat:
+    items = []
+    for each in versions:
+        info = each.info
+        items.append(VersionItem(each.id, info.serial, when(info.when), info.who, info.command, info.run, info.rows))
+    return StateVersionsFormat(items)
 
 
 def versions_text(versions: Sequence[Version]) -> str:
@@ -301,32 +439,54 @@ def versions_text(versions: Sequence[Version]) -> str:
     for each in versions:
         info, run = each.info, f"  run {each.info.run}" if each.info.run else ""
         about = f"{when(info.when)}  {info.rows:>6} rows  {info.command}{run}  by {info.who}"
-        lines.append(visible(f"{each.id[:LETTERS]}  {about}") + "\n")
+        lines.append(visible(f"{each.id[:SHOWN_OF_ID]}  {about}") + "\n")
     return "".join(lines) or "There are no versions.\n"
 
 
 def restored_text(version: Version) -> str:
     count = count_of(version.info.rows, "resource")
     return (
-        f"Restored version {version.id[:LETTERS]} of {when(version.info.when)} with {count}; all rows are doubtful, and"
-        " the next apply sends them again.\n"
+        f"Restored version {version.id[:SHOWN_OF_ID]} of {when(version.info.when)} with {count}; all rows are doubtful,"
+        " and the next apply sends them again.\n"
     )
 
 
-QUARANTINE_FORMAT = "syncengine.quarantine/v1"
+# --- quarantine
 
 
-def set_aside_document(record: QuarantineRecord) -> Document:
-    return {
-        "format": QUARANTINE_FORMAT,
-        "quarantined": str(record.key),
-        "reason": record.reason,
-        "until": when(record.until),
-    }
+class RefusalItem(OpenModel, frozen=True):
+    times: int
+    since: str
+    message: Annotated[str, "The last words of the service."]
 
 
-def ended_document(key: Key) -> Document:
-    return {"format": QUARANTINE_FORMAT, "ended": str(key)}
+class SetAsideItem(OpenModel, frozen=True):
+    """A resource that is set aside."""
+
+    address: Address
+    reason: str
+    until: str | None
+    line: Annotated[int | None, "The line of the project file; null if it was set aside with a command."]
+    refused: RefusalItem
+
+
+class QuarantineFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.quarantine/v1"):
+    """The document of `state quarantine --format json`: the list, the resource set aside, or with `--end` released."""
+
+    quarantine: Annotated[list[SetAsideItem] | UnsetType, "The resources in quarantine; absent with an ADDRESS."] = (
+        UNSET
+    )
+    diagnostics: Annotated[list[DiagnosticItem] | UnsetType, "Entries without effect; absent with an ADDRESS."] = UNSET
+    quarantined: Annotated[str | UnsetType, "The resource that was set aside; absent otherwise."] = UNSET
+    reason: Annotated[str | UnsetType, "Why it was set aside; absent otherwise."] = UNSET
+    until: Annotated[str | UnsetType | None, "When its quarantine ends by itself; null or absent if it does not."] = (
+        UNSET
+    )
+    ended: Annotated[str | UnsetType, "The resource whose quarantine was ended; absent otherwise."] = UNSET
+
+
+def set_aside_document(record: QuarantineRecord) -> QuarantineFormat:
+    return QuarantineFormat(quarantined=str(record.key), reason=record.reason, until=when(record.until))
 
 
 def set_aside_text(record: QuarantineRecord, place: str = "") -> str:
@@ -336,23 +496,13 @@ def set_aside_text(record: QuarantineRecord, place: str = "") -> str:
     return f"{text}End it with: syncengine state quarantine {as_word(str(record.key))} --end{place}\n"
 
 
-def quarantine_document(verdict: QuarantineVerdict) -> Document:
+def quarantine_document(verdict: QuarantineVerdict) -> QuarantineFormat:
     """Return the document of the resources in quarantine, with diagnostics for entries that have no effect."""
-    entries = [
-        {
-            "address": str(entry.key),
-            "reason": entry.reason,
-            "until": when(entry.until),
-            "line": entry.line,
-            "refused": {
-                "times": entry.refusal.times,
-                "since": when(entry.refusal.since),
-                "message": entry.refusal.message,
-            },
-        }
-        for entry in verdict.entries.values()
-    ]
-    return {"format": QUARANTINE_FORMAT, "quarantine": entries, "diagnostics": diagnostic_items(verdict.diagnostics)}
+    items = []
+    for each in verdict.entries.values():
+        refused = RefusalItem(each.refusal.times, when(each.refusal.since), each.refusal.message)
+        items.append(SetAsideItem(str(each.key), each.reason, when(each.until), each.line, refused))
+    return QuarantineFormat(quarantine=items, diagnostics=diagnostic_items(verdict.diagnostics))
 
 
 def quarantine_text(verdict: QuarantineVerdict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import overload
 
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
@@ -28,6 +29,10 @@ _AMONG = (
 )
 
 
+@overload
+def when(seconds: float) -> str: ...
+@overload
+def when(seconds: float | None) -> str | None: ...
 def when(seconds: float | None) -> str | None:
     """Format seconds since the epoch as an ISO 8601 time in UTC, to the second; `None` stays `None`."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -66,7 +66,7 @@ class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     until: Seconds | None = None
 
 
-class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """One line of an export: a recorded resource."""
 
     address: str
@@ -120,7 +120,7 @@ def head_of(facts: Facts, undone: Iterable[UndoneChange], resources: int) -> Hea
 
 
 _encode = msgspec.json.Encoder().encode
-_HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
+_HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(Line)
 
 
 def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Iterator[str]:
@@ -134,7 +134,7 @@ def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Itera
     for row in rows:
         count += 1
         place, refusal, record = row.source, aside.refusals.get(row.key), quarantine.get(row.key)
-        line = _Line(
+        line = Line(
             address=str(row.key),
             fields=dict(row.body.fields),
             keywords=row.body.keywords,
@@ -203,7 +203,7 @@ def _finding(file: str, line: int, code: str, message: str) -> Diagnostic:
     return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=file, line=line, column=1)
 
 
-def _row(line: _Line) -> Recorded:
+def _row(line: Line) -> Recorded:
     """Return the row of a line, as doubtful: nobody knows what has happened since the export (docs/planning.md 7)."""
     same = {name: getattr(line, name) for name in SAME}
     return Recorded(

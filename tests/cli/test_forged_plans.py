@@ -22,7 +22,7 @@ from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
 from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, NO_CALL, SEAL, load, planned_again, save
 from syncengine.project.model import Project as Settings
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from syncengine.resource import Key
 from syncengine.state.store import State, open_state
 

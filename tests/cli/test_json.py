@@ -10,7 +10,7 @@ import click
 import pytest
 
 from syncengine.cli import program
-from syncengine.render.schemas.published import SUFFIX, schemas
+from syncengine.render.schemas import SUFFIX, schemas
 from tests.support.formats import fitting
 
 from .program import REPOSITORY, Project, category, tag

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from syncengine.render.registry import PLAN_REPORTS, REPORT_FORMATS
+from syncengine.render import PLAN_REPORTS, REPORT_FORMATS
 
 from .program import PROGRAM, Project, tag
 

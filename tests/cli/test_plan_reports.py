@@ -16,7 +16,7 @@ from syncengine.cli.output import Output
 from syncengine.cli.output_files import MARKS, Reports
 from syncengine.cli.plan import REPORTS
 from syncengine.errors import Unreachable
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
+from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
 
 from .program import Project, activity_type, category, ended, tag
 

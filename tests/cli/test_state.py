@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncengine.document.urls import canonical_url
 from syncengine.plan.saved import load, save
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 
 from .program import Project, category, tag
 from .service import Json, Service, serving

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.model import Undo
 from syncengine.plan.saved import load, save
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

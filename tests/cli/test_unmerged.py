@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.plan.model import Tree
 from syncengine.plan.saved import load
 from syncengine.plan.saved import save as save_plan
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 
 from .program import Ended, Project, tag
 from .service import Service

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from syncengine.render.schemas.published import SUFFIX, schemas
+from syncengine.render.schemas import SUFFIX, schemas
 from tests.contract.documents import DOCUMENTS
 from tests.contract.program import TODAY, restore, run
 from tests.contract.test_documents import FOLDER

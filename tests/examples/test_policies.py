@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import yaml
 
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from tests.support import warm
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.manifest.loading import loaded, problems, tag

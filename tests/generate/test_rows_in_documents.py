@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from tests.cli.program import Project
 
 LIST = """number,title,client,status

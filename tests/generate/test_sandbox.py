@@ -25,7 +25,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.load import read_all
 from syncengine.project.load import load_project
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from syncengine.resource import Row
 from syncengine.templating.bounds import MAX_SECONDS, Allowance, OutOfBounds
 from syncengine.templating.sandbox import TemplateSandbox

@@ -15,7 +15,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.instants import milliseconds
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from syncengine.resource import Key, Kind, Removal
 from tests.support.profiles import tried
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from syncengine import DISTRIBUTION, __version__
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.planner import CACHE_FOLDER, make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import load, save
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

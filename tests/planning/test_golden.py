@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
-from syncengine.render.registry import PLAN_FORMATS
+from syncengine.render import PLAN_FORMATS
 from syncengine.render.style import PLAIN
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 from tests.render.samples import without_files

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from syncengine.render import formats
-from syncengine.render.documents import diagnostics_of, plan_of, report_of
-from syncengine.render.json import dumped, plan_document, report_document
+from syncengine.render.documents import diagnostics_of, dumped, plan_document, plan_of, report_document, report_of
 from tests.cli.program import Project, activity_type, category, tag
 
 DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from syncengine.render import PLAN_REPORTS
 from syncengine.render.ci import GITHUB_SHOWS, GITLAB_SHOWS, SARIF_SHOWS
-from syncengine.render.registry import PLAN_REPORTS
 from tests.cli.program import Project, category, tag
 
 MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page list all of them")

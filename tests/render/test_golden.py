@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.style import PLAIN
 
 from .samples import PLANS, REPORTS, without_files

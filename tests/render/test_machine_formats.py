@@ -27,22 +27,21 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.diff import Action, Change
+from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
 from syncengine.render.ci import (
     github,
     gitlab,
     report_junit,
     sarif,
 )
-from syncengine.render.json import (
-    diagnostics_document,
+from syncengine.render.documents import (
     diagnostics_json,
     dumped,
     plan_json,
     report_json,
 )
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
 from syncengine.render.report import TROUBLES, findings, report_of
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from syncengine.render.style import PLAIN, Look
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixed, plan_limit, plan_of, tag
@@ -134,7 +133,7 @@ def test_a_report_has_the_published_keys_in_their_order() -> None:
 
 
 def test_diagnostics_have_the_published_keys_in_their_order() -> None:
-    document = diagnostics_document(FOUND)
+    document = json.loads(diagnostics_json(FOUND))
     assert (document["format"], len(document["diagnostics"])) == ("syncengine.diagnostics/v1", 3)
     assert " ".join(document["diagnostics"][0]) == "severity code message file line column address"
 

@@ -14,8 +14,8 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
+from syncengine.render.documents import diagnostics_json
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
-from syncengine.render.json import diagnostics_json
 from syncengine.render.report import report_text
 from syncengine.render.style import Look
 from syncengine.render.text import plan_text

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.saved import load, save
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncengine.plan.gate import Approval
 from syncengine.plan.model import Plan
 from syncengine.plan.saved import load, save
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from syncengine.resource import Removal
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service

@@ -11,7 +11,7 @@ import yaml
 
 from syncengine.errors import Problems
 from syncengine.project.load import load_project
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from syncengine.rules.model import both_sides, rule_changes
 from syncengine.rules.read import rule_set, rules_in, rules_that_hold
 from tests.manifest.loading import Files, write

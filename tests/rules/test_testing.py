@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.render.schemas.published import schemas
+from syncengine.render.schemas import schemas
 from tests.manifest.loading import write
 from tests.support import warm
 

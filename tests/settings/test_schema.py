@@ -16,7 +16,7 @@ from syncengine.errors import Problems
 from syncengine.manifest.lints import LINTS as MANIFEST_LINTS
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.load import load_project
-from syncengine.render.schemas.published import PEOPLE_WRITE, SUFFIX, schemas
+from syncengine.render.schemas import PEOPLE_WRITE, SUFFIX, schemas
 from syncengine.service.operations import OPERATIONS
 from tests.manifest.loading import problems
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from syncengine.render.schemas.published import SUFFIX, schemas
+from syncengine.render.schemas import SUFFIX, schemas
 
 MANIFEST = "manifest"
 """What `render` prints: a manifest, which names no format, because it can be read again as one."""

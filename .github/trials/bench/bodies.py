@@ -12,7 +12,7 @@ from syncengine.apply.guards import planned_again
 from syncengine.apply.send import SPELLS
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.saved import load
-from syncengine.render.json import SHOWN
+from syncengine.render.documents import SHOWN
 from syncengine.service import wire
 from syncengine.service.operations import OPERATIONS
 from syncengine.state.store import open_state
