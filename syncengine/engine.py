@@ -35,7 +35,6 @@ from syncengine.connector.connection import (
     team_of,
     unproven_paths,
 )
-from syncengine.document.clock import machine_seconds
 from syncengine.errors import (
     AuthFailed,
     ExitCode,
@@ -46,6 +45,7 @@ from syncengine.errors import (
     SyncengineError,
     Unreachable,
 )
+from syncengine.instants import machine_seconds
 from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.plan.gate import Approval, approved_of
 from syncengine.plan.inputs import (

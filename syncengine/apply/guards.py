@@ -15,8 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from syncengine.apply.run import RefusedContent
-from syncengine.document.comparison import ValueChange, value_changes
-from syncengine.document.urls import canonical_url
+from syncengine.content import ValueChange, value_changes
 from syncengine.errors import Diagnostic, GateTripped, PolicyDenied, Severity, StalePlan, Undone, WrongTeam
 from syncengine.plan import saved
 from syncengine.plan.aim import in_an_unknown_category, may_be_held
@@ -34,6 +33,7 @@ from syncengine.plan.review import WRITES, ReviewedPlan, atoms, since_review
 from syncengine.plan.saved import Replanned, inconsistent, keys_of, redone_by, renamed_and_going
 from syncengine.project import git
 from syncengine.project.model import SANDBOX, Project
+from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE

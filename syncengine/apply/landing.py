@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from syncengine.apply.report import Event, Waiting
-from syncengine.document.clock import machine_seconds
 from syncengine.document.text import folded
 from syncengine.effects import Effect, intended, settled
 from syncengine.errors import Interrupted, MayLand
+from syncengine.instants import machine_seconds
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 from syncengine.state.calls import DEFAULT_SECONDS, Attempt

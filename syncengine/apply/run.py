@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from syncengine.apply.report import CallError, Event, ItemEnded, Outcome, Remark
-from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
+from syncengine.instants import machine_seconds
 from syncengine.plan.calls import Item
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan

@@ -58,7 +58,7 @@ class Seconds(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        from syncengine.document.instants import span  # imported late: help pages import these types
+        from syncengine.instants import span  # imported late: help pages import these types
 
         text = _word(value, param)
         seconds = float(text) if text.isdigit() else span(text)
@@ -73,7 +73,7 @@ class Age(Seconds):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if _word(value, param).isdigit():
             self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
-        from syncengine.document.instants import span
+        from syncengine.instants import span
 
         if span(str(value)) == 0:
             self.fail(f"{value!r} must be longer than zero: write 90s, 5m, 12h or 30d", param, ctx)
@@ -99,7 +99,7 @@ class PastTime(click.ParamType[float]):
         return max(start, 0.0)
 
     def _duration(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        from syncengine.document.instants import span
+        from syncengine.instants import span
 
         if (seconds := span(text)) == 0:
             self.fail(f"{text!r} must be longer than zero", param, ctx)
@@ -107,7 +107,7 @@ class PastTime(click.ParamType[float]):
 
     def _bounds(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
         """Return the start and the end of a date, or of an instant, whose seconds and offset may be missing."""
-        from syncengine.document.instants import bounds
+        from syncengine.instants import bounds
 
         for end in ("", "Z", ":00Z"):
             if found := bounds(text + end):
@@ -126,7 +126,7 @@ class FutureTime(PastTime):
         _, end = (now, now + ahead) if ahead else self._bounds(text, param, ctx)
         if end <= now:
             self.fail(f"{text} is in the past", param, ctx)
-        from syncengine.document.instants import LATEST
+        from syncengine.instants import LATEST
 
         if end * 1000 > LATEST:
             self.fail(f"{text} is after the year 9999", param, ctx)

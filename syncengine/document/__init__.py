@@ -1,5 +1,5 @@
 """Read YAML and JSON with a line and a column for every value. No other package decides the meaning of YAML.
 
-bytes → `text` (decoded, clean) → `reader` (nodes) → `validation` (models, whose leaves have `types`).
-Manifests and the project file are both read here, so this package is below `project`.
+bytes → `text` (decoded, clean) → `reader` (nodes) → `validation` (models). Manifests and the project file are both read
+here, so this package is below `project`, whose `types` the leaves of all models have.
 """

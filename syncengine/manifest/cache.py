@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
-from syncengine.document.digest import sha256_of_values
+from syncengine.content import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Input
 from syncengine.manifest.declarations import DefaultValues

@@ -12,8 +12,8 @@ from typing import Any
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.document.text import either_case
-from syncengine.document.types import text_of
 from syncengine.document.validation import problem
+from syncengine.project.types import text_of
 
 EXPECTED = "an encoding such as utf-8 or cp1252"
 _PAGES = (

@@ -11,8 +11,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from syncengine.content import sha256_of_file
 from syncengine.document.diagnostics import Collector
-from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import CONFIDENTIAL, LoadContext, is_hidden

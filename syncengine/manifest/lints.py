@@ -19,8 +19,8 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import folded
-from syncengine.document.types import SURROUNDING_BLANKS
 from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.project.types import SURROUNDING_BLANKS
 from syncengine.resource import Body, Key, Kind, Resource, Row, Source
 
 CONTAINED = "keyword-contained"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
+from syncengine.content import sha256_of, sha256_of_values
 from syncengine.document.diagnostics import Collector
-from syncengine.document.digest import sha256_of, sha256_of_values
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Input, LoadContext
 from syncengine.manifest.declarations import DefaultValues

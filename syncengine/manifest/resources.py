@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.instants import instant
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.instants import instant
 from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import report_tag
 from syncengine.manifest.schema import IDENTITIES, INSTANTS, NEVER_FIELDS

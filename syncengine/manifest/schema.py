@@ -24,7 +24,19 @@ from pydantic_core import core_schema
 
 from syncengine.document.nodes import Fields
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.types import (
+from syncengine.document.validation import (
+    Model,
+    OneOf,
+    at_most_one,
+    bare,
+    key_problems,
+    names_of,
+    problem,
+    refusal,
+)
+from syncengine.manifest import encodings
+from syncengine.project.delivery_schema import Paging
+from syncengine.project.types import (
     Condition,
     DeprecatedLine,
     Filled,
@@ -44,18 +56,6 @@ from syncengine.document.types import (
     scalar_schema,
     text_of,
 )
-from syncengine.document.validation import (
-    Model,
-    OneOf,
-    at_most_one,
-    bare,
-    key_problems,
-    names_of,
-    problem,
-    refusal,
-)
-from syncengine.manifest import encodings
-from syncengine.project.delivery_schema import Paging
 from syncengine.resource import Kind, Removal
 from syncengine.templating.values import is_template
 

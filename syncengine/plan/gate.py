@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.calls import Sweep

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from syncengine.document.digest import sha256_at, sha256_of_file
-from syncengine.document.urls import canonical_url
+from syncengine.content import sha256_at, sha256_of_file
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity, StalePlan
 from syncengine.manifest.desired import ManifestSet
@@ -27,6 +26,7 @@ from syncengine.plan.model import ANCESTRY, NO_STATE, OLDER_COMMIT, OTHER_SERVIC
 from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref, without_login
 from syncengine.project.model import FILE_NAME, POLICIES, Project
+from syncengine.project.references import canonical_url
 from syncengine.project.signals import pause
 from syncengine.rules.read import policy_files
 from syncengine.state.records import Facts, StateReader

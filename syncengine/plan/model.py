@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from syncengine.document.comparison import ValueChange
-from syncengine.document.urls import canonical_url
+from syncengine.content import ValueChange
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.manifest.sources.records import UNKNOWN_EFFECT
@@ -20,6 +19,7 @@ from syncengine.plan.gate import Gate, Owner
 from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.request import Scope
 from syncengine.project.model import Level, Limit, QuarantineEntry
+from syncengine.project.references import canonical_url
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
 from syncengine.state.records import NO_REFUSALS, QuarantineRecord, Refusal

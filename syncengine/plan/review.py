@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from syncengine.document.comparison import ValueChange, value_changes
-from syncengine.document.urls import canonical_url
+from syncengine.content import ValueChange, value_changes
 from syncengine.plan.aim import RemovalCause
 from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
+from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from syncengine.document.digest import GrowingSha256, sha256_of
+from syncengine.content import GrowingSha256, sha256_of
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan, SyncengineError
 from syncengine.plan.aim import Note, aim

@@ -15,8 +15,6 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.document.diagnostics import in_order
-from syncengine.document.types import Written
-from syncengine.document.urls import Reference
 from syncengine.document.validation import Model
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement
@@ -33,7 +31,8 @@ from syncengine.project import delivery_schema as file
 from syncengine.project.connections import Connections
 from syncengine.project.load import AT_LEAST_ONCE, levelled
 from syncengine.project.model import MANIFESTS, Project
-from syncengine.project.references import sqlite_file
+from syncengine.project.references import Reference, sqlite_file
+from syncengine.project.types import Written
 from syncengine.templating.names import Scope, Shape
 
 GROUP_ID = "groupId"

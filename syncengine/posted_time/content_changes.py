@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from syncengine.document.comparison import value_changes
+from syncengine.content import value_changes
 from syncengine.posted_time.group import content, read_group
 from syncengine.state.inbox_model import Event, EventKind, InboxEntry
 

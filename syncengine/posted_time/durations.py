@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.posted_time.group import Group, PostedTag
 from syncengine.project.delivery_schema import DurationFrom, DurationSection, Weighting
 from syncengine.state.inbox_model import PART

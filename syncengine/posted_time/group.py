@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 
 NO_ID = "This time cannot be read: it has no id."
 """The message about a group without a `groupId` that is a string."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.content import sha256_of
 from syncengine.database.errors import FAILURES, USER, cause, is_down, meaning, sentence
-from syncengine.document.digest import sha256_of
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.durations import divided, duration_of, has_several, objection, shares

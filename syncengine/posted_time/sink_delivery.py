@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from syncengine.document.instants import instant
 from syncengine.errors import Problems, SyncengineError, TroubleKind, as_bug
+from syncengine.instants import instant
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route

@@ -31,13 +31,13 @@ from jinja2.meta import find_referenced_templates
 from jinja2.visitor import NodeTransformer
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.instants import span
 from syncengine.document.text import foreign, has_conflicts
-from syncengine.document.types import Written
 from syncengine.errors import Diagnostic
+from syncengine.instants import span
 from syncengine.posted_time import group
 from syncengine.posted_time.durations import Duration, NotPositive, decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import named_zone
+from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of

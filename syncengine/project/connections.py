@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncengine.document.types import Written
-from syncengine.document.urls import URL, Reference
 from syncengine.project.delivery_schema import (
     HttpSinkConfig,
     HttpSourceSection,
@@ -18,7 +16,8 @@ from syncengine.project.delivery_schema import (
     SourceConfig,
     SqlSinkConfig,
 )
-from syncengine.project.references import located, may_be_path, secret_at, setting_problem
+from syncengine.project.references import URL, Reference, located, may_be_path, secret_at, setting_problem
+from syncengine.project.types import Written
 
 HTTP_TIMEOUT = 30.0
 """Seconds to wait for an answer when neither the source nor the sink sets `timeout`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.nodes import Mapping, at
-from syncengine.document.types import Written
 from syncengine.document.validation import display
 from syncengine.project.delivery_schema import (
     BIND,
@@ -16,6 +15,7 @@ from syncengine.project.delivery_schema import (
     SourceConfig,
     WebhookSection,
 )
+from syncengine.project.types import Written
 
 LOOPBACK = {"localhost": "127.0.0.1"}
 EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - recognised, not bound

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from syncengine.document.types import (
+from syncengine.document.validation import Model, OneOf, key_problems, problem
+from syncengine.project.references import web_url_trouble
+from syncengine.project.types import (
     WEB_URL_SCHEMA,
     Condition,
     Duration,
@@ -36,8 +38,6 @@ from syncengine.document.types import (
     Whole,
     parsed,
 )
-from syncengine.document.urls import web_url_trouble
-from syncengine.document.validation import Model, OneOf, key_problems, problem
 
 PAGINGS = ("next", "page", "cursor", "offset", "link")
 PAGING_NEEDS: dict[str, list[Any]] = {

@@ -7,18 +7,17 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
+from syncengine.content import sha256_of
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.types import Texts
-from syncengine.document.urls import REFERENCE_KEYS, Reference
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
 from syncengine.project.delivery_checks import check_addresses, check_names
 from syncengine.project.delivery_schema import FILES, SINKS, ServeSection
-from syncengine.project.references import ALWAYS, SecretPlaces
+from syncengine.project.references import ALWAYS, REFERENCE_KEYS, Reference, SecretPlaces
 from syncengine.project.schema import Overlay, ProjectFile, check_allowed, items
+from syncengine.project.types import Texts
 
 
 class EnvironmentSettings(NamedTuple):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.document.text import MERGE_CONFLICT, as_word
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment

@@ -18,7 +18,6 @@ from typing import Any
 from msgspec import structs
 
 from syncengine.document.diagnostics import Collector, in_order
-from syncengine.document.urls import Reference, base_url_trouble, split_url
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.environments import settings_of, variables_in
@@ -33,6 +32,7 @@ from syncengine.project.model import (
     Project,
     QuarantineEntry,
 )
+from syncengine.project.references import Reference, base_url_trouble, split_url
 from syncengine.project.schema import PolicySection, ServiceSection
 from syncengine.resource import Key
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from syncengine.document.instants import LATEST, bounds
 from syncengine.document.nodes import Node
-from syncengine.document.urls import Reference
 from syncengine.errors import Diagnostic, Problems
+from syncengine.instants import LATEST, bounds
 from syncengine.project.references import (
     MISSING,
+    Reference,
     SecretPlaces,
     secret_at,
     setting_problem,

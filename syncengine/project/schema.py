@@ -17,7 +17,10 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Fields, Node, Scalar, Sequence, at
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.text import either_case
-from syncengine.document.types import (
+from syncengine.document.validation import Model, display, names_of, part_of, problem
+from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
+from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
+from syncengine.project.types import (
     AS_WRITTEN,
     DISTINCT,
     NAMED,
@@ -40,9 +43,6 @@ from syncengine.document.types import (
     parsed,
     text_of,
 )
-from syncengine.document.validation import Model, display, names_of, part_of, problem
-from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
-from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
 from syncengine.resource import Key, Kind, Removal
 
 LIKE_SECRETS = (

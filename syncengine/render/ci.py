@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncengine import __version__
 from syncengine.apply.report import Outcome, Report
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.lints import LINTS
 from syncengine.plan.diff import Action, Change

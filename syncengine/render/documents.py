@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, UnsetType, convert, structs, to_builtins
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
-from syncengine.document.comparison import ValueChange
+from syncengine.content import ValueChange
 from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note

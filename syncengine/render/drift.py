@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from syncengine.document.instants import instant
+from syncengine.instants import instant
 from syncengine.posted_time.drift.compare import (
     FEWEST,
     Drift,

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from syncengine.document.instants import instant
+from syncengine.instants import instant
 from syncengine.render.escape import quoted, shared_length, visible
 from syncengine.render.values import (
     ALL,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
-from syncengine.document.instants import instant
+from syncengine.instants import instant
 from syncengine.manifest.schema import INSTANTS
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect, appearance

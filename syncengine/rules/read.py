@@ -14,19 +14,6 @@ from syncengine.document.diagnostics import Collector, in_order, suggestion
 from syncengine.document.nodes import Fields, Items, Mapping, Node, RefusedNode, Scalar, described, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
-from syncengine.document.types import (
-    AS_WRITTEN,
-    Condition,
-    Filled,
-    Names,
-    SinkName,
-    Template,
-    Texts,
-    Whole,
-    Words,
-    filled_path,
-    text_of,
-)
 from syncengine.document.validation import (
     Model,
     OneOf,
@@ -42,6 +29,19 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.project.model import Project
 from syncengine.project.schema import address
+from syncengine.project.types import (
+    AS_WRITTEN,
+    Condition,
+    Filled,
+    Names,
+    SinkName,
+    Template,
+    Texts,
+    Whole,
+    Words,
+    filled_path,
+    text_of,
+)
 from syncengine.rules.model import (
     ACTIONS,
     PolicyRule,

@@ -18,9 +18,8 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from syncengine.connector.registration import Registered
-from syncengine.document.comparison import compare
+from syncengine.content import compare, sha256_of, sha256_of_parts
 from syncengine.document.diagnostics import Collector
-from syncengine.document.digest import sha256_of, sha256_of_parts
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.nodes import Sequence as SequenceNode

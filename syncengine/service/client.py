@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import httpx
 import orjson
 
-from syncengine.document.clock import machine_seconds
+from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
 from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
 from syncengine.service.network import check, http_client, trust

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
 import httpx
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.document.json_paths import Steps, steps_of, value_at
 from syncengine.project.delivery_schema import Paging
 from syncengine.service.answers import tidy

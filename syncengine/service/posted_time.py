@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client

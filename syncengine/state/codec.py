@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value, category_references, is_blank
 
 COLUMNS = (

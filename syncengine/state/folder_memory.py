@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import GateTripped
 from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import is_git_ref, without_login

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from syncengine.document.clock import machine_seconds
 from syncengine.errors import LockHeld, SyncengineError
+from syncengine.instants import machine_seconds
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import CHANGED, NO_DATABASE, LockLost, StateReplaced, as_state_errors
 from syncengine.state.holder import Holder, boot_id

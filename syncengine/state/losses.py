@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status, is_blank
 from syncengine.state.codec import KINDS
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 from syncengine.state.codec import RemovalLine, to_json
 from syncengine.state.losses import ApprovalRecord

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import sqlalchemy as sa
 
-from syncengine.document.clock import machine_seconds
+from syncengine.instants import machine_seconds
 from syncengine.state import journal
 from syncengine.state.calls import PublishedCalls
 from syncengine.state.database import StateDatabase

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
+from syncengine.instants import machine_seconds
 from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state import approvals as approval_rows

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.apply import guards
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import SyncengineError
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, PlanInputs

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from syncengine.document.urls import canonical_url
 from syncengine.plan.saved import load, save
+from syncengine.project.references import canonical_url
 from syncengine.render.documents import SHOWN
 
 from .program import Project, category, tag

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncengine.document.types import Written
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
@@ -23,6 +22,7 @@ from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import packed, unpacked
 from syncengine.project.delivery_schema import Paging
+from syncengine.project.types import Written
 
 BLOCKS = """\
 generate:

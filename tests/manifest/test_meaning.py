@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.instants import milliseconds
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
+from syncengine.instants import milliseconds
 from syncengine.render.schemas import schemas
 from syncengine.resource import Key, Kind, Removal
 from tests.support.profiles import tried

@@ -1,11 +1,11 @@
-"""Two sets of values by name: what is new, gone, different, and in which parts (document/comparison)."""
+"""Two sets of values by name: what is new, gone, different, and in which parts (content)."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncengine.document.comparison import ValueChange, compare, value_changes
+from syncengine.content import ValueChange, compare, value_changes
 
 SCALARS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.booleans())
 VALUES = st.dictionaries(st.sampled_from("abc"), SCALARS | st.dictionaries(st.sampled_from("xyz"), SCALARS), max_size=3)

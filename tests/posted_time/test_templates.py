@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from psycopg.types.range import Range
 
-from syncengine.document.types import Written
 from syncengine.posted_time.route import Narrative
 from syncengine.posted_time.templates import SCOPE, Compiler, RenderTrouble, plain
+from syncengine.project.types import Written
 from syncengine.templating.names import Shape
 from tests.posted_time.projects import bare_route, problems
 from tests.posted_time.samples import group, row

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.urls import Reference, has_password
 from syncengine.errors import Problems
 from syncengine.project.connections import Connections
 from syncengine.project.load import load_project
+from syncengine.project.references import Reference, has_password
 
 PROJECT = """
 version: 1

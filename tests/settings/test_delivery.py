@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.types import Written
-from syncengine.document.urls import Reference
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.project.references import secret_at
+from syncengine.project.references import Reference, secret_at
+from syncengine.project.types import Written
 
 WHOLE = """\
 version: 1

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.urls import Reference
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project
 from syncengine.project.model import Level, Limit, Ownership, Project
+from syncengine.project.references import Reference
 from syncengine.resource import Removal
 from syncengine.service.operations import OPERATIONS as EVERY_OPERATION
 

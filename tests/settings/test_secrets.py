@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from syncengine.document.types import SOME_TEXT
 from syncengine.errors import ExitCode, Problems
 from syncengine.manifest.desired import load
 from syncengine.project.delivery_schema import FILES, SINKS
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
+from syncengine.project.types import SOME_TEXT
 from tests.manifest.loading import problems, write
 
 SECRET = "s3cr3t-V4lue"  # unlike any text of a message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from syncengine.document.digest import sha256_of, sha256_of_file, sha256_of_parts, sha256_of_values
+from syncengine.content import sha256_of, sha256_of_file, sha256_of_parts, sha256_of_values
 
 TEXT, BYTES, VALUES = "fe263064ba02eaea", "fb8e20fc2e4c3f24", "749b2a8886e05ca3"
 

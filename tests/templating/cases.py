@@ -18,9 +18,9 @@ from jinja2 import StrictUndefined
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
-from syncengine.document.types import Written
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
+from syncengine.project.types import Written
 from syncengine.resource import Row
 from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, trouble

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.types import Written
 from syncengine.posted_time.templates import Compiler, RenderTrouble
+from syncengine.project.types import Written
 from tests.manifest.loading import problems
 from tests.templating.cases import Case, of_manifests, of_posted_time
 

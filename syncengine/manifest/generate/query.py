@@ -13,7 +13,6 @@ from typing import Any
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.nodes import Position, Scalar
-from syncengine.document.types import Written
 from syncengine.document.validation import display
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.encodings import codec_of
@@ -23,6 +22,7 @@ from syncengine.manifest.schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import variables_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.delivery_schema import PAGING_NEEDS, PAGINGS, Paging
+from syncengine.project.types import Written
 from syncengine.templating.filters import plain_text
 from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.troubles import SURPRISES, trouble

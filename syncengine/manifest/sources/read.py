@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
+from syncengine.content import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.diagnostics import suggestion
-from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.json_paths import steps_of
-from syncengine.document.types import Written
 from syncengine.document.validation import Model, display
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, Asks, Input, LoadContext, OutsideProject, near_name
@@ -25,6 +24,7 @@ from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import Paging
+from syncengine.project.types import Written
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:

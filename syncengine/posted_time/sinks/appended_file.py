@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import orjson
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import to_its_end

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from syncengine.document.digest import sha256_of
+from syncengine.content import sha256_of
 from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project.files import make_folder, replace_whole

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 from pydantic_core import core_schema
 
-from syncengine.document.instants import DURATION, EARLIEST, LATEST, duration, milliseconds, span
 from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Scalar, TextValue, place, quoted
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character, either_case
-from syncengine.document.urls import REFERENCE_KEYS, Reference, base_url_trouble, has_password, web_url_trouble
 from syncengine.document.validation import each_part, problem, refusal
+from syncengine.instants import DURATION, EARLIEST, LATEST, duration, milliseconds, span
+from syncengine.project.references import REFERENCE_KEYS, Reference, base_url_trouble, has_password, web_url_trouble
 
 T = TypeVar("T")
 

@@ -1,8 +1,9 @@
-"""Read and write instants and durations as files have them: RFC 3339 ↔ milliseconds, `5m` → seconds. Pure."""
+"""Read and write instants and durations (RFC 3339 ↔ milliseconds, `5m` → seconds), and read the machine's clock."""
 
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,3 +64,9 @@ def span(text: str) -> float | None:
 def duration(text: str) -> float | None:
     """Return the seconds of a duration such as `5m`, or `None` for zero and for text that is no duration."""
     return span(text) or None
+
+
+def machine_seconds() -> float:
+    """Return the seconds since the machine started, including suspended time where the system counts it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
