@@ -223,7 +223,7 @@ Details = tuple[ChangeDetail, ...]
 BRIEF_FIELDS = {
     Kind.CATEGORY: ("label", "description"),
     Kind.ACTIVITY_TYPE: ("label", "description"),
-    Kind.TAG: ("category", "tagCategoryId", "visibility", "description"),
+    Kind.TAG: ("visibility", "category", "tagCategoryId", "description"),
 }
 """The fields that describe a new resource in short, besides its name and keywords."""
 
