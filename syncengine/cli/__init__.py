@@ -40,27 +40,27 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "apply": ("apply.apply", "Execute a saved plan, or plan and apply."),
     },
     "Review": {
-        "show": ("show.show", "Show a saved plan again."),
+        "show": ("plan.show", "Show a saved plan again."),
         "test": ("manifests.test", "Run the tests of rules and manifests, offline."),
         "publish": ("pull_requests.publish", "Post a plan or report as a comment on a pull request."),
         "reviewed": ("pull_requests.reviewed", "Fetch the reviewed plans of merged pull requests."),
     },
     "Posted time and connector": {
-        "serve": ("serve.serve", "Run the connector: reconcile, deliver posted time, report health."),
+        "serve": ("service.serve", "Run the connector: reconcile, deliver posted time, report health."),
         "time": ("time.time", "Inspect and deliver posted time by hand."),
-        "connector": ("connector.connector", "Register this connector, or check its key."),
-        "health": ("connector.health", "Report or clear a health failure by hand."),
+        "connector": ("service.connector", "Register this connector, or check its key."),
+        "health": ("service.health", "Report or clear a health failure by hand."),
     },
     "State": {
         "state": ("state.state", "Inspect, lock and repair the state."),
         "adopt": ("state_writing.adopt", "Record resources that exist on the service; nothing is sent."),
-        "drift": ("drift.drift", "Compare the tags in posted time with the applied ones."),
+        "drift": ("service.drift", "Compare the tags in posted time with the applied ones."),
     },
     "Tools": {
         "render": ("manifests.render", "Print the manifests with templates and defaults applied."),
         "fmt": ("manifests.fmt", "Format manifests."),
         "schema": ("init.schema", "Print or write the JSON Schemas of all formats."),
-        "sandbox": ("serve.sandbox", "Run the embedded service in the foreground."),
+        "sandbox": ("service.sandbox", "Run the embedded service in the foreground."),
     },
 }
 

@@ -1,32 +1,39 @@
-"""apply: confirm a plan, show progress, print the report."""
+"""apply: confirm a plan, show progress on stderr (bars on a terminal, occasional lines elsewhere), print the report."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import structs
 
 from syncengine.apply.guards import DENIED, refuse_missing
-from syncengine.apply.report import RunStatus
-from syncengine.cli import completion
+from syncengine.apply.report import (
+    Event,
+    ItemEnded,
+    Outcome,
+    Remark,
+    Retrying,
+    RunStatus,
+    Session,
+    SessionOpened,
+    StageStarted,
+    Stopping,
+    Waiting,
+)
 from syncengine.cli.option_types import Seconds
+from syncengine.cli.option_types import files as complete_files
 from syncengine.cli.options import Globals, collect_rarely, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
-from syncengine.cli.output_files import (
-    OutputFiles,
-    ReportingCommand,
-    ReportKind,
-    Reports,
-    takes_stdout,
-)
-from syncengine.cli.plan_options import PlanOptions, announce, selection
-from syncengine.cli.progress import AT_ONCE, Progress
-from syncengine.cli.service_call import address_file, serving
+from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports
+from syncengine.cli.plan import PlanOptions, selection
+from syncengine.cli.service import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
@@ -38,6 +45,11 @@ from syncengine.project.model import Project
 from syncengine.render import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.report import report_of
 from syncengine.render.view import asks_about_removals_alone
+from syncengine.render.words import number
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, report_of)
 
@@ -50,7 +62,7 @@ class ApplyCommand(ReportingCommand):
     cls=ApplyCommand,
     epilog="syncengine apply plan.json --report junit=report.xml\n# apply the reviewed plan, with a report",
 )
-@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=completion.files)
+@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=complete_files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @output_format("text", "json")
 @click.option(
@@ -71,7 +83,7 @@ class ApplyCommand(ReportingCommand):
     "--reviewed",
     metavar="FILE",
     multiple=True,
-    shell_complete=completion.files,
+    shell_complete=complete_files,
     help="Refuse changes beyond this reviewed plan (repeatable).",
 )
 @click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of a Git tree other than the one checked out.")
@@ -83,15 +95,12 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     collect_rarely()
     wanted = PlanOptions(**chosen)
-    files = OutputFiles(options.folder, (*wanted.paths, *wanted.reviewed))
     applying = _Applying(options, auto_approve, format)
-    reporting = Reports(REPORTS, applying.output, files.valid_reports(reports, REPORT_FORMATS))
+    files = OutputFiles(options.folder, (*wanted.paths, *wanted.reviewed))
+    reporting = Reports(REPORTS, applying.output, files, reports)
     with reporting.on_every_path():
-        targets = files.reports(reports, REPORT_FORMATS)
-        files.refuse_links(targets)
-        if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
-            raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
-        applying.shows = not takes_stdout(targets)
+        reporting.refuse_unwritable()
+        applying.shows = not reporting.take_stdout
         try:
             done = applying.apply(wanted)
         except (Exception, KeyboardInterrupt) as error:
@@ -153,9 +162,9 @@ class _Applying:
                 "not applied: there is no terminal to ask for confirmation;"
                 " review what `syncengine plan` shows, and repeat with -y"
             )
-        announce(project, self.output)
+        self.output.announce(project)
         hides, shortest = REPORTED if self._auto_approve else NONE, AT_ONCE if project.is_sandbox else 0.0
-        with Progress(self.output, hides=hides, shortest=shortest) as progress:
+        with closing(Progress(self.output, hides=hides, shortest=shortest)) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, runtime, lambda: serving(project))
             if saved is not None:
@@ -164,16 +173,7 @@ class _Applying:
         return replace(done, plan=None) if self._format == "json" else done  # JSON shows the report alone
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
-        self._show_plan(plan)
-        if self._auto_approve:
-            return True
-        try:
-            with progress.paused():
-                return agreed("Apply this plan?")
-        except click.Abort:
-            raise KeyboardInterrupt from None
-
-    def _show_plan(self, plan: Plan) -> None:
+        """Show the plan, and return whether it is approved: by the option, or by the person at the terminal."""
         self._has_shown = True
         if self._format == "text" and self.shows:
             try:
@@ -184,6 +184,13 @@ class _Applying:
                 self.unshown = error
         elif not self._auto_approve:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
+        if self._auto_approve:
+            return True
+        progress.close()
+        try:
+            return agreed("Apply this plan?")
+        except click.Abort:
+            raise KeyboardInterrupt from None
 
     def show(self, done: Applied) -> None:
         """Print the report, preceded by the plan if that was not printed yet."""
@@ -204,8 +211,21 @@ class _Applying:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
             if done.report.status is RunStatus.COMPLETE:
                 self._say_next()
+            return
+        self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.WARNING])
+        errors = [d for d in done.report.diagnostics if d.severity is Severity.ERROR]
+        stops = plan if plan is not None and done.exit_code is ExitCode.GATE else None
+        if stops is not None and stops.is_denied:
+            self.output.say("Not applied: this project's rules deny the plan, as shown above.", level="error")
+        elif stops is not None and stops.is_undone:
+            self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
+        elif stops is not None and stops.gate.is_closed:
+            what = "removals above need" if asks_about_removals_alone(stops.gate) else "plan above needs"
+            self.output.say(f"Not applied: the {what} an approval.", level="error")
+        elif [error.code for error in errors] == [NOT_CONFIRMED]:
+            self.output.say("Not applied.")
         else:
-            self._show_refusal(done)
+            self.output.diagnostics(errors)
 
     def _say_next(self) -> None:
         """Say what to do after an apply to the embedded sandbox, unless somebody is looking at that already."""
@@ -218,22 +238,6 @@ class _Applying:
         self.output.say(f"Next: `syncengine sandbox{looking}` shows the result in a browser.")
         own = "" if project.config else " In a new folder: `syncengine init`."
         self.output.say(f"After an edit: `syncengine plan{self._options.place()}`.{own}")
-
-    def _show_refusal(self, done: Applied) -> None:
-        self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.WARNING])
-        if done.plan is not None and done.plan.is_denied and done.exit_code is ExitCode.GATE:
-            self.output.say("Not applied: this project's rules deny the plan, as shown above.", level="error")
-        elif done.plan is not None and done.plan.is_undone and done.exit_code is ExitCode.GATE:
-            self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
-        elif done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:
-            what = "removals above need" if asks_about_removals_alone(done.plan.gate) else "plan above needs"
-            self.output.say(f"Not applied: the {what} an approval.", level="error")
-        else:
-            errors = [d for d in done.report.diagnostics if d.severity is Severity.ERROR]
-            if [error.code for error in errors] == [NOT_CONFIRMED]:
-                self.output.say("Not applied.")
-            else:
-                self.output.diagnostics(errors)
 
 
 def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
@@ -253,3 +257,117 @@ def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
     plan = saved_plan.load(options.folder / plans[0], SHOWN)
     # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Stage:
+    """The progress of one stage. `shown_at` is the time of its last line, first that of its start."""
+
+    name: str
+    items: int
+    began_at: float
+    shown_at: float
+    ended: int = 0
+    troubled: int = 0
+
+    def __str__(self) -> str:
+        trouble = f", {number(self.troubled)} not applied" if self.troubled else ""
+        return f"{self.name}: {number(self.ended)} of {number(self.items)}{trouble}"
+
+
+EVERY_SECONDS = 10.0  # between two lines about one stage where no bar is drawn: the log of a job stays short
+
+AT_ONCE = 1.0  # no line tells of a shorter stage of the embedded sandbox, since the report counts it all
+
+
+class Progress:
+    """Progress with one bar for each stage on a terminal, and lines elsewhere. `close` ends it.
+
+    `now` is a clock in seconds with any zero. `hides` has the codes of remarks that only the report shows. No line
+    tells of stages shorter than `shortest` seconds in which all was applied.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        now: Callable[[], float] = time.monotonic,
+        hides: Collection[str] = (),
+        shortest: float = 0.0,
+    ) -> None:
+        self._output = output
+        self._now = now
+        self._hides = hides
+        self._shortest = shortest
+        self._stage: _Stage | None = None
+        self._bars: Bars | None = None
+        self._task: TaskID | None = None
+        self._draws = sys.stderr.isatty() and not (output.options.quiet or output.options.debug)
+
+    def tell(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case StageStarted(name, items) if self._draws:
+                self._draw(name, items)
+            case StageStarted(name, items):
+                self._end_stage()
+                self._stage = _Stage(name, items, now := self._now(), now)
+            case ItemEnded() if self._bars is not None and self._task is not None:
+                self._bars.advance(self._task)
+            case ItemEnded(outcome=outcome) if (stage := self._stage) is not None:
+                stage.ended += 1
+                stage.troubled += outcome is not Outcome.APPLIED
+                if self._now() - stage.shown_at >= EVERY_SECONDS and stage.ended < stage.items:
+                    stage.shown_at = self._now()
+                    self._say(str(stage))
+            case Retrying(operation, why, wait):
+                self._say(f"{operation}: {why}; retrying in {wait:.1f} s")
+            case Waiting(seconds, why):
+                self._say(f"waiting up to {seconds:.0f} s: {why}")
+            case Stopping(seconds):
+                self._say(f"stopping: waiting up to {seconds:g} s for pending answers; interrupt again to stop at once")
+            case SessionOpened(id):
+                if self._output.options.verbose:
+                    self._say(f"sync session {id} started")
+            case Session(id, outcome, reason):
+                if outcome != "completed":
+                    end = "not completed" if outcome == "none" else outcome
+                    self._say(f"sync session {id or '(none)'} {end}: {reason}")
+            case Remark(code, message):
+                if code not in self._hides:
+                    self._say(message)
+
+    def close(self) -> None:
+        """End the bars, or the last line. What follows begins anew, as after a question."""
+        self._end_stage()
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = self._task = None
+
+    def _draw(self, name: str, items: int) -> None:
+        """Add the bar of a stage."""
+        if self._bars is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bars
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            console = Console(stderr=True, no_color=not self._output.look(sys.stderr).colour)
+            self._bars = Bars(*columns, console=console, transient=True)
+            self._bars.start()
+        self._task = self._bars.add_task(name, total=items)
+
+    def _end_stage(self) -> None:
+        stage, self._stage = self._stage, None
+        if stage is not None and (stage.troubled or self._now() - stage.began_at >= self._shortest):
+            self._say(str(stage))
+
+    def _say(self, text: str) -> None:
+        if self._bars is not None:
+            from rich.text import Text
+
+            self._bars.console.print(Text(text))
+        else:
+            self._output.say(text)

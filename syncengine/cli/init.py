@@ -54,8 +54,7 @@ def init(
     from syncengine.render.documents import dumped
     from syncengine.render.escape import file_name
     from syncengine.render.formats import InitFormat
-    from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
-    from syncengine.tools.init.new_project import (
+    from syncengine.tools.init import (
         CI,
         SAMPLES,
         advice,
@@ -66,6 +65,7 @@ def init(
         of_jobs,
         of_project,
     )
+    from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
@@ -111,7 +111,7 @@ def init(
 
 def _contents(place: Path, installation: Installation, ci: str | None, branch: str) -> dict[str, str | bytes]:
     """Return the files to write. With `--ci` and an existing project, these are only the files for CI."""
-    from syncengine.tools.init.new_project import CI, EXAMPLES, is_project, refuse_subfolder, starter_files
+    from syncengine.tools.init import CI, EXAMPLES, is_project, refuse_subfolder, starter_files
 
     if ci is not None:
         refuse_subfolder(place)

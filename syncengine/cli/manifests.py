@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import UNSET
 
-from syncengine.cli.completion import files
 from syncengine.cli.help import Command
+from syncengine.cli.option_types import files
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, output_format, printing_command
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError

@@ -1,14 +1,22 @@
-"""Click types of options: durations, times that are all written alike, and texts that must not be empty."""
+"""Types of options (durations, times that are all written alike, texts that must not be empty), and their completion.
+
+No function that completes words in the shell raises an error.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 WRITE_TIME = "write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
-"""How times of `--since`, `--before` and `--until` are written."""
 
 ADVICE = {
     "--since FILE": "give the file of a reviewed plan",
@@ -44,10 +52,12 @@ def refuse_empty(parameter: click.Parameter, value: object) -> None:
 
 
 def _word(value: object, parameter: click.Parameter | None) -> str:
-    """Return a value as text. Raise a usage error if it is blank, which says more than that it is no time."""
     if parameter is not None:
-        refuse_empty(parameter, value)
+        refuse_empty(parameter, value)  # which says more than that it is no time
     return str(value)
+
+
+# The types import `instants` late: help pages import this module.
 
 
 class Seconds(click.ParamType[float]):
@@ -58,7 +68,7 @@ class Seconds(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        from syncengine.instants import span  # imported late: help pages import these types
+        from syncengine.instants import span
 
         text = _word(value, param)
         seconds = float(text) if text.isdigit() else span(text)
@@ -73,11 +83,10 @@ class Age(Seconds):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if _word(value, param).isdigit():
             self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
-        from syncengine.instants import span
-
-        if span(str(value)) == 0:
+        seconds = super().convert(value, param, ctx)
+        if not seconds:
             self.fail(f"{value!r} must be longer than zero: write 90s, 5m, 12h or 30d", param, ctx)
-        return super().convert(value, param, ctx)
+        return seconds
 
 
 class PastTime(click.ParamType[float]):
@@ -92,24 +101,22 @@ class PastTime(click.ParamType[float]):
         if isinstance(value, float):
             return value
         now, text = time.time(), _word(value, param)
-        ago = self._duration(text, param, ctx)
-        start, _ = (now - ago, now) if ago else self._bounds(text, param, ctx)
+        start, _ = self.bounds(text, now, -1, param, ctx)
         if start > now:
             self.fail(f"{text} is in the future", param, ctx)
         return max(start, 0.0)
 
-    def _duration(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        from syncengine.instants import span
+    def bounds(
+        self, text: str, now: float, sign: int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Return the start and the end of a date or an instant; both are the same for a duration from `now`."""
+        from syncengine.instants import bounds, span
 
-        if (seconds := span(text)) == 0:
+        if seconds := span(text):
+            return now + sign * seconds, now + sign * seconds
+        if seconds == 0:
             self.fail(f"{text!r} must be longer than zero", param, ctx)
-        return seconds
-
-    def _bounds(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        """Return the start and the end of a date, or of an instant, whose seconds and offset may be missing."""
-        from syncengine.instants import bounds
-
-        for end in ("", "Z", ":00Z"):
+        for end in ("", "Z", ":00Z"):  # an instant may lack its offset and its seconds
             if found := bounds(text + end):
                 return found
         return self.fail(f"{text!r} is not a time: {WRITE_TIME}", param, ctx)
@@ -121,13 +128,83 @@ class FutureTime(PastTime):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        now, text = time.time(), _word(value, param)
-        ahead = self._duration(text, param, ctx)
-        _, end = (now, now + ahead) if ahead else self._bounds(text, param, ctx)
-        if end <= now:
-            self.fail(f"{text} is in the past", param, ctx)
         from syncengine.instants import LATEST
 
+        now, text = time.time(), _word(value, param)
+        _, end = self.bounds(text, now, 1, param, ctx)
+        if end <= now:
+            self.fail(f"{text} is in the past", param, ctx)
         if end * 1000 > LATEST:
             self.fail(f"{text} is after the year 9999", param, ctx)
         return end
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+MOST = 500  # more addresses than that help nobody who types one
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ask the shell to complete files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def environments(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the environments of the project file that begin with `incomplete`."""
+    from syncengine.cli.options import Globals
+    from syncengine.project.environments import environment_names
+    from syncengine.project.model import FILE_NAME
+
+    with suppress(Exception):
+        options = Globals.of(_values(ctx))
+        path = options.folder / (options.config or FILE_NAME)
+        return [_item(name) for name in environment_names(path) if name.startswith(incomplete)]
+    return []
+
+
+def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return recorded addresses that begin with `incomplete`, or the kinds as long as no kind is complete."""
+    from syncengine.cli.options import Globals
+    from syncengine.resource import Kind
+    from syncengine.state.store import open_state
+
+    if "/" not in incomplete:
+        return [CompletionItem(f"{kind.value}/") for kind in Kind if kind.value.startswith(incomplete)]
+    with suppress(Exception):
+        project = Globals.of(_values(ctx)).project()
+        # A database server is not asked at each keystroke, and manifests are not read.
+        if "://" not in project.state:
+            with open_state(project.state, write=False) as state:
+                matches = list(state.addresses_like(incomplete, MOST))
+            return [_item(address) for address in matches if address.isprintable()]
+    return []
+
+
+def _values(ctx: click.Context) -> Mapping[str, Any]:
+    """Return the options of all contexts so far. Those of inner contexts take precedence."""
+    outer = _values(ctx.parent) if ctx.parent is not None else {}
+    return {**outer, **{name: value for name, value in ctx.params.items() if value not in (None, ())}}
+
+
+def _item(value: str) -> CompletionItem:
+    """Return a completion item, escaped for bash, which inserts it unchanged."""
+    is_bash = os.environ.get("_SYNCENGINE_COMPLETE", "").startswith("bash")
+    return CompletionItem(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value) if is_bash else value)
+
+
+# --- options of several commands --------------------------------------------------------------------------------------
+
+of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
+approved = click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+"""The option of commands that otherwise ask a person."""
+
+
+def since(what: str, default: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option `--since T` of a command that looks back; `what` begins its help, up to the time."""
+    words = f"{what} T: 7d or 36h ago, or a UTC date or time."
+    is_shown = default is not None
+    return click.option("--since", type=PastTime(), metavar="T", default=default, show_default=is_shown, help=words)

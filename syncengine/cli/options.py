@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from syncengine.cli.completion import environments, files, folders
 from syncengine.cli.help import GlobalOption
+from syncengine.cli.option_types import environments, files, folders
 from syncengine.cli.streams import GONE
 from syncengine.errors import Usage
 

@@ -20,7 +20,7 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.streams import OutputFailed, put, tell
 from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, ExitCode, SyncengineError
-from syncengine.project.model import FILE_NAME
+from syncengine.project.model import FILE_NAME, Project
 from syncengine.render import DIAGNOSTIC_FORMATS
 from syncengine.render.escape import harmless, visible
 from syncengine.render.style import Look, links_of
@@ -111,6 +111,12 @@ class Output:
             if isinstance(value, str):  # JSON cannot hold bytes of a file name that are not UTF-8
                 texts[name] = value.encode(errors="backslashreplace").decode()
         tell(orjson.dumps({"level": level, **texts}).decode() + "\n")
+
+    def announce(self, project: Project) -> None:
+        """Print a note when the project uses the embedded sandbox (docs/project-file.md)."""
+        if project.is_sandbox:
+            folder = os.path.relpath(project.sandbox_data.parent)
+            self.say(f"Using the embedded sandbox; its data and its state are in {folder}.")
 
     def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to stderr."""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,7 @@ from syncengine.render import Renderer
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 """The suffixes of files that people write. No output has one of them."""
 
-HEAD = 1_000
-"""The number of bytes at the start of a file among which our mark stands, in whichever format."""
+HEAD = 1_000  # bytes at the start of a file: our mark stands among them in each format, and a large file is not read
 
 OURS = re.compile(
     rb"""
@@ -50,9 +49,6 @@ OURS = re.compile(
 MARKS = {"markdown": "<!-- syncengine -->\n", "text": "# syncengine\n"}
 """What the file of a report begins with, in formats that else have no mark of ours."""
 
-Targets = Sequence[tuple[str, str]]
-"""The formats and the files of reports. The file `-` is stdout."""
-
 
 @dataclass(frozen=True, slots=True)
 class OutputFiles:
@@ -64,88 +60,37 @@ class OutputFiles:
     folder: Path
     kept: Sequence[str] = ()
 
-    def reports(self, values: Sequence[str], formats: Iterable[str]) -> Targets:
-        """Return the `FORMAT=FILE` options as pairs. Raise an error for other text, and files that no report gets."""
-        pairs = []
-        for value in values:
-            format, equals, file = value.partition("=")
-            if not equals or not file or format not in formats:
-                raise click.UsageError(
-                    f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
-                )
-            if not (parent := (self.folder / file).parent).is_dir():
-                raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
-            self.refuse_unsuitable(file, f"--report {value!r}")
-            pairs.append((format, file))
-        for shared in self.named_twice(file for _, file in pairs):
-            raise click.UsageError(f"--report: two reports are written to {shared}")
-        return pairs
-
-    def valid_reports(self, values: Sequence[str], formats: Iterable[str], out: str | None = None) -> Targets:
-        """Return the valid `FORMAT=FILE` options as pairs. Leave out all others, and files that are shared."""
-        pairs: list[tuple[str, str]] = []
-        for value in values:
-            with suppress(click.UsageError, SyncengineError):
-                pairs += self.reports([value], formats)
-        twice = self.named_twice([*(file for _, file in pairs), *([] if out is None else [out])])
-        return [(format, file) for format, file in pairs if self.place(file) not in twice]
+    def place(self, file: str) -> Path:
+        """Return the place of a file without links."""
+        return Path(os.path.realpath(self.folder / file))  # `resolve` fails at a link that leads to itself
 
     def named_twice(self, files: Iterable[str]) -> list[Path]:
         """Return the places that several of `files` name. Streams and devices may be named twice."""
         places = Counter(map(self.place, (file for file in files if file != "-")))
         return [place for place, count in places.items() if count > 1 and (place.is_file() or not place.exists())]
 
-    def place(self, file: str) -> Path:
-        """Return the place of a file without links."""
-        return Path(os.path.realpath(self.folder / file))  # `resolve` fails at a link that leads to itself
-
     def refuse_unsuitable(self, file: str, option: str) -> None:
         """Raise a usage error when `file`, the output of `option`, would replace anything but an earlier output."""
-        path = as_written(self.folder / file)
+        path, place = as_written(self.folder / file), self.place(file)
         if file == "-" or is_stream(path):
             return
+        trouble = ""
         with suppress(OSError):  # whoever writes the file reports a link
             refuse_links(path)
-            if trouble := self._trouble_with(path):
-                raise click.UsageError(f"{option}: {trouble}: choose another name")
-
-    def _trouble_with(self, path: Path) -> str:
-        place = self.place(str(path))
-        if path.suffix.lower() in INPUTS:
-            return f"no output is written to a {path.suffix} file, since people write them"
-        if place in map(self.place, self.kept):
-            return "this file is read by this command and would be overwritten"
-        if ".git" in place.parts:
-            return "this file is in the folder of Git"
-        return "" if is_replaceable(path) else "this file is not from syncengine and would be overwritten"
-
-    def refuse_links(self, targets: Targets) -> None:
-        """Raise `SyncengineError` when a report is a link, which would be found only once the work is done."""
-        for _, file in targets:
-            path = as_written(self.folder / file)
-            try:
-                if file != "-" and not is_stream(path):
-                    refuse_links(path)
-            except OSError as error:
-                message = f"the report {file} cannot be written: {error.strerror}; nothing was applied"
-                raise SyncengineError(message, code="report-file") from None
-
-
-def is_replaceable(path: Path) -> bool:
-    """Return whether there is no such file, or one that is empty or has our mark. Raise `OSError` if it is unreadable.
-
-    An empty list is a report to GitLab without findings.
-    """
-    if not path.exists():
-        return True
-    with path.open("rb") as file:
-        start = file.read(HEAD)
-    return start.strip() in (b"", b"[]") or OURS.match(start) is not None
-
-
-def takes_stdout(targets: Targets) -> bool:
-    """Return whether a report is written to stdout, which is then reserved for reports."""
-    return any(file == "-" for _, file in targets)
+            if path.suffix.lower() in INPUTS:
+                trouble = f"no output is written to a {path.suffix} file, since people write them"
+            elif place in map(self.place, self.kept):
+                trouble = "this file is read by this command and would be overwritten"
+            elif ".git" in place.parts:
+                trouble = "this file is in the folder of Git"
+            elif path.exists():
+                with path.open("rb") as opened:
+                    start = opened.read(HEAD)
+                # An empty list is a report to GitLab without findings.
+                if start.strip() not in (b"", b"[]") and not OURS.match(start):
+                    trouble = "this file is not from syncengine and would be overwritten"
+        if trouble:
+            raise click.UsageError(f"{option}: {trouble}: choose another name")
 
 
 # --- reports on every path --------------------------------------------------------------------------------------------
@@ -160,19 +105,56 @@ class ReportKind:
     trouble: Callable[[SyncengineError], Any]
 
 
-@dataclass(slots=True)
 class Reports:
-    """The reports of one run of a command."""
+    """The reports of one run of a command, which are written on every path.
 
-    kind: ReportKind
-    output: Output
-    targets: Targets
-    _is_written: bool = field(default=False, init=False)
+    `values` are those of its options `--report`, and `out` the file of another output. Only `targets`, pairs of a
+    format and a file (`-` is stdout), are valid, and shared with no other output; the first error of the others is
+    raised within `on_every_path`, so that the valid ones report it.
+    """
+
+    def __init__(
+        self, kind: ReportKind, output: Output, files: OutputFiles, values: Sequence[str], out: str | None = None
+    ) -> None:
+        self.output = output
+        self._kind = kind
+        self._is_written = False
+        errors: list[click.UsageError | SyncengineError] = []
+        targets: list[tuple[str, str]] = []
+        for value in values:
+            format, equals, file = value.partition("=")
+            try:
+                if not equals or not file or format not in kind.formats:
+                    raise click.UsageError(
+                        f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(kind.formats)}"
+                    )
+                if not (parent := (files.folder / file).parent).is_dir():
+                    raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
+                files.refuse_unsuitable(file, f"--report {value!r}")
+                targets.append((format, file))
+            except (click.UsageError, SyncengineError) as error:
+                errors.append(error)
+        names = [file for _, file in targets]
+        errors += [
+            click.UsageError(f"--report: two reports are written to {place}") for place in files.named_twice(names)
+        ]
+        twice = files.named_twice([*names, *([] if out is None else [out])])
+        if not errors and out is not None and files.place(out) in twice:
+            errors.append(click.UsageError(f"--out {out}: a report is written to the same file"))
+        self._error = next(iter(errors), None)
+        self.targets = [(format, file) for format, file in targets if files.place(file) not in twice]
+
+    @property
+    def take_stdout(self) -> bool:
+        """Whether a report is written to stdout, which is then reserved for reports."""
+        return any(file == "-" for _, file in self.targets)
 
     @contextmanager
     def on_every_path(self) -> Iterator[None]:
         """Write an error that is raised in the block to the reports, unless they are written, and raise it again."""
         try:
+            if self._error is not None:
+                raise self._error
             yield
         except (Exception, KeyboardInterrupt) as error:
             try:
@@ -183,21 +165,34 @@ class Reports:
                     self.output.say(f"error[{another.code}]: {another.message}", level="error")
             raise
 
+    def refuse_unwritable(self) -> None:
+        """Raise an error when a report is a link or a folder, which would be found only once the work is done."""
+        for _, file in self.targets:
+            path = as_written(self.output.options.folder / file)
+            try:
+                if file != "-" and not is_stream(path):
+                    refuse_links(path)
+            except OSError as error:
+                message = f"the report {file} cannot be written: {error.strerror}; nothing was applied"
+                raise SyncengineError(message, code="report-file") from None
+        for _, file in self.targets:
+            if (self.output.options.folder / file).is_dir():
+                raise click.UsageError(f"--report: {file} is a folder; nothing was applied")
+
     def write(self, value: Any) -> None:
         """Write the reports of a plan or an apply. Raise the first error once all others are written."""
-        look = replace(self.output.look(), colour=False, lines=None)
-        self._write([(format, self.kind.formats[format](value, look), file) for format, file in self.targets])
+        self._write(self._kind.formats, value)
 
     def write_trouble(self, error: BaseException) -> None:
         """Write the reports of a command that ended with an error."""
-        value = self.kind.trouble(trouble_of(error, "interrupted: nothing was sent"))
-        look = replace(self.output.look(), colour=False, lines=None)
-        self._write([(format, self.kind.trouble_formats[format](value, look), file) for format, file in self.targets])
+        self._write(self._kind.trouble_formats, self._kind.trouble(trouble_of(error, "interrupted: nothing was sent")))
 
-    def _write(self, reports: Sequence[tuple[str, str, str]]) -> None:
+    def _write(self, formats: Mapping[str, Renderer[Any]], value: Any) -> None:
+        look = replace(self.output.look(), colour=False, lines=None)
+        texts = [(format, file, formats[format](value, look)) for format, file in self.targets]
         self._is_written = True
         trouble: SyncengineError | None = None
-        for format, text, file in reports:
+        for format, file, text in texts:
             if file == "-":
                 continue
             path = self.output.options.folder / file
@@ -209,7 +204,7 @@ class Reports:
             except OSError as error:
                 words = f"the report {file} cannot be written: {error.strerror}"
                 trouble = trouble or SyncengineError(words, code="report-file")
-        for format, text, file in reports:
+        for format, file, text in texts:  # after the files, which a reader of stdout that has gone away must not cost
             if file == "-":
                 self.output.data(text, format)
         if trouble is not None:
@@ -231,6 +226,6 @@ class ReportingCommand(Command):
             read = [word for value in others for word in (value if isinstance(value, tuple) else (value,))]
             files = OutputFiles(options.folder, [word for word in (*read, *ctx.args) if isinstance(word, str)])
             with suppress(SyncengineError):
-                targets = files.valid_reports(ctx.params.get("reports") or (), self.kind.formats)
-                Reports(self.kind, Output(options, options.folder), targets).write_trouble(error)
+                output = Output(options, options.folder)
+                Reports(self.kind, output, files, ctx.params.get("reports") or ()).write_trouble(error)
             raise

@@ -1,24 +1,187 @@
-"""plan: show what an apply would change; nothing is sent."""
+"""plan, show: show what an apply would change, or a saved plan again; and the options of planning, as one value."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import structs
 
-from syncengine.cli.completion import files
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.help import Command
+from syncengine.cli.option_types import files as complete_files
+from syncengine.cli.option_types import of_addresses
+from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
-from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports, takes_stdout
-from syncengine.cli.plan_options import PlanOptions, announce, selection
-from syncengine.errors import ExitCode, SyncengineError
+from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
+from syncengine.project.model import APPROVAL, SANDBOX, Project
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
+    from syncengine.plan.request import PlanRequest, Review
+
+# --- the options of planning ------------------------------------------------------------------------------------------
+
+SELECTION = (
+    of_addresses("--target", "targets", help="Select only these addresses (globs)."),
+    of_addresses("--exclude", "excludes", help="Select all but these addresses (globs)."),
+    click.option("--reassert", is_flag=True, help="Send all declared resources again."),
+    click.option("--sweep", is_flag=True, help="Complete a sync session even if it removes no activity type."),
+    click.option("--no-delete", is_flag=True, help="Leave out removals and cleared values."),
+    click.option("--redo", is_flag=True, help="Include changes of undone runs again."),
+    click.option(
+        "--approve-deletes",
+        "approvals",
+        metavar="COUNT@HASH",
+        multiple=True,
+        help="Approve exactly these removals and tags made public.",
+    ),
+)
+"""The options of both commands that select or approve changes."""
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options in `SELECTION` to a command."""
+    for option in reversed(SELECTION):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What a command line of `plan` or `apply` asks for, under the names of its options."""
+
+    paths: tuple[str, ...]
+    targets: tuple[str, ...]
+    excludes: tuple[str, ...]
+    reassert: bool
+    sweep: bool
+    no_delete: bool
+    redo: bool
+    approvals: tuple[str, ...]
+    new_state: bool
+    # Of `plan` alone.
+    base: str | None = None
+    no_state: bool = False
+    undo: str | None = None
+    force: bool = False
+    out: str | None = None
+    since: str | None = None
+    # Of `apply` alone.
+    reviewed: tuple[str, ...] = ()
+    allow_unmerged: bool = False
+    allow_older: bool = False
+    max_errors: int | None = None
+    lock_timeout: float | None = None
+
+    def words(self, *, is_saved: bool) -> str:
+        """Return the arguments of `apply` that belong to a plan, as words of a command line with a blank before each.
+
+        A saved plan is applied whole, so that only the flags are left that allow an apply at all.
+        """
+        flags = {"--allow-unmerged": self.allow_unmerged, "--allow-older": self.allow_older}
+        flags |= {"--new-state": self.new_state}
+        words: list[str] = []
+        if not is_saved:
+            lists = {"--target": self.targets, "--exclude": self.excludes, "--reviewed": self.reviewed}
+            words += self.paths
+            words += [word for flag, values in lists.items() for text in values for word in (flag, text)]
+            flags = {**self._selecting_flags, **flags}
+        words += [flag for flag, is_given in flags.items() if is_given]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
+    @property
+    def _selecting_flags(self) -> Mapping[str, bool]:
+        return {
+            "--reassert": self.reassert,
+            "--sweep": self.sweep,
+            "--no-delete": self.no_delete,
+            "--redo": self.redo,
+        }
+
+    @property
+    def selects(self) -> bool:
+        """Whether they select or add changes, which a saved plan does not allow."""
+        return bool(self.targets or self.excludes or self.reassert or self.sweep or self.no_delete)
+
+    def refuse_contradictions(self) -> None:
+        """Raise a usage error for options of `plan` that need or exclude each other."""
+        if self.no_state and (self.base is None or self.out is not None):
+            needs = "needs --base REV" if self.base is None else "cannot be combined with --out"
+            raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
+        if self.undo is None:
+            if self.force:
+                raise click.UsageError("--force needs --undo RUN")
+            return
+        others = {"--base": self.base, "--no-state": self.no_state, **self._selecting_flags}
+        wrong = [name for name, value in others.items() if value]
+        if self.paths or wrong:
+            what = ", ".join(wrong) or "paths"
+            raise click.UsageError(
+                f"--undo cannot be combined with {what}: it plans from the history; select with --target"
+            )
+
+    def request(
+        self, command: str, project: Project, options: Globals, *, is_saved: bool = False, review: Review | None = None
+    ) -> PlanRequest:
+        """Return the request of `command`. Raise a usage error for a path or an approval that means nothing.
+
+        With `is_saved`, `apply` has a saved plan, whose file the paths are.
+        """
+        from syncengine.plan.request import (
+            PlanRequest,  # with all of a plan, which is imported while manifests are read
+            Scope,
+        )
+
+        paths = () if is_saved else self.paths
+        chosen = relative_paths(paths, options.folder, project.root)
+        if paths:  # whose plan would wrongly look like one without changes if they had no manifests
+            from syncengine.manifest.files import find
+
+            names = [PurePosixPath(file.name) for file in find(project.manifests, project.files).files]
+            for path, place in zip(paths, chosen, strict=True):
+                if place != "." and not any(name.is_relative_to(place) for name in names):
+                    if (file := project.root / place).is_file() and not file.stat().st_size:
+                        raise click.UsageError(
+                            f"{path} is empty: the command that writes it may have been stopped early"
+                        )
+                    expected = "neither a saved plan nor a manifest" if command == "apply" else "no manifest"
+                    raise click.UsageError(f"{path} is {expected} of this project")
+        scope = Scope(paths=chosen, targets=self.targets, excludes=self.excludes, no_delete=self.no_delete)
+        if self.sweep and not scope.whole:
+            raise click.UsageError(
+                "--sweep deletes every activity type that is not uploaded, so it cannot be combined with a selection"
+            )
+        for approval in self.approvals:
+            if not APPROVAL.fullmatch(approval):
+                raise click.UsageError(
+                    f"{approval!r} is not an approval: copy the whole COUNT@HASH that the plan prints"
+                )
+        return PlanRequest(
+            command=command,
+            scope=scope,
+            sweep=self.sweep,
+            reassert=self.reassert,
+            approvals=self.approvals,
+            saves=self.out is not None,
+            review=review,
+            allow_older=self.allow_older,
+            allow_unmerged=self.allow_unmerged,
+            new_state=self.new_state,
+            redo=self.redo,
+            max_errors=self.max_errors,
+            lock_timeout=self.lock_timeout,
+        )
+
+
+# --- plan -------------------------------------------------------------------------------------------------------------
 
 REPORTS = ReportKind(PLAN_REPORTS, DIAGNOSTIC_FORMATS, lambda error: error.diagnostics())
 
@@ -31,12 +194,12 @@ class PlanCommand(ReportingCommand):
     cls=PlanCommand,
     epilog="syncengine plan --target 'tag/ACME-*' --out plan.json\n# plan some tags, and save the plan",
 )
-@click.argument("paths", nargs=-1, shell_complete=files)
+@click.argument("paths", nargs=-1, shell_complete=complete_files)
 @click.option("--base", metavar="REV", help="Mark the changes that a plan of this Git revision would also make.")
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key or secrets.")
 @click.option("--undo", metavar="RUN", help="Plan the undo of a run: its id in the history, or `last`.")
 @click.option("--force", is_flag=True, help="With --undo: also revert resources that later runs changed.")
-@click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
+@click.option("--out", metavar="FILE", shell_complete=complete_files, help="Save the plan for `apply FILE`.")
 @output_format(*PLAN_FORMATS)
 @click.option(
     "--report",
@@ -45,7 +208,7 @@ class PlanCommand(ReportingCommand):
     multiple=True,
     help="Also write the plan, or its changes as annotations (github, gitlab, sarif), to a file (- is stdout).",
 )
-@click.option("--since", metavar="FILE", shell_complete=files, help="Compare with this reviewed plan.")
+@click.option("--since", metavar="FILE", shell_complete=complete_files, help="Compare with this reviewed plan.")
 @click.option(
     "--detailed-exitcode",
     is_flag=True,
@@ -58,56 +221,44 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     wanted = PlanOptions(**chosen)
     files = OutputFiles(options.folder, [] if wanted.since is None else [wanted.since])
-    targets = files.valid_reports(reports, PLAN_REPORTS, wanted.out)
-    reporting = Reports(REPORTS, Output(options, options.folder), targets)
+    reporting = Reports(REPORTS, Output(options, options.folder), files, reports, wanted.out)
     try:
         with reporting.on_every_path():
-            targets = files.reports(reports, PLAN_REPORTS)
+            if wanted.out == "-":
+                raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
             if wanted.out is not None:
-                _refuse_output(wanted.out, [file for _, file in targets], files)
+                files.refuse_unsuitable(wanted.out, f"--out {wanted.out}")
             result = _planned(options, reporting, wanted)
             reporting.write(result)
     except SyncengineError as error:
-        return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)
-    output = reporting.output
-    if not takes_stdout(targets):
+        return reporting.output.refusal(error, "text" if reporting.take_stdout else format)
+    output, is_denied, is_closed = reporting.output, result.is_denied, result.gate.is_closed
+    if not reporting.take_stdout:
         output.data(PLAN_FORMATS[format](result, output.look()))
     if wanted.out is not None:
+        from syncengine.render.view import asks_about_removals_alone
+
         command = f"syncengine apply {as_argument(wanted.out)}{options.place()}"
-        output.say(f"Saved to {wanted.out}; {_next_step(result, command)}.")
+        if is_denied:
+            step = "it cannot be applied, because rules of this project deny it"
+        elif result.is_undone:
+            step = f"`{command} --redo` applies it"
+        elif is_closed:
+            what = "its removals are" if asks_about_removals_alone(result.gate) else "it is"
+            step = f"once {what} approved, `{command}` applies it"
+        else:
+            step = f"`{command}` applies it"
+        output.say(f"Saved to {wanted.out}; {step}.")
     if not detailed_exitcode:
         return ExitCode.DONE
     from syncengine.plan.model import whose
 
-    is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).own)
-    if result.is_denied or result.is_undone or is_closed:
+    asks = is_closed and (result.base is None or whose(result.gate, result.base).own)
+    if is_denied or result.is_undone or asks:
         return ExitCode.GATE
     if result.since and result.since.excess:
         return ExitCode.STALE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
-
-
-def _refuse_output(out: str, reports: Sequence[str], files: OutputFiles) -> None:
-    """Raise a usage error for a plan that cannot be saved there, or that a report would overwrite."""
-    if out == "-":
-        raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
-    files.refuse_unsuitable(out, f"--out {out}")
-    if files.place(out) in files.named_twice([out, *reports]):
-        raise click.UsageError(f"--out {out}: a report is written to the same file")
-
-
-def _next_step(plan: Plan, command: str) -> str:
-    """Return how to apply a saved plan, or why it cannot be applied."""
-    from syncengine.render.view import asks_about_removals_alone
-
-    if plan.is_denied:
-        return "it cannot be applied, because rules of this project deny it"
-    if plan.is_undone:
-        return f"`{command} --redo` applies it"
-    if plan.gate.is_closed:
-        what = "its removals are" if asks_about_removals_alone(plan.gate) else "it is"
-        return f"once {what} approved, `{command}` applies it"
-    return f"`{command}` applies it"
 
 
 def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
@@ -116,7 +267,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
     project = options.project()
     words = wanted.words(is_saved=wanted.out is not None or wanted.undo is not None)
     reporting.output = Output(options, project.root, project.blob, wanted.out or "", words)
-    announce(project, reporting.output)
+    reporting.output.announce(project)
     reviewed = None
     if wanted.since is not None:
         from syncengine.render.documents import read_reviewed
@@ -124,7 +275,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
         reviewed = read_reviewed(options.folder / wanted.since, wanted.since)
     request = wanted.request("plan", project, options)
 
-    from syncengine.plan.planner import make_plan, with_approvals  # imported late: see `PlanOptions.request`
+    from syncengine.plan.planner import make_plan, with_approvals
     from syncengine.plan.request import Runtime
 
     runtime = Runtime(os.environ)
@@ -152,3 +303,56 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
 
     with open_state(project.state, write=False) as state:
         return structs.replace(result, since=compared(result, [reviewed], state, project))
+
+
+# --- show -------------------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Command, epilog="syncengine show plan.json --action delete\n# only what a saved plan deletes")
+@click.argument("file", shell_complete=complete_files)
+@output_format(*PLAN_FORMATS)
+@click.option("--action", "actions", multiple=True, help="Show only these actions (create, update, delete, …).")
+@of_addresses("--target", "targets", help="Show only these addresses (globs).")
+@with_globals
+def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
+    """Show a saved plan again, in any format, even when it is stale."""
+    from syncengine.plan import saved as saved_plan
+    from syncengine.plan.build import narrowed
+    from syncengine.plan.checks import NOTHING_SELECTED
+    from syncengine.plan.diff import Action
+    from syncengine.plan.planner import with_approvals
+    from syncengine.plan.request import PlanRequest, Scope
+    from syncengine.render.documents import SHOWN
+    from syncengine.resource import selector
+
+    unknown = [name for name in actions if name not in {action.word for action in Action}]
+    if unknown:
+        raise click.UsageError(f"--action {unknown[0]!r}: choose from {', '.join(action.word for action in Action)}")
+    output = Output(options, options.folder, plan_file=file)
+    try:
+        plan = saved_plan.load(options.folder / file, SHOWN)
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    options = replace(
+        options,
+        sandbox=options.sandbox or plan.basis.base_url == SANDBOX,
+        environment=options.environment or plan.basis.environment or None,
+    )
+    with suppress(SyncengineError):  # a plan can be shown without its project
+        project = options.project()
+        output = Output(options, project.root, project.blob, file)
+        plan = with_approvals(plan, project, PlanRequest("show"))
+    is_target = selector(targets, (change.key for change in plan.changes))
+    part = narrowed(
+        plan,
+        lambda change: (not actions or change.action.word in actions) and (not targets or is_target(change.key)),
+    )
+    if targets:
+        keys = {change.key for change in plan.changes}
+        globs = Scope(targets=tuple(targets)).of(keys).matching_nothing((key, None) for key in keys)
+        messages = (f"{glob} selects nothing in this plan" for glob in globs)
+        output.diagnostics(
+            [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]
+        )
+    output.data(PLAN_FORMATS[format](part if actions or targets else plan, output.look()))
+    return ExitCode.DONE

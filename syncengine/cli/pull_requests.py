@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.completion import files, folders
 from syncengine.cli.help import Command
+from syncengine.cli.option_types import files, folders
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command
 from syncengine.cli.output_files import OutputFiles

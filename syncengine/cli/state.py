@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import click
 
-from syncengine.cli.completion import addresses
 from syncengine.cli.help import Command, TableGroup
+from syncengine.cli.option_types import addresses
 from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.output_files import OutputFiles

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 
-from syncengine.cli.completion import addresses, files
 from syncengine.cli.help import Command
-from syncengine.cli.option_types import FutureTime, PastTime
+from syncengine.cli.option_types import FutureTime, PastTime, addresses, files
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
-from syncengine.cli.plan_options import announce
 from syncengine.cli.state import key_of, reading
 from syncengine.cli.streams import agreed, is_answered, standard_input
 from syncengine.engine import rebind_team
@@ -276,7 +274,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, re
 
     project = options.project()
     output = Output(options, project.root)
-    from syncengine.tools.rebuild import rebuilt, record
+    from syncengine.tools.state_edits import rebuilt, record
 
     parts = {"replaces": replace, "create": new_state}
     new = rebuilt(revision, project, options.project_at, **parts)
@@ -333,7 +331,7 @@ def rebind(options: Globals, format: str, auto_approve: bool) -> int:
 
     The service is asked for the team of the key, and the state is bound to it.
     """
-    from syncengine.cli.service_call import serving
+    from syncengine.cli.service import serving
 
     project = options.project()
     Output(options, project.root).diagnostics(project.warnings)
@@ -372,7 +370,7 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
     path = options.folder / file
     if not file.lower().endswith(SUFFIXES):
         raise Usage(f"{file}: the file name must end in {' or '.join((', '.join(SUFFIXES[:-1]), SUFFIXES[-1]))}")
-    announce(project, Output(options, project.root))
+    Output(options, project.root).announce(project)
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
     rows = listed(data := content_of(path), name)
     with writing(project, "adopt", create=new_state) as state:

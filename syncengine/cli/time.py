@@ -338,7 +338,7 @@ def _say(
 
 def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver the groups now, or leave them to the process that holds the inbox."""
-    from syncengine.cli.service_call import service_settings
+    from syncengine.cli.service import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import posted_time as rendering
     from syncengine.state.holder import Holder

@@ -15,7 +15,7 @@ from syncengine.cli.help import Command
 from syncengine.cli.option_types import PastTime
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
-from syncengine.cli.service_call import calling
+from syncengine.cli.service import calling
 from syncengine.errors import ExitCode, Interrupted, Usage
 from syncengine.render.escape import visible
 from syncengine.state.inbox_model import FETCH, MECHANISMS

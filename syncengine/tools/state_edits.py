@@ -1,25 +1,34 @@
-"""Edit the state by hand, locked and as a run of its history: quarantine, versions, other rows."""
+"""Edit the state by hand, locked and as a run of its history: quarantine, versions, a rebuild from Git, other rows."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 
+from msgspec.structs import replace
+
+from syncengine.apply.guards import refuse_other_service
 from syncengine.document.diagnostics import MANY, suggestion
-from syncengine.errors import SyncengineError, Usage
+from syncengine.errors import Diagnostic, Severity, SyncengineError, Usage, WrongTeam
 from syncengine.manifest.desired import manifest_set
-from syncengine.plan.inputs import quarantine_in
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.plan.base import Load, has_project, recorded_as
+from syncengine.plan.inputs import InputsChanged, quarantine_in
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, QuarantineVerdict, contents_by, obstacle, verdict_of
 from syncengine.plan.request import Runtime
+from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref
+from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
-from syncengine.project.references import sqlite_file
-from syncengine.resource import IMPORT, RESTORE, Key
+from syncengine.project.references import setting_problem, sqlite_file
+from syncengine.resource import IMPORT, REBUILD, RESTORE, Key, Kind, Recorded
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
@@ -30,6 +39,7 @@ from syncengine.state.store import State, open_state, refuse_vanished
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
 """The prefix of run ids for each command that writes rows which other commands must not trust."""
 
+LONGEST_REASON = 500  # characters: every plan shows it, as one paragraph
 REPLACING = ("state import", "state restore", "state rebuild")
 
 
@@ -64,9 +74,6 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
 def near(store: State, key: Key) -> str:
     """Return `; did you mean …?` for an unrecorded address, or `""`. A large state is not searched."""
     return suggestion(str(key), (str(row.key) for row in islice(store.rows(key.kind), MANY + 1)))
-
-
-LONGEST_REASON = 500  # characters: every plan shows it, as one paragraph
 
 
 def set_aside(project: Project, key: Key, reason: str, until: float | None) -> QuarantineRecord:
@@ -174,3 +181,91 @@ def restore(project: Project, version: str) -> Version:
                 store.use_up_approvals(project.approvals)
                 counts["applied"] = head.info.rows
     return Version(head.version, head.info)
+
+
+# --- rebuild ----------------------------------------------------------------------------------------------------------
+
+OPTION = "--from-git"
+IGNORED = "ignored-inputs"
+"""The diagnostic code of inputs that no commit contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """The rows of a rebuilt state, with the commit, its project and the row counts of its sources."""
+
+    commit: str
+    project: Project
+    rows: tuple[Recorded, ...]
+    sources: Mapping[str, int]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def rebuilt(revision: str, project: Project, load: Load, *, replaces: bool, create: bool) -> Rebuilt:
+    """Return the rows that a revision declares, without those made from databases and services, which Git lacks.
+
+    Raise `Problems` when the revision is invalid, and `SyncengineError` when the state has rows, unless it `replaces`
+    them.
+    """
+    project.base_url()  # or its absence would be found only once all is read
+    with open_state(project.state, write=False, create=create) as state:
+        _refuse_rows(state, replaces=replaces)
+    with repository(project.root, OPTION) as repo:
+        commit = repo.commit(revision)
+        files = RevisionFiles(repo, commit, revision, repo.objects / "revision")
+        files.bring_project()
+        if not has_project(files.checkout):
+            raise setting_problem("no-project", f"{revision} has no project in this folder")
+        there = load_revision(files, load).without_secrets()
+        manifests = manifest_set(there, is_offline=True)
+        desired = declared_by(there, manifests)
+        found = list(files.found)
+        for each in desired.diagnostics:
+            if each.code == SOURCE_LEFT_OUT:
+                what = each.message.partition(";")[0]
+                words = f"{what}: resources made from its rows are not recorded; the next apply does"
+                found.append(replace(each, message=words))
+        ignored = {os.path.normpath(files.checkout.folder / name): name for name in files.ignored()}
+        inputs = {os.path.normpath(path) for path in manifests.inputs()} if ignored else set()
+        for path in sorted(inputs & ignored.keys()):
+            message = "Git ignores this file: its current version was read, not the one at that commit"
+            found.append(Diagnostic(severity=Severity.WARNING, code=IGNORED, message=message, file=ignored[path]))
+        # Each may or may not exist on the service, whose ids Git does not know.
+        rows = (replace(recorded_as(each), doubtful=True, server_id=None) for each in desired.resources.values())
+        return Rebuilt(commit, there, tuple(rows), desired.rows_of_sources(), tuple(found))
+
+
+def _refuse_rows(state: State, *, replaces: bool) -> None:
+    if not replaces and next(iter(state.rows()), None) is not None:
+        message = (
+            "the state exists and has rows: use --replace to overwrite the rows that Git declares and keep all others;"
+            " to send only a few resources again, use `apply --reassert --target ADDRESS`"
+        )
+        raise SyncengineError(message, code="state-has-rows")
+
+
+def record(project: Project, new: Rebuilt, revision: str, *, replaces: bool, create: bool) -> None:
+    """Write all rows, or none, as one run of the history. Raise `InputsChanged` if `revision` is another commit now."""
+    runtime = Runtime(os.environ)
+    holder = Holder.here("state rebuild", os.environ)
+    run = Run.here(REBUILD + runtime.new_id(), runtime.now(), holder, os.environ)
+    base_url, team = project.base_url(), project.service.team
+    with writing(project, "state rebuild", create=create) as state:
+        with repository(project.root, OPTION) as repo:
+            if (now := repo.commit(revision)) != new.commit:
+                message = f"{revision} was {new.commit[:10]} and is {now[:10]} now: nothing was recorded; repeat this"
+                raise InputsChanged(message)
+        facts = state.facts()
+        refuse_other_service(facts, base_url)
+        if None not in (facts.team, team) and facts.team != team:
+            raise WrongTeam(f"the state belongs to team {facts.team!r}, but the project to team {team!r}")
+        _refuse_rows(state, replaces=replaces)
+        ids = {row.key: row.server_id for row in state.rows(Kind.CATEGORY)}
+        with state.together():
+            begun = dataclasses.replace(run, commit=new.commit, clean=True, limits=new.project.policy.limits())
+            state.begin_run(begun, ancestors=git.ancestors(project.root, new.commit))
+            state.put([replace(row, server_id=ids.get(row.key) or row.server_id) for row in new.rows])
+            state.doubt_all()
+            state.begin_lineage(base_url=base_url, team=team)
+            state.use_up_approvals((*project.approvals, *new.project.approvals))
+            state.end_run("complete", {"applied": len(new.rows)}, new.sources)

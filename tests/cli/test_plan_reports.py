@@ -13,7 +13,7 @@ import pytest
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.output_files import MARKS, Reports
+from syncengine.cli.output_files import MARKS, OutputFiles, Reports
 from syncengine.cli.plan import REPORTS
 from syncengine.errors import Unreachable
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
@@ -155,7 +155,7 @@ def test_an_internal_error_is_reported_without_its_message(tmp_path: Path) -> No
         Unreachable("nobody answers"): "unreachable",
         click.UsageError("misspelt"): "usage",
     }.items():
-        reporting = Reports(REPORTS, Output(Globals(), tmp_path), [("json", str(file))])
+        reporting = Reports(REPORTS, Output(Globals(), tmp_path), OutputFiles(tmp_path), [f"json={file}"])
         with pytest.raises(type(error)), reporting.on_every_path():
             raise error
         assert f'"{code}"' in file.read_text()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from syncengine.apply.report import ItemEnded, Outcome, StageStarted
+from syncengine.cli.apply import EVERY_SECONDS, Progress
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.progress import EVERY_SECONDS, Progress
 from syncengine.resource import Key, Kind
 
 from .program import Project, category, tag
@@ -31,7 +32,7 @@ class Clock:
 def test_a_long_stage_prints_progress_every_ten_seconds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """It also prints a line at its end, and counts the items that were not applied."""
     clock = Clock()
-    with Progress(Output(Globals(), tmp_path), clock) as progress:
+    with closing(Progress(Output(Globals(), tmp_path), clock)) as progress:
         progress.tell(StageStarted("tags", 10_000))
         for n in range(10_000):
             clock.seconds += EVERY_SECONDS / 4_000
@@ -51,7 +52,7 @@ def test_short_stages_print_nothing_if_a_shortest_time_is_set(
 ) -> None:
     """A longer stage, or one with an item that was not applied, is printed. The sandbox uses this."""
     clock = Clock()
-    with Progress(Output(Globals(), tmp_path), clock, shortest=1.0) as progress:
+    with closing(Progress(Output(Globals(), tmp_path), clock, shortest=1.0)) as progress:
         for name, seconds, outcome in (
             ("categories", 0.9, Outcome.APPLIED),
             ("tags", 1.1, Outcome.APPLIED),

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine import DISTRIBUTION, __version__
+from syncengine.tools.init import starter_files
 from syncengine.tools.init.jobs import COMMANDS, installation_of
-from syncengine.tools.init.new_project import starter_files
 from tests.cli.program import Project
 
 pytestmark = pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from syncengine.tools.init import CI, EXAMPLES, starter_files
 from syncengine.tools.init.jobs import (
     ACTIONS,
     COMMANDS,
@@ -23,7 +24,6 @@ from syncengine.tools.init.jobs import (
     installation_of,
     laid,
 )
-from syncengine.tools.init.new_project import CI, EXAMPLES, starter_files
 from tests.cli.program import Project
 from tests.publish.forge import git
 

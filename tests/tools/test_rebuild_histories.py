@@ -22,7 +22,7 @@ from syncengine.project.git_tree import RevisionFiles
 from syncengine.project.load import load_project
 from syncengine.project.model import Ownership, Project
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
-from syncengine.tools.rebuild import rebuilt
+from syncengine.tools.state_edits import rebuilt
 from tests.planning.applying import applied
 from tests.planning.estate import Rows, ask, planned
 from tests.planning.strategies import manifests
