@@ -20,7 +20,7 @@ from syncengine.document.text import decoded, foreign
 from syncengine.errors import Diagnostic, Row, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.declarations import DefaultValues
-from syncengine.manifest.generate.query import for_each_of_call
+from syncengine.manifest.generate.query import query_of_call
 from syncengine.manifest.generate.source_map import ROW, Captured, Marks, Places, marked_pieces
 from syncengine.manifest.lints import Alike
 from syncengine.manifest.read_file import read_manifest
@@ -30,8 +30,7 @@ from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Source
 from syncengine.resource import Removed, Resource, Source
 from syncengine.templating.bounds import MAX_WRITTEN, join_pieces, unlimited
 from syncengine.templating.names import unknown_names
-from syncengine.templating.sandbox import TemplateSandbox
-from syncengine.templating.troubles import SURPRISES, column_hint, syntax_trouble, trouble
+from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, column_hint, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -105,10 +104,10 @@ class MarkingSandbox(TemplateSandbox):
         """Return a source's rows: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
         with unlimited():
-            for_each = for_each_of_call(path, options)
-            records = read_source(self._context, self._folder, for_each)
-        self.sources.append(records.use(self.marks.files[0], line, 1, may_be_empty=bool(for_each.allow_empty)))
-        return distinct(records.rows, for_each.distinct)
+            call = query_of_call(path, options)
+            records = read_source(self._context, self._folder, call.query)
+        self.sources.append(records.use(self.marks.files[0], line, 1, may_be_empty=call.may_be_empty))
+        return distinct(records.rows, call.distinct)
 
 
 def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:

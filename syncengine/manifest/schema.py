@@ -22,8 +22,10 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from syncengine.document.nodes import Fields
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.nodes import Fields, quoted
 from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.text import either_case
 from syncengine.document.validation import (
     Model,
     OneOf,
@@ -34,7 +36,6 @@ from syncengine.document.validation import (
     problem,
     refusal,
 )
-from syncengine.manifest import encodings
 from syncengine.project.delivery_schema import Paging
 from syncengine.project.types import (
     Condition,
@@ -237,6 +238,59 @@ Defaults: Any = _model_of(
 )
 
 
+# --- encodings of data files
+
+_PAGES = (
+    *(437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874),
+    *(932, 949, 950, 1006, 1125, *range(1250, 1259)),
+)
+_UNICODE = ("utf-8", "utf-8-sig", *(f"utf-{bits}{end}" for bits in (16, 32) for end in ("", "-le", "-be")))
+_OTHERS = ("koi8-r", "koi8-u", "tis-620", "gb2312", "gbk", "gb18030", "big5", "big5-hkscs", "euc-jp", "euc-kr", "johab")
+_SCRIPTS = ("roman", "cyrillic", "greek", "turkish", "latin2", "iceland")
+ENCODINGS = {
+    **{name: name for name in _UNICODE},
+    "ascii": "ascii",
+    "us-ascii": "ascii",
+    **{
+        name: f"cp{page}" for page in _PAGES for name in (f"cp{page}", f"{'windows-' if page >= 1250 else 'ibm'}{page}")
+    },
+    **{f"iso-8859-{part}": f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))},
+    **{f"latin-{n}": f"iso8859-{part}" for n, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
+    **{name: name.replace("-", "_") for name in _OTHERS},
+    "shift-jis": "shift_jis",
+    "sjis": "shift_jis",
+    "iso-2022-jp": "iso2022_jp",
+    **{f"mac-{script}": f"mac_{script}" for script in _SCRIPTS},
+}
+"""The encodings that data files may have: names in lower case, with `-` where it is optional, and Python's codecs.
+
+Its other codecs are left out: some take quadratic time (punycode), and some do not encode text.
+"""
+_BY_LETTERS = {name.replace("-", ""): codec for name, codec in ENCODINGS.items()}
+_ENCODING = "an encoding such as utf-8 or cp1252"
+
+
+def codec_of(text: str) -> str | None:
+    """Return Python's name of an encoding, or `None` when the encoding is not allowed."""
+    return _BY_LETTERS.get(re.sub("[-_ ]", "", text).lower())
+
+
+def encoding_trouble(text: str) -> str:
+    """Return the end of a message about an unknown encoding, with the nearest known name."""
+    return f"{_ENCODING}, not {quoted(text)}{suggestion(text.lower(), ENCODINGS)}"
+
+
+def _encoding(value: Any) -> str:
+    text = text_of(value, _ENCODING)
+    if (codec := codec_of(text)) is None:
+        raise problem("bad-value", f"must be {encoding_trouble(text)}")
+    return codec
+
+
+_ANY_ENCODING = "|".join(either_case(name).replace("-", "[-_ ]?") for name in sorted(ENCODINGS))
+ENCODING_SCHEMA = {"type": "string", "pattern": f"^(?:{_ANY_ENCODING})$"}
+"""The schema of an encoding, in any case; each `-` may be `_`, a blank, or left out."""
+
 # --- generate
 
 FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}
@@ -341,7 +395,7 @@ Delimiter = Annotated[
     parsed(_delimiter, "one character, or `tab`"),
     WithJsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'}),
 ]
-Encoding = Annotated[str, PlainValidator(encodings.encoding), WithJsonSchema(encodings.SCHEMA)]
+Encoding = Annotated[str, PlainValidator(_encoding), WithJsonSchema(ENCODING_SCHEMA)]
 RowName = Annotated[
     str,
     PlainValidator(_row_name),

@@ -41,8 +41,16 @@ from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
-from syncengine.templating.sandbox import DeliverySandbox, Fields, deliverable, limited
-from syncengine.templating.troubles import SURPRISES, is_of_data, named_trouble, syntax_trouble
+from syncengine.templating.sandbox import (
+    SURPRISES,
+    DeliverySandbox,
+    Fields,
+    deliverable,
+    is_of_data,
+    limited,
+    named_trouble,
+    syntax_trouble,
+)
 from syncengine.templating.values import NotKnown, Unknown
 
 FIELDS: Fields = {

@@ -30,8 +30,7 @@ from syncengine.rules.read import ExpectedSummary
 from syncengine.templating.bounds import Allowance
 from syncengine.templating.filters import plain_text
 from syncengine.templating.names import Scope, Shape, unknown_fields
-from syncengine.templating.sandbox import TemplateSandbox
-from syncengine.templating.troubles import SURPRISES, trouble
+from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
 
 MOST = 100
 """The number of changes of one rule that get a message each. A person reads no more; a million fill memory."""
@@ -86,9 +85,7 @@ def compiled(rules: Iterable[PolicyRule], diagnostics: list[Diagnostic]) -> tupl
         templates = Compiled(environment, tuple(scope), findings)
         example = "after.category == 'closed'"
         condition = templates.condition(rule.condition.node(), rule.ruling.value, example, RULE_TEXT)
-        if rule.message is not None:
-            templates.leaf(rule.message.node())
-        message = next(iter(templates.leaves), None)
+        message = None if rule.message is None else templates.leaf(rule.message.node())
         names = {**scope, **dict.fromkeys(("range", "dict", "namespace"))}
         for written, leaf in ((rule.condition, condition), (rule.message, message)):
             if written is not None and leaf is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.manifest import encodings
+from syncengine.manifest.schema import ENCODING_SCHEMA, ENCODINGS, codec_of
 from syncengine.manifest.sources.files import text_of
 from syncengine.manifest.sources.records import SourceTrouble
 from tests.manifest.loading import loaded, problems
@@ -39,13 +39,13 @@ def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) 
     """Any case and separator is accepted, and the schema's pattern accepts the same names."""
     desired = loaded(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name})
     assert [str(key) for key in desired.resources] == ["tag/Acme"]
-    assert re.search(encodings.SCHEMA["pattern"], name)
+    assert re.search(ENCODING_SCHEMA["pattern"], name)
 
 
-@pytest.mark.parametrize("name", encodings.NAMES)
+@pytest.mark.parametrize("name", ENCODINGS)
 def test_any_bytes_are_text_or_trouble(name: str) -> None:
     """In every encoding, malformed bytes raise SourceTrouble and nothing else."""
-    codec = encodings.codec_of(name)
+    codec = codec_of(name)
     assert codec is not None
     for data in (bytes(range(256)), bytes(reversed(range(256))), b"\x1b$B\x80", b"\xff\xfe\x00\xd8", b"n\nAcme\n"):
         try:

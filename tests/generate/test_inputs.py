@@ -19,10 +19,9 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import digests_of, read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile
-from syncengine.manifest.schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import packed, unpacked
+from syncengine.manifest.sources.records import HttpQuery, SqlQuery
 from syncengine.project.delivery_schema import Paging
-from syncengine.project.types import Written
 
 BLOCKS = """\
 generate:
@@ -116,25 +115,17 @@ VALUES = st.one_of(
 @given(st.dictionaries(st.text(), VALUES))
 def test_a_query_is_asked_again_as_it_was(values: dict[str, Any]) -> None:
     """A stored query is restored with the exact type of each parameter, since databases distinguish types."""
-    source, path = Written("crm", 3, 5), Written("matters", 4, 1)
     for query in (
-        ForEach.model_construct(sql=SqlFrom.model_construct(source=source, query=path, params=values), distinct=("a",)),
-        ForEach.model_construct(
-            http=HttpFrom.model_construct(source=source, path=path, query=values, paging=Paging(next="n")),
-            allow_empty=True,
-        ),
+        SqlQuery("crm", None, "SELECT", values),
+        SqlQuery(None, "r.db", "SELECT"),
+        HttpQuery("matters", values, ("a", "b"), Paging(next="n"), may_repeat=True, source="crm"),
     ):
         again = unpacked(packed(query))
         assert (again, repr(again)) == (query, repr(query))
 
 
 def test_a_query_with_a_parameter_of_an_unusual_type_is_not_known() -> None:
-    query = ForEach.model_construct(
-        sql=SqlFrom.model_construct(
-            source=Written("crm", 1, 1), query=Written("SELECT", 1, 1), params={"a": [Decimal(1)]}
-        )
-    )
-    assert unpacked(packed(query)) is None
+    assert unpacked(packed(SqlQuery("crm", None, "SELECT", {"a": [Decimal(1)]}))) is None
 
 
 @pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])

@@ -23,8 +23,8 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired, load
 from syncengine.manifest.sources import sql
-from syncengine.manifest.sources.http import HttpQuery, http_rows
-from syncengine.manifest.sources.records import SourceTrouble, memory_of, records
+from syncengine.manifest.sources.http import http_rows
+from syncengine.manifest.sources.records import HttpQuery, SourceTrouble, memory_of, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.delivery_schema import Paging
 from syncengine.project.load import load_project

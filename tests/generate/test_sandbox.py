@@ -248,11 +248,12 @@ def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     """A block's value and its condition, as functions of a row."""
     environment, findings = Counting(), Collector("m.yaml")
     made = Compiled(environment, ("row", "var", "env"), findings)
-    made.leaf(Scalar(text, Mark(0, 0), '"'))
+    leaf = made.leaf(Scalar(text, Mark(0, 0), '"'))
     condition = made.condition(Scalar(when, Mark(0, 0), '"'))
+    assert leaf is not None
     assert condition is not None
     assert findings.found == []
-    return environment, lambda row: tuple(leaf.value(row) for leaf in made.leaves), condition.value
+    return environment, lambda row: (leaf.value(row),), condition.value
 
 
 class Mark(NamedTuple):

@@ -22,8 +22,7 @@ from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.project.types import Written
 from syncengine.resource import Row
-from syncengine.templating.sandbox import TemplateSandbox
-from syncengine.templating.troubles import SURPRISES, trouble
+from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
 from syncengine.templating.values import Record
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group
@@ -95,10 +94,9 @@ def of_manifests(case: Case) -> Results:
     """The results of a manifest's template, or why it is refused; `r` is a row that has `x`, too."""
     findings = Collector("m.yaml")
     compiled = Compiled(TemplateSandbox(), ("x", "r", "var"), findings)
-    compiled.leaf(Scalar(case.text, Mark(0, 0), '"'))  # type: ignore[arg-type] # a place is enough
-    if findings.found:
+    leaf = compiled.leaf(Scalar(case.text, Mark(0, 0), '"'))  # type: ignore[arg-type] # a place is enough
+    if leaf is None:
         return {"? " + found.message: "" for found in findings.found}
-    leaf = compiled.leaves[0]
     return _results(lambda x: leaf.value({"x": x, "r": Record({"x": x}, Row("r.csv", 2)), "var": {}}), case.values)
 
 

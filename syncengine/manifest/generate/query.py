@@ -9,81 +9,86 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector, suggestion
+from syncengine.document.json_paths import steps_of
 from syncengine.document.nodes import Position, Scalar
 from syncengine.document.validation import display
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.encodings import codec_of
-from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate.scalars import Compiled
-from syncengine.manifest.schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
-from syncengine.manifest.sources.read import variables_of
-from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.manifest.schema import FILE_KINDS, ForEach, codec_of, encoding_trouble
+from syncengine.manifest.sources.files import Form
+from syncengine.manifest.sources.read import FileQuery, Query, leave_out_offline, variables_of
+from syncengine.manifest.sources.records import HttpQuery, SourceTrouble, SqlQuery
 from syncengine.project.delivery_schema import PAGING_NEEDS, PAGINGS, Paging
 from syncengine.project.types import Written
 from syncengine.templating.filters import plain_text
-from syncengine.templating.sandbox import TemplateSandbox
-from syncengine.templating.troubles import SURPRISES, trouble
+from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
 from syncengine.templating.values import is_template
 
 
-def filled(context: LoadContext, for_each: ForEach) -> ForEach:
-    """Return the source with its templates filled in. Raise `SourceTrouble` if one fails or a query contains one."""
+def query_of(context: LoadContext, for_each: ForEach) -> Query:
+    """Return the query of a block with its templates filled in.
+
+    Raise `SourceTrouble` if one fails or a query contains one, and `LeftOut` before that for a source offline.
+    """
     if for_each.file is not None:
         kind, path = for_each.file
-        return for_each.model_copy(update={FILE_KINDS[kind]: _text(context, path)})
-    if for_each.sql is not None:
-        return for_each.model_copy(update={"sql": _sql(context, for_each.sql)})
-    if for_each.http is not None:
-        return for_each.model_copy(update={"http": _http(context, for_each.http)})
-    return for_each
-
-
-def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
-    if "{{" in section.query.text:
-        raise SourceTrouble(
-            "a query cannot contain templates: write `:name` in the query, and its value under `params`"
+        form = Form(
+            for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), steps_of(for_each.items)
         )
-    file = None if section.file is None else _text(context, section.file)
-    return section.model_copy(update={"file": file, "params": _values(context, section.params)})
+        return FileQuery(kind, _text(context, path) or "", form)
+    if (sql := for_each.sql) is not None:
+        source = None if sql.source is None else sql.source.text
+        leave_out_offline(context, source)
+        if "{{" in sql.query.text:
+            cure = "write `:name` in the query, and its value under `params`"
+            raise SourceTrouble(f"a query cannot contain templates: {cure}")
+        return SqlQuery(source, _text(context, sql.file), sql.query.text, _values(context, sql.params))
+    http = for_each.http
+    assert http is not None
+    leave_out_offline(context, http.source.text)
+    return HttpQuery(
+        path=_text(context, http.path),
+        params=_values(context, http.query),
+        items=steps_of(http.items),
+        paging=http.paging or Paging.model_construct(),
+        may_be_partial=bool(http.allow_partial),
+        may_repeat=for_each.distinct is not None,
+        source=http.source.text,
+    )
 
 
-def _http(context: LoadContext, section: HttpFrom) -> HttpFrom:
-    path = None if section.path is None else _text(context, section.path)
-    return section.model_copy(update={"path": path, "query": _values(context, section.query)})
+def _text(context: LoadContext, setting: Written | None) -> str | None:
+    return None if setting is None else plain_text(_value(context, setting))
 
 
 def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the values with their templates filled in. Numbers and flags keep their types."""
     if values is None:
         return None
-    return {n: _value(context, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}
-
-
-def _text(context: LoadContext, setting: Written) -> Written:
-    if not is_template(setting.text):
-        return setting
-    return Written(plain_text(_value(context, setting)), setting.line, setting.column)
+    return {name: _value(context, value) if isinstance(value, Written) else value for name, value in values.items()}
 
 
 def _value(context: LoadContext, setting: Written) -> Any:
-    """Return the value of a template. Raise `SourceTrouble` if it fails."""
+    """Return the text of a setting, or the value of its template. Raise `SourceTrouble` if it fails."""
+    if not is_template(setting.text):
+        return setting.text
     findings = Collector("")
-    compiled = Compiled(TemplateSandbox(), ("var", "env"), findings)
-    compiled.leaf(Scalar(setting.text, Position(setting.line - 1, setting.column - 1), '"'))
-    if findings.found:
+    scalar = Scalar(setting.text, Position(setting.line - 1, setting.column - 1), '"')
+    leaf = Compiled(TemplateSandbox(), ("var", "env"), findings).leaf(scalar)
+    if leaf is None:
         raise SourceTrouble(f"{display(setting.text)}: {findings.found[0].message}")
     try:
         with context.allowance.spend():
-            value = compiled.leaves[0].value(variables_of(context))
+            value = leaf.value(variables_of(context))
         return value if isinstance(value, str | int | float | Decimal | None) else plain_text(value)
     except SURPRISES as error:
         raise SourceTrouble(f"{display(setting.text)}: the template failed: {trouble(error)}") from None
 
 
-KINDS = {
+_SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
     ".json": "json",
@@ -92,86 +97,79 @@ KINDS = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-OPTIONS = ("delimiter", "encoding", "columns", "items", "distinct", "allowEmpty", "kind")
-PAGING = ("next", "page", "cursor", "at", "offset", "limit", "size", "link", "first")
-SOURCE_OPTIONS = ("source", "query", "params", "path", "items", *PAGING, "distinct", "allowEmpty", "allowPartial")
+_OF_FILE = ("delimiter", "encoding", "columns", "items", "distinct", "allowEmpty", "kind")
+_OF_PAGING = {
+    **dict.fromkeys(("next", "page", "cursor", "at", "offset", "limit"), (str, "text")),
+    "size": (int, "a whole number"),
+    "link": (bool, "true"),
+    "first": (int, "a whole number"),
+}
+_OF_SOURCE = ("source", "query", "params", "path", "items", *_OF_PAGING, "distinct", "allowEmpty", "allowPartial")
 
 
-def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
-    """Return the query of a `data` call. Raise `SourceTrouble` for invalid arguments."""
+class DataCall(NamedTuple):
+    """What a call of `data` asks for: the query, the columns that tell its rows apart, and whether none are right."""
+
+    query: Query
+    distinct: tuple[str, ...] | None
+    may_be_empty: bool
+
+
+def query_of_call(path: str | None, options: Mapping[str, Any]) -> DataCall:
+    """Return what a call of `data` asks for. Raise `SourceTrouble` for invalid arguments."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
-    names = SOURCE_OPTIONS if path is None else OPTIONS
+    names = _OF_SOURCE if path is None else _OF_FILE
     for name in options:
         if name not in names:
             raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, names)}")
-    common: dict[str, Any] = {
-        "distinct": _names(options.get("distinct")),
-        "allow_empty": bool(options.get("allowEmpty")),
-    }
-    if path is None:
-        return ForEach.model_construct(**_source_options(options), **common)
-    kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
+    distinct = _names(options.get("distinct"))
+    query = _of_file(str(path), options) if path is not None else _of_source(options, may_repeat=distinct is not None)
+    return DataCall(query, distinct, bool(options.get("allowEmpty")))
+
+
+def _of_file(path: str, options: Mapping[str, Any]) -> FileQuery:
+    kind = options.get("kind") or _SUFFIXES.get(Path(path).suffix.lower())
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
-        raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
+        raise SourceTrouble(f"`data`: {path:.60} has no suffix of a data file; add `kind='csv'`, for example")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
-    file: dict[str, Any] = {FILE_KINDS[kind]: Written(str(path), 1, 1)}
-    return ForEach.model_construct(
-        **file,
-        delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
-        encoding=_encoding(options.get("encoding")),
-        columns=_names(options.get("columns")),
-        items=options.get("items"),
-        **common,
+    encoding = options.get("encoding")
+    codec = "utf-8" if encoding is None else codec_of(str(encoding))
+    if codec is None:
+        raise SourceTrouble(f"`data`: `encoding` must be {encoding_trouble(str(encoding))}")
+    delimiter = delimiter or ("\t" if path.lower().endswith(".tsv") else ",")
+    return FileQuery(
+        kind, path, Form(codec, delimiter, _names(options.get("columns")) or (), steps_of(options.get("items")))
     )
 
 
-def _encoding(name: Any) -> str | None:
-    if name is None:
-        return None
-    if (codec := codec_of(str(name))) is None:
-        raise SourceTrouble(f"`data`: `encoding` must be {encoding_trouble(str(name))}")
-    return codec
-
-
-def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def _of_source(options: Mapping[str, Any], *, may_repeat: bool) -> SqlQuery | HttpQuery:
     if "source" not in options:
         raise SourceTrouble("`data` needs the path of a file or the argument `source`")
-    source = Written(str(options["source"]), 1, 1)
-    if "query" in options and isinstance(options["query"], str):
-        sql = SqlFrom.model_construct(
-            source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {})
-        )
-        return {"sql": sql}
-    paging = _paging(options)
-    http = HttpFrom.model_construct(
-        source=source,
-        path=Written(str(options.get("path", "")), 1, 1),
-        query=dict(options.get("params") or {}),
-        items=options.get("items"),
-        paging=paging,
-        allow_partial=bool(options.get("allowPartial")),
-    )
-    return {"http": http}
-
-
-def _paging(options: Mapping[str, Any]) -> Paging:
-    settings = {name: options[name] for name in PAGING if options.get(name) is not None}
-    if sum(name in settings for name in PAGINGS) > 1:
+    source, params = str(options["source"]), dict(options.get("params") or {})
+    if isinstance(options.get("query"), str):
+        return SqlQuery(source, None, options["query"], params)
+    paging = {name: options[name] for name in _OF_PAGING if options.get(name) is not None}
+    if sum(name in paging for name in PAGINGS) > 1:
         raise SourceTrouble(f"`data` needs at most one of {', '.join(f'`{name}`' for name in PAGINGS)}")
-    for name, value in settings.items():
-        kind = {"size": int, "first": int, "link": bool}.get(name, str)
+    for name, value in paging.items():
+        kind, in_words = _OF_PAGING[name]
         if type(value) is not kind:
-            raise SourceTrouble(f"`data`: `{name}` must be {_KINDS[kind]}")
-        if missing := [f"`{other}`" for other in PAGING_NEEDS.get(name, ()) if other not in settings]:
+            raise SourceTrouble(f"`data`: `{name}` must be {in_words}")
+        if missing := [f"`{other}`" for other in PAGING_NEEDS.get(name, ()) if other not in paging]:
             raise SourceTrouble(f"`data`: `{name}` needs {' and '.join(missing)} beside it")
-    return Paging.model_construct(**settings)
-
-
-_KINDS: Mapping[type, str] = {int: "a whole number", bool: "true", str: "text"}
+    return HttpQuery(
+        path=str(options.get("path", "")),
+        params=params,
+        items=steps_of(options.get("items")),
+        paging=Paging.model_construct(**paging),
+        may_be_partial=bool(options.get("allowPartial")),
+        may_repeat=may_repeat,
+        source=source,
+    )
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else (value,) if isinstance(value, str) else tuple(str(name) for name in value)
+    return None if value is None else (value,) if isinstance(value, str) else tuple(map(str, value))

@@ -12,24 +12,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from syncengine.document.json_paths import Steps, value_at
+from syncengine.document.json_paths import value_at
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.records import (
     BAD_SOURCE,
     MAX_MEMORY,
     SOURCE_PARTIAL,
+    HttpQuery,
     SourceTrouble,
     memory_of,
     where_lists_are,
 )
-from syncengine.project.delivery_schema import Paging
 from syncengine.project.signals import pause
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
@@ -57,27 +57,12 @@ READ_AGAIN = 3
 """The number of times that a list which changes while it is read is read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpQuery:
-    """A query to a service. `items` is the path of the list in an answer.
-
-    `may_be_partial`: pages may be missing. `may_repeat`: equal rows are expected.
-    """
-
-    path: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
-    items: Steps = ()
-    paging: Paging = field(default_factory=Paging.model_construct)
-    may_be_partial: bool = False
-    may_repeat: bool = False
+class TooLate(Exception):
+    """Raised when the time limit of all pages together has passed."""
 
 
-class Until(NamedTuple):
-    """The limits of all pages together: a deadline of the monotonic clock, its seconds, and a number of pages."""
-
-    deadline: float
-    seconds: float
-    pages: int
+class Changed(Exception):
+    """Raised when pages do not fit together, as of a list that changes while it is read. The message says how."""
 
 
 def http_rows(
@@ -92,14 +77,25 @@ def http_rows(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the items of all pages, numbered from 1, within limits of seconds, bytes of memory and pages.
 
-    A user and password in the URL are sent in a header.
+    A user and password in the URL are sent in a header. Raise `SourceTrouble` when they cannot be read as a whole.
     """
-    base, auth = _credentials(url.rstrip("/"))
-    until = Until(time.monotonic() + seconds, seconds, pages)
+    parts = urlsplit(url.rstrip("/"))
+    userinfo, at, host = parts.netloc.rpartition("@")
+    user, _, password = userinfo.partition(":")
+    deadline = time.monotonic() + seconds
 
     def read() -> list[Any]:
-        with BlockingClient(headers, auth) as client:
-            return _Listing(client, timeout, name, base, question, until, most).rows()
+        with BlockingClient(headers, (unquote(user), unquote(password)) if at else None) as client:
+            base = parts._replace(netloc=host).geturl()
+            listing = _Listing(client, timeout, name, base, question, deadline, seconds, pages, most)
+            for is_last in (*(False,) * READ_AGAIN, True):
+                try:
+                    return listing.rows()
+                except Changed as changed:
+                    if is_last:
+                        again = f"{changed}, also when the list was read again"
+                        raise SourceTrouble(f"{name}: {again}", code=SOURCE_PARTIAL) from None
+            raise AssertionError
 
     yield from enumerate(_outside_loops(read), 1)
 
@@ -114,121 +110,79 @@ def _outside_loops(read: Callable[[], list[Any]]) -> list[Any]:
         return another.submit(copy_context().run, read).result()
 
 
-class TooLate(Exception):
-    """Raised when the time limit of all pages together has passed."""
-
-
-class Changed(Exception):
-    """Raised when pages do not fit together, as of a list that changes while it is read. The message says how."""
-
-
-def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the URL without credentials, and the user and password, or `None` when the URL has none."""
-    parts = urlsplit(url)
-    userinfo, at, host = parts.netloc.rpartition("@")
-    if not at:
-        return url, None
-    user, _, password = userinfo.partition(":")
-    return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
-
-
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """One list of a service. Messages omit the source's URL, which may contain a key."""
+    """One list of a service, within limits. Messages omit the source's URL, which may contain a key.
+
+    All pages together have until `deadline`, of the monotonic clock, which is after `seconds`.
+    """
 
     client: BlockingClient
     timeout: float
     name: str
     base: str
     question: HttpQuery
-    until: Until
+    deadline: float
+    seconds: float
+    pages: int
     most: int
 
     def rows(self) -> list[Any]:
-        """Return all rows. Raise `SourceTrouble` when they cannot be read, or not as a whole."""
-        for _ in range(READ_AGAIN):
-            try:
-                return self._rows()
-            except Changed:
-                continue
-        try:
-            return self._rows()
-        except Changed as changed:
-            again = f"{changed}, also when the list was read again"
-            raise SourceTrouble(f"{self.name}: {again}", code=SOURCE_PARTIAL) from None
-
-    def _rows(self) -> list[Any]:
-        rows, memory, size = list[Any](), 0, 0
+        """Return all rows. Raise `Changed` if the list changes meanwhile."""
+        paging, rows, memory, size = self.question.paging, list[Any](), 0, 0
         repeats, total, met = Repeats(self.question.may_repeat), RowTotal(), set[object]()
-        url, first = self._first_url(), None
+        start = following = self._first_url()
+        first: Page | None = None
         turn = 0
         while True:
-            if (place := same_place(url)) in met:
+            if (place := same_place(following)) in met:
                 raise Changed("the next page is one that has already been read")
             met.add(place)
-            page = self._page(url, first)
+            page = self._page(following, first)
             first = first or page
             size += page.size
             if size > MAX_ALL_BYTES:
                 raise self._trouble(f"all pages together are larger than {MAX_ALL_BYTES // 1024 // 1024} MB")
             if trouble := repeats.trouble_of(page.items) or total.trouble_of(page):
-                raise Changed(f"{trouble}{self._hint()}")
+                # It may not be the list that changes.
+                parameter = paging.page or paging.offset or paging.cursor
+                hint = f" (is `{parameter}` the right parameter for its pages?)" if parameter else ""
+                raise Changed(f"{trouble}{hint}")
             rows += page.items
             memory += sum(map(memory_of, page.items))
             if memory > self.most:
                 raise self._trouble(f"the rows take more than {self.most // 1_000_000} MB; query fewer of them")
             turn += 1
-            following = self._next_url(page, len(rows), turn)
-            if following is None:
-                self._check_end(page, total, len(rows))
+            try:
+                next_page = next_url(paging, self.base, start, page, len(rows), turn)
+            except NoPage as why:
+                raise self._trouble(str(why)) from None
+            if next_page is None:
+                sign = None if self.question.may_be_partial else sign_of_partial_list(paging, page, total, len(rows))
+                if sign is not None:
+                    raise self._trouble(
+                        f"the list is longer than the {len(rows):,} row{'' if len(rows) == 1 else 's'} that were read,"
+                        f" since {sign.words}: set {sign.setting}, or `allowPartial: true` if these rows are enough",
+                        SOURCE_PARTIAL,
+                    )
                 return rows
-            if turn == self.until.pages:
-                raise self._trouble(f"there are more than {self.until.pages:,} pages")
-            url = following
-
-    def _hint(self) -> str:
-        """Return what may be wrong with the paging, if it is not the list that changes."""
-        paging = self.question.paging
-        parameter = paging.page or paging.offset or paging.cursor
-        return f" (is `{parameter}` the right parameter for its pages?)" if parameter else ""
-
-    def _check_end(self, last: Page, total: RowTotal, read: int) -> None:
-        """Raise `SourceTrouble` if more rows were announced than read, as of a list whose pages are not followed."""
-        if self.question.may_be_partial:
-            return
-        sign = sign_of_partial_list(self.question.paging, last, total, read)
-        if sign is not None:
-            raise self._trouble(
-                f"the list is longer than the {read:,} row{'' if read == 1 else 's'} that were read, since"
-                f" {sign.words}: set {sign.setting}, or `allowPartial: true` if these rows are enough",
-                SOURCE_PARTIAL,
-            )
+            if turn == self.pages:
+                raise self._trouble(f"there are more than {self.pages:,} pages")
+            following = next_page
 
     def _trouble(self, words: str, code: str = BAD_SOURCE) -> SourceTrouble:
         return SourceTrouble(f"{self.name}: {words}", code=code)
 
-    # --- addresses
-
     def _first_url(self) -> httpx.URL:
-        question, path = self.question, self.question.path
+        question, path = self.question, self.question.path or ""
         if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
             raise self._trouble("the path must be below the source's URL")
-        address = self._checked(f"{self.base}/{path.lstrip('/')}" if path else self.base)
-        return httpx.URL(address).copy_merge_params({**question.query, **first_parameters(question.paging)})
-
-    def _next_url(self, page: Page, read: int, turn: int) -> httpx.URL | None:
         try:
-            return next_url(self.question.paging, self.base, self._first_url(), page, read, turn)
+            address = address_below(self.base, f"{self.base}/{path.lstrip('/')}" if path else self.base)
         except NoPage as why:
             raise self._trouble(str(why)) from None
-
-    def _checked(self, address: str) -> str:
-        try:
-            return address_below(self.base, address)
-        except NoPage as why:
-            raise self._trouble(str(why)) from None
-
-    # --- answers
+        params = {name: str(value) for name, value in (question.params or {}).items()}
+        return httpx.URL(address).copy_merge_params({**params, **first_parameters(question.paging)})
 
     def _page(self, url: httpx.URL, first: Page | None) -> Page:
         label = urlsplit(str(url)).path.removeprefix(urlsplit(self.base).path.rstrip("/")) or "its URL"
@@ -266,13 +220,16 @@ class _Listing:
         for attempt in range(ATTEMPTS):
             try:
                 if attempt:
-                    self._wait(attempt, delay)
-                seconds = self.until.deadline - time.monotonic()
+                    wait = wait_before(attempt + 1, FIRST_WAIT) if delay is None else delay
+                    if time.monotonic() + wait >= self.deadline:
+                        raise TooLate
+                    pause(wait)
+                seconds = self.deadline - time.monotonic()
                 if seconds <= 0:
                     raise TooLate
                 reply = self.client.exchange("GET", url, seconds=min(self.timeout, seconds), most=MAX_PAGE_BYTES)
             except TooLate:
-                words = f"all pages together take longer than {self.until.seconds:g} s{words and f': {words}'}"
+                words = f"all pages together take longer than {self.seconds:g} s{words and f': {words}'}"
                 break
             except Misconfigured as error:
                 raise self._trouble(str(error)) from None
@@ -285,14 +242,6 @@ class _Listing:
                 asks = f" (it asks for a retry in {delay:.0f} s)" if delay else ""
                 words = f"{label} answered with status {reply.status}{asks}"
         raise self._trouble(words, SOURCE_UNREACHABLE)
-
-    def _wait(self, attempt: int, delay: float | None) -> None:
-        """Wait before a retry. Raise `TooLate` if the time of all pages together would be over."""
-        if delay is None:
-            delay = wait_before(attempt + 1, FIRST_WAIT)
-        if time.monotonic() + delay >= self.until.deadline:
-            raise TooLate
-        pause(delay)
 
 
 _MISSING = object()

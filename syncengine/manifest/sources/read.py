@@ -1,44 +1,52 @@
-"""A source of a manifest → all its rows, read once per run. Reads files, databases, services.
+"""A query of a manifest → all rows of its source, read once per run. Reads files, databases, services.
 
 A source that cannot be read is an error, never an empty list (docs/planning.md 2.7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from syncengine.content import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.diagnostics import suggestion
-from syncengine.document.json_paths import steps_of
-from syncengine.document.validation import Model, display
+from syncengine.document.validation import display
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, Asks, Input, LoadContext, OutsideProject, near_name
-from syncengine.manifest.schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
-from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
+from syncengine.manifest.sources.records import HttpQuery, LeftOut, Records, SourceTrouble, SqlQuery, records
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import Paging
 from syncengine.project.types import Written
+from syncengine.templating.values import Named
+
+_UNREADABLE = (OutsideProject, SourceTrouble, OSError, ValueError, RuntimeError)
+"""What the look-up of a path and the reading of a file raise; a path may have a NUL byte or a cycle of links."""
 
 
-def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
+class FileQuery(NamedTuple):
+    """The rows of a data file, whose `path` is relative to its manifest's folder. `kind` is a key of `READERS`."""
+
+    kind: str
+    path: str
+    form: Form = Form()
+
+
+Query = FileQuery | SqlQuery | HttpQuery
+
+
+def read_source(context: LoadContext, folder: Path, query: Query) -> Records:
     """Return all rows of a source. Raise `SourceTrouble` with the reason when it cannot be read."""
-    leave_out_offline(context, for_each)
-    if for_each.file is not None:
-        kind, path = for_each.file
-        form = Form(
-            for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), steps_of(for_each.items)
-        )
-        return read_file(context, folder, path.text, kind, form)
-    question = packed(for_each)
+    if isinstance(query, FileQuery):
+        return _of_data_file(context, folder, query)
+    leave_out_offline(context, query.source)
+    question = packed(query)
     try:
-        answer = _queried(context, folder, for_each)
+        answer = _answer(context, folder, query)
     except SourceTrouble as trouble:
         context.record(Asks.ROWS, question, str(trouble))
         raise
@@ -46,77 +54,104 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     return answer
 
 
-def _queried(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
-    if for_each.sql is not None:
-        return _of_sql(context, folder, for_each.sql)
-    assert for_each.http is not None
-    http, name = for_each.http, for_each.http.source.text
-    question = _question(http.path, http.query, http.items)
-    may_repeat = for_each.distinct is not None
-    paging = (repr(http.paging), http.allow_partial, may_repeat)
-    key = ("http", name, question, paging, repr(context.sources.get(name)))
-    return _answered(context, key, name, question, lambda: _http(context, http, may_repeat=may_repeat))
-
-
-def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
-    question = _question(section.query, section.params)
-    if section.file is None:
-        name = section.source.text if section.source else ""
-        key = ("sql", name, question, repr(context.sources.get(name)))
-        return _answered(context, key, name, question, lambda: _sql(context, section))
-    from syncengine.manifest.sources.sql import sql_rows
-
-    path = inside(context, section.file.text, folder)
-    name = context.name_of(path)
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        context.note(file, sha256_at(file))
-
-    def rows() -> Iterator[tuple[int, dict[str, Any]]]:
-        return sql_rows(name, str(path), section.query.text, _parameters(section))
-
-    return _remembered(context.memo, ("sql", path, question), name, question, rows)
-
-
-def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
+def leave_out_offline(context: LoadContext, source: str | None) -> None:
     """Raise `LeftOut` for a database or service of the project file when the context is offline."""
-    section = for_each.http or for_each.sql
-    if context.is_offline and section is not None and section.source is not None:
+    if context.is_offline and source is not None:
         context.record(Asks.OFFLINE, "", str(context.is_offline))
-        message = f"left out: the source {display(section.source.text)} is not in Git"
+        message = f"left out: the source {display(source)} is not in Git"
         raise LeftOut(f"{message}; resources from its rows count neither as new nor as removed")
 
 
-def _question(*parts: Any) -> str:
-    """Return a digest of a query that does not depend on its place in a manifest."""
-    return sha256_of(repr([_plain(part) for part in parts]))[:16]
-
-
-def _plain(part: Any) -> Any:
-    if isinstance(part, Mapping):
-        return sorted((name, _plain(value)) for name, value in part.items())
-    return part.text if isinstance(part, Written) else part
-
-
-def _parameters(section: SqlFrom) -> dict[str, Any]:
-    return {n: value.text if isinstance(value, Written) else value for n, value in (section.params or {}).items()}
-
-
-def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
-    """Return the rows of a data file, whose name is relative to the `folder` of its manifest."""
+def _of_data_file(context: LoadContext, folder: Path, query: FileQuery) -> Records:
+    kind, name, form = query
     try:
-        path = inside(context, name, folder)
-        data = content(path, name)
+        path = _inside(context, name, folder)
+        data = _content(path, name)
     except SourceTrouble as trouble:
         context.record(Asks.DATA, name, str(trouble))
         raise
     shown_as, sha256 = context.name_of(path), sha256_of(data)
     context.record(Asks.DATA, name, sha256)
     context.note_named(name, folder, path, sha256)
-    records_in_memo: Records | None = context.memo.get(memory := (path, sha256, kind, form))
-    if records_in_memo is None:
-        records_in_memo = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
-        context.memo[memory] = records_in_memo
-    return records_in_memo
+    known: Records | None = context.memo.get(key := (path, sha256, kind, form))
+    if known is None:
+        known = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
+        context.memo[key] = known
+    return known
+
+
+def _answer(context: LoadContext, folder: Path, query: SqlQuery | HttpQuery) -> Records:
+    """Return the rows of a query, which is asked once: a SQLite file by this side, others for both sides of a plan."""
+    name, path = query.source or "", None
+    store, key = context.answers, (query.key, repr(context.sources.get(name)))
+    if isinstance(query, SqlQuery) and query.file is not None:
+        path = _inside(context, query.file, folder)
+        name = context.name_of(path)
+        store, key = context.memo, (query.key, str(path))
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            context.note(file, sha256_at(file))
+    if key not in store:
+        try:
+            rows = records(name, _rows(context, query, name, path))
+            # The types of values count, since templates distinguish `1` from `'1'`.
+            sha256 = sha256_of_parts(repr(row).encode() for row in rows)
+            store[key] = Records(name, rows, sha256, live=True, question=query.question)
+        except SourceTrouble as trouble:
+            store[key] = trouble
+    entry = store[key]
+    if isinstance(entry, SourceTrouble):
+        raise SourceTrouble(*entry.args)
+    answer: Records = entry
+    return answer
+
+
+def _rows(context: LoadContext, query: SqlQuery | HttpQuery, name: str, path: Path | None) -> Iterator[tuple[int, Any]]:
+    """Yield the numbered rows of a query: of the SQLite file `path`, or of a source of the project file."""
+    connections = Connections(context.sources, context.home or context.root, context.secrets)
+    if isinstance(query, SqlQuery):
+        from syncengine.manifest.sources.sql import sql_rows  # most projects have neither a database nor a service
+
+        url = str(path)
+        if path is None:
+            with _troubled():
+                url = connections.database_url(_named(context, name, "sql"), f"the URL of the source {name}")
+        yield from sql_rows(name, url, query.text, query.params or {})
+        return
+    from syncengine.manifest.sources.http import http_rows
+
+    source = _named(context, name, "http")
+    connection = connections.http(
+        source, f"the URL of the source {name}", lambda header: f"header {header} of the source {name}"
+    )
+    with _troubled():
+        url = connection.url()
+        headers = {
+            header: value.text if isinstance(value, Written) else connection.secrets[header]()
+            for header, value in connection.headers.items()
+        }
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
+    yield from http_rows(name, url, headers, connection.timeout, query)
+
+
+def _named(context: LoadContext, name: str, kind: str) -> Any:
+    source = context.sources.get(name)
+    if source is None:
+        hint = suggestion(name, sorted(context.sources))
+        hint = hint or ("" if context.sources else "; the project file has no `sources:`")
+        raise SourceTrouble(f"there is no source `{display(name)}`{hint}")
+    if (section := getattr(source, kind)) is None:
+        raise SourceTrouble(f"the source `{display(name)}` is not of the kind `{kind}`")
+    return section
+
+
+@contextmanager
+def _troubled() -> Iterator[None]:
+    """Turn `Problems` with a secret into `SourceTrouble`."""
+    try:
+        yield
+    except Problems as problems:
+        raise SourceTrouble(problems.found[0].message) from None
 
 
 def read_text(context: LoadContext, name: str) -> bytes:
@@ -125,8 +160,8 @@ def read_text(context: LoadContext, name: str) -> bytes:
         path = context.template(name)
         if not path.name.lower().endswith(".j2"):
             raise OutsideProject("only templates (.j2) can be included")
-        data = content(path, name)
-    except (OutsideProject, SourceTrouble, OSError, ValueError, RuntimeError) as error:
+        data = _content(path, name)
+    except _UNREADABLE as error:
         context.record(Asks.TEMPLATE, name, str(error))
         raise
     sha256 = sha256_of(data)
@@ -148,88 +183,52 @@ def _digest_now(context: LoadContext, folder: Path, one: Input) -> str:
     try:
         match one.kind:
             case Asks.DATA:
-                path = inside(context, one.question, folder)
-                sha256 = sha256_of(content(path, one.question))
+                path = _inside(context, one.question, folder)
+                sha256 = sha256_of(_content(path, one.question))
                 context.note_named(one.question, folder, path, sha256)
                 return sha256
             case Asks.TEMPLATE:
                 return sha256_of(read_text(context, one.question))
             case Asks.ROWS:
-                for_each = unpacked(one.question)
-                return "" if for_each is None else read_source(context, folder, for_each).sha256
+                query = unpacked(one.question)
+                return "" if query is None else read_source(context, folder, query).sha256
             case Asks.OFFLINE:
                 return str(context.is_offline)
-    except (OutsideProject, SourceTrouble, OSError, ValueError, RuntimeError) as error:
+    except _UNREADABLE as error:
         return str(error)
 
 
-def packed(for_each: ForEach) -> str:
-    """Return a query as text, of which `unpacked` makes an equal one, or an empty text if it has unusual parameters."""
-    try:
-        return msgspec.json.encode(_packed(for_each)).decode()
-    except TypeError:
+def packed(query: SqlQuery | HttpQuery) -> str:
+    """Return a query as text, of which `unpacked` makes an equal one, or an empty text if it has unusual parameters.
+
+    Parameters keep their types, which decide the question that a database is asked: a decimal number becomes a list.
+    """
+    plain = (str, int, float, Decimal, type(None))
+    params = {name: [str(v)] if isinstance(v, Decimal) else v for name, v in (query.params or {}).items()}
+    if not all(isinstance(value, plain) for value in (query.params or {}).values()):
         return ""
+    fields = {**query._asdict(), "params": None if query.params is None else params}
+    if isinstance(query, HttpQuery):
+        fields["paging"] = {name: value for name, value in query.paging.__dict__.items() if value is not None}
+    return json.dumps(fields)
 
 
-def _packed(value: Any) -> Any:
-    match value:
-        case Model():
-            return {name: _packed(inner) for name, inner in value.__dict__.items() if inner is not None}
-        case dict():
-            return {name: _typed(inner) for name, inner in value.items()}
-        case _:
-            return value
-
-
-def unpacked(text: str) -> ForEach | None:
+def unpacked(text: str) -> SqlQuery | HttpQuery | None:
     """Return the query that `packed` made a text of, or `None` if it could not, or another version did."""
     try:
-        for_each: ForEach = _unpacked(ForEach, msgspec.json.decode(text))
-        return for_each
-    except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError, ArithmeticError):
+        fields = json.loads(text)
+        if fields["params"] is not None:
+            params = fields["params"].items()
+            fields["params"] = {name: Decimal(v[0]) if isinstance(v, list) else v for name, v in params}
+        if "text" in fields:
+            return SqlQuery(**fields)
+        fields |= {"paging": Paging.model_construct(**fields["paging"]), "items": tuple(fields["items"])}
+        return HttpQuery(**fields)
+    except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError):
         return None
 
 
-def _unpacked(model: type[Model], values: dict[str, Any]) -> Any:
-    return model.model_construct(**{name: _part(name, value) for name, value in values.items()})
-
-
-def _part(name: str, value: Any) -> Any:
-    if name in _PARTS:
-        return _unpacked(_PARTS[name], value)
-    if isinstance(value, dict):
-        return Written(**value) if value.keys() == {"text", "line", "column"} else _untyped(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
-_PARTS: Mapping[str, type[Model]] = {"sql": SqlFrom, "http": HttpFrom, "paging": Paging}
-"""The models of the parts of a query, by attribute."""
-
-
-def _typed(value: Any) -> tuple[str, str]:
-    value = value.text if isinstance(value, Written) else value
-    kind = type(value).__name__
-    if kind not in _MADE_OF_TEXT:
-        raise TypeError(kind)
-    return kind, str(value)
-
-
-def _untyped(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _MADE_OF_TEXT[kind](text) for name, (kind, text) in values.items()}
-
-
-_MADE_OF_TEXT: Mapping[str, Callable[[str], Any]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "Decimal": Decimal,
-    "bool": "True".__eq__,
-    "NoneType": lambda _: None,
-}
-"""The types of parameters, which decide the question that a database is asked, each with its reading from text."""
-
-
-def inside(context: LoadContext, name: str, folder: Path) -> Path:
+def _inside(context: LoadContext, name: str, folder: Path) -> Path:
     """Return the path of a data file. Raise `SourceTrouble` if manifests may not read it."""
     try:
         return context.data(name, folder)
@@ -237,7 +236,7 @@ def inside(context: LoadContext, name: str, folder: Path) -> Path:
         raise SourceTrouble(f"{display(name)}: {error}") from None
 
 
-def content(path: Path, name: str) -> bytes:
+def _content(path: Path, name: str) -> bytes:
     """Return the bytes of a regular file. Raise `SourceTrouble` when it is missing, unreadable or too large."""
     try:
         if not path.is_file():
@@ -248,91 +247,6 @@ def content(path: Path, name: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SourceTrouble(f"{display(name)}: the file cannot be read: {error.strerror or error}") from None
-
-
-def _answered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
-    """Return the rows of a database or service of the project file, which is queried once per plan."""
-    return _remembered(context.answers, key, name, question, read)
-
-
-def _remembered(store: dict[object, Any], key: object, name: str, question: str, read: Any) -> Records:
-    """Return the rows in `store`, or read them and keep them there."""
-    if key not in store:
-        try:
-            rows = records(name, read())
-            store[key] = Records(name, rows, _digest(rows), live=True, question=question)
-        except SourceTrouble as trouble:
-            store[key] = trouble
-    entry = store[key]
-    if isinstance(entry, SourceTrouble):
-        raise SourceTrouble(*entry.args)
-    answer: Records = entry
-    return answer
-
-
-def _digest(rows: list[Any]) -> str:
-    """Return a digest of rows and their types, since templates distinguish `1` from `'1'`."""
-    return sha256_of_parts(repr(row).encode() for row in rows)
-
-
-def _sql(context: LoadContext, section: SqlFrom) -> Iterator[tuple[int, Any]]:
-    from syncengine.manifest.sources.sql import sql_rows
-
-    assert section.source is not None
-    source, name = _named(context, section.source, "sql"), section.source.text
-    with _troubled():
-        url = _connections(context).database_url(source, f"the URL of the source {name}")
-    yield from sql_rows(name, url, section.query.text, _parameters(section))
-
-
-def _http(context: LoadContext, section: HttpFrom, *, may_repeat: bool) -> Iterator[tuple[int, Any]]:
-    from syncengine.manifest.sources.http import HttpQuery, http_rows
-
-    source, name = _named(context, section.source, "http"), section.source.text
-    connection = _connections(context).http(
-        source, f"the URL of the source {name}", lambda header: f"header {header} of the source {name}"
-    )
-    with _troubled():
-        url = connection.url()
-        headers = {
-            header: value.text if isinstance(value, Written) else connection.secrets[header]()
-            for header, value in connection.headers.items()
-        }
-    if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
-    question = HttpQuery(
-        path=section.path.text if section.path else "",
-        query={n: v.text if isinstance(v, Written) else str(v) for n, v in (section.query or {}).items()},
-        items=steps_of(section.items),
-        paging=section.paging or Paging.model_construct(),
-        may_be_partial=bool(section.allow_partial),
-        may_repeat=may_repeat,
-    )
-    yield from http_rows(name, url, headers, connection.timeout, question)
-
-
-def _named(context: LoadContext, setting: Written, kind: str) -> Any:
-    source = context.sources.get(setting.text)
-    if source is None:
-        hint = suggestion(setting.text, sorted(context.sources))
-        hint = hint or ("" if context.sources else "; the project file has no `sources:`")
-        raise SourceTrouble(f"there is no source `{display(setting.text)}`{hint}")
-    if (section := getattr(source, kind)) is None:
-        raise SourceTrouble(f"the source `{display(setting.text)}` is not of the kind `{kind}`")
-    return section
-
-
-def _connections(context: LoadContext) -> Connections:
-    return Connections(context.sources, context.home or context.root, context.secrets)
-
-
-@contextmanager
-def _troubled() -> Iterator[None]:
-    """Turn `Problems` with a secret into `SourceTrouble`."""
-    try:
-        yield
-    except Problems as problems:
-        raise SourceTrouble(problems.found[0].message) from None
 
 
 def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:
@@ -350,7 +264,6 @@ def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:
 
 def variables_of(context: LoadContext) -> Mapping[str, Any]:
     """Return the values of `var` and `env` in templates, each with its own message for a missing name."""
-    from syncengine.templating.values import Named
 
     def no_variable(name: str) -> str:
         return f"there is no variable `{name}`{suggestion(name, context.variables)}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from syncengine.content import sha256_of
 from syncengine.document.json_paths import Steps
+from syncengine.project.delivery_schema import Paging
 from syncengine.resource import Row
 from syncengine.templating.values import Record
 
@@ -52,6 +54,58 @@ class SourceTrouble(Exception):
 
 class LeftOut(SourceTrouble):
     """A database or service that is not queried, so that its resources count neither as new nor as removed."""
+
+
+class SqlQuery(NamedTuple):
+    """A query of a source of the project file, or of a SQLite `file` relative to the manifest's folder."""
+
+    source: str | None
+    file: str | None
+    text: str
+    params: Mapping[str, Any] | None = None
+
+    @property
+    def question(self) -> str:
+        """A digest that tells the queries of one source apart, and does not depend on the place in a manifest."""
+        return _digest(self.text, _sorted(self.params))
+
+    @property
+    def key(self) -> object:
+        """What makes two queries of a run one."""
+        return "sql", self.source, self.question
+
+
+class HttpQuery(NamedTuple):
+    """A query to a service. `items` is the path of the list in an answer.
+
+    `may_be_partial`: pages may be missing. `may_repeat`: equal rows are expected.
+    """
+
+    path: str | None = None
+    params: Mapping[str, Any] | None = None
+    items: Steps = ()
+    paging: Paging = Paging.model_construct()
+    may_be_partial: bool = False
+    may_repeat: bool = False
+    source: str = ""
+
+    @property
+    def question(self) -> str:
+        """A digest as that of a `SqlQuery`."""
+        return _digest(self.path, _sorted(self.params), ".".join(self.items) or None)
+
+    @property
+    def key(self) -> object:
+        """What makes two queries of a run one."""
+        return "http", self.source, self.question, repr(self.paging), self.may_be_partial, self.may_repeat
+
+
+def _digest(*parts: object) -> str:
+    return sha256_of(repr([*parts]))[:16]
+
+
+def _sorted(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
+    return None if params is None else sorted(params.items(), key=lambda pair: pair[0])
 
 
 class Records(NamedTuple):
