@@ -209,7 +209,7 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
 def pull_time(options: Globals, format: str, limit: int | None) -> int:
     """Fetch posted time once, deliver it and acknowledge it. Waits up to a minute when there is none."""
     from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
-    from syncengine.posted_time.fetch import SINK
+    from syncengine.posted_time.loops import SINK
     from syncengine.service.posted_time import fetch_query
     from syncengine.state.inbox_model import PostedTimeStatus
 
@@ -240,7 +240,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, events: l
     from syncengine.connector.registration import settings_of
     from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.events import RetryLater
-    from syncengine.posted_time.fetch import pull
+    from syncengine.posted_time.loops import pull
     from syncengine.state.holder import Holder
     from syncengine.state.inbox_model import FETCH
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from weakref import WeakValueDictionary
 
@@ -22,15 +22,15 @@ from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.events import SinkTrouble, Verdict
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
-from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sink_delivery import NextStep, SinkDelivery, doubtful
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took, message
 from syncengine.project.model import Project
+from syncengine.service.posted_time import Unreadable
 from syncengine.state.connector import remember_settings_in, settings_in
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
+from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, Work, open_inbox
 from syncengine.state.inbox_model import (
     BETWEEN_TAGS,
     DOUBTFUL,
@@ -74,14 +74,6 @@ TWICE = (
 CONFLICT_NOTE = "offered again with different content"
 TWICE_NOTE = "`find` finds {copies} entries of this group: remove all but one"
 DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A group whose offer is stored in the inbox."""
-
-    group: Group
-    offer: Offer
 
 
 class Delivery:
@@ -142,26 +134,22 @@ class Delivery:
         group = read_group(raw)
         if not group.groupId:
             return Verdict(PostedTimeStatus.REFUSED, NO_ID)
-        self.on_group(group)
-        offer = _offer(group, raw, mechanism)
         async with self._only(group.groupId):
-            return await self._continue(await self.writer.write(lambda tx: tx.receive(offer)), group, offer)
+            entry = await self._receive(self._offer(group, raw, mechanism))
+            return entry if isinstance(entry, Verdict) else await self._process(entry, group)
 
-    async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
-        """Store a group with an id in the inbox, to be delivered by `deliver`, or by `resume` after a crash."""
-        group = read_group(raw)
-        self.on_group(group)
-        offer = _offer(group, raw, mechanism)
+    async def store(self, raw: Mapping[str, object] | Unreadable, *, mechanism: str) -> Verdict | None:
+        """Store a group with an id in the inbox, to be delivered by `resume`. Return its verdict if it needs none.
+
+        A group of which only the id can be read is refused, unless a sink has it: then it is a conflict.
+        """
+        if isinstance(raw, Unreadable):
+            offer = Offer(raw.id or "", raw.digest, None, mechanism)
+        else:
+            offer = self._offer(read_group(raw), raw, mechanism)
         async with self._only(offer.group_id):
-            await self.writer.write(lambda tx: tx.receive(offer))
-        return Kept(group, offer)
-
-    async def deliver(self, kept: Kept) -> Verdict:
-        """Deliver a stored group, and return the verdict, as `take` does."""
-        async with self._only(kept.offer.group_id):
-            entry = await self._entry(kept.offer.group_id)  # much may have happened since
-            assert entry is not None, "`keep` has stored it"
-            return await self._continue(entry, kept.group, kept.offer)
+            entry = await self._receive(offer)
+            return entry if isinstance(entry, Verdict) else None
 
     async def remember_troubles(self) -> None:
         """Note the sinks whose last attempt failed according to the inbox: a restart does not make a sink well."""
@@ -171,14 +159,12 @@ class Delivery:
             if name in troubles:
                 self._health.failed_before(name, troubles[name])
 
-    async def resume(
-        self, stop: asyncio.Event, heard: Callable[[str, Verdict], None] = lambda id, verdict: None
-    ) -> int:
-        """Deliver stored groups without a verdict, oldest first, and return their number. `heard` gets each verdict.
+    async def resume(self, stop: asyncio.Event, deliver: Callable[[str], Awaitable[object]] | None = None) -> int:
+        """Deliver stored groups without a verdict, oldest first, by `again` or `deliver`, and return their number.
 
         Stop when `stop` is set or a sink is down, and leave further groups for the next call.
         """
-        return await self._again_each(self._undecided(), stop, heard)
+        return await side_by_side(self._undecided(), deliver or self.again, lambda: self.width(stop))
 
     async def _undecided(self) -> AsyncIterator[str]:
         """Yield the ids of groups without a verdict, oldest first, reading `WIDTH` of them at a time."""
@@ -192,22 +178,6 @@ class Delivery:
         """Return how many groups may be delivered at once: none after `stop` or if a sink is down, one if in doubt."""
         return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
-    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        """Refuse a group of which only the id can be read, and store the refusal in the inbox.
-
-        `digest` identifies the content. A group that a sink already has is a conflict.
-        """
-        offer = Offer(group_id, digest, None, mechanism)
-        async with self._only(group_id):
-            entry = await self.writer.write(lambda tx: tx.receive(offer))
-            if next_step(entry, digest) not in (NextStep.DELIVER, NextStep.REVISE):
-                return await self._conflict(entry, mechanism)
-            if entry.digest != digest:
-                entry = await self.writer.write(lambda tx: tx.revise(offer))
-            return await self._decide(
-                entry, Verdict(PostedTimeStatus.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE
-            )
-
     async def catch_up(self, stop: asyncio.Event) -> int:
         """Deliver the groups that `time retry` requested, and return their number.
 
@@ -218,25 +188,7 @@ class Delivery:
             self._tidied = self._now()
             before = self._tidied - self._keep
             await self.writer.write(lambda tx: tx.reduce(before))
-        return await self._again_each(each(await to_thread(self.inbox.redeliveries)), stop)
-
-    async def _again_each(
-        self,
-        ids: AsyncIterator[str],
-        stop: asyncio.Event,
-        heard: Callable[[str, Verdict], None] = lambda id, verdict: None,
-    ) -> int:
-        """Deliver groups of the inbox while no sink is down, and return the number of those that were begun."""
-        count = 0
-
-        async def again(group_id: str) -> None:
-            nonlocal count
-            count += 1
-            if verdict := await self.again(group_id):
-                heard(group_id, verdict)
-
-        await side_by_side(ids, again, lambda: self.width(stop))
-        return count
+        return await side_by_side(each(await to_thread(self.inbox.redeliveries)), self.again, lambda: self.width(stop))
 
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it. Return the verdict, or `None` when there is none."""
@@ -247,7 +199,7 @@ class Delivery:
                 return None
             group = read_group(entry.raw())
             if not entry.is_delivered:
-                return await self._process(entry, group, entry.mechanism)
+                return await self._process(entry, group)
             # The service already has the verdict SUCCESS, so this result is not reported to it.
             result = await self._sink_delivery.deliver(entry, group)
             await self._sink_delivery.end(result)
@@ -297,26 +249,29 @@ class Delivery:
 
     # --- one group
 
-    async def _continue(self, entry: InboxEntry, group: Group, offer: Offer) -> Verdict:
-        """Continue with the next step for the group, by its entry in the inbox, and return the verdict."""
-        mechanism = offer.mechanism
+    async def _receive(self, offer: Offer) -> InboxEntry | Verdict:
+        """Store an offer, and return the group's entry if it is to be delivered, else its verdict."""
+        entry = await self.writer.write(lambda tx: tx.receive(offer))
         step: NextStep | Failed = next_step(entry, offer.digest)
         if step is NextStep.ASK:
             step = await self._sink_delivery.step_after_asking(entry)
         if isinstance(step, Failed):
-            return await self._decide(
-                entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism, note=step.detail
-            )
-        if step is NextStep.CONFLICT and await self._is_settled_with(entry, offer.digest):
-            step = NextStep.ANSWER
+            return await self._decide(entry, Verdict(PostedTimeStatus.TROUBLE, step.message, detail=step.detail))
+        if step is NextStep.CONFLICT and entry.is_delivered:
+            # A person may have settled a conflict about this content: then the sinks count as having it.
+            body = settled_content(await to_thread(self.inbox.story, entry.group_id))
+            if body is not None and content_digest(read_group(orjson.loads(body))) == offer.digest:
+                step = NextStep.ANSWER
         if step is NextStep.CONFLICT:
-            return await self._conflict(entry, mechanism)
+            return await self._conflict(entry)
         if step is NextStep.ANSWER:
-            await self.writer.write(lambda tx: tx.answer_again(entry, waits=mechanism == FETCH))
+            await self.writer.write(lambda tx: tx.answer_again(entry, waits=entry.mechanism == FETCH))
             return Verdict(PostedTimeStatus.SUCCESS, entry.message, entry.external_id)
         if step is NextStep.REVISE:
             entry = await self.writer.write(lambda tx: tx.revise(offer))
-        return await self._process(entry, group, mechanism)
+        if offer.body is None:
+            return await self._decide(entry, Verdict(PostedTimeStatus.REFUSED, UNREADABLE, detail=UNREADABLE_NOTE))
+        return entry
 
     async def _entry(self, group_id: str) -> InboxEntry | None:
         """Return a group as the inbox has it, read together with the writes of other groups to save a transaction."""
@@ -326,48 +281,37 @@ class Delivery:
         """Return the lock of a group, which keeps two calls for it from being handled at the same time."""
         return self._turns.setdefault(group_id, asyncio.Lock())
 
-    async def _is_settled_with(self, entry: InboxEntry, digest: str) -> bool:
-        """Return whether a person settled a conflict about this content, so that the sinks count as having it."""
-        body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
-        return body is not None and content_digest(read_group(orjson.loads(body))) == digest
-
-    async def _conflict(self, entry: InboxEntry, mechanism: str, found: Differs = Differs()) -> Verdict:  # noqa: B008 - frozen
+    async def _conflict(self, entry: InboxEntry, found: Differs | None = None) -> Verdict:
         """Refuse a group as a conflict. The entry is read anew, because this attempt may have changed it."""
         entry = await self._entry(entry.group_id) or entry
-        text, why = (CONFLICT, CONFLICT_NOTE)
-        if found.divided:
-            text, why = (DIVIDED, DIVIDED_NOTE)
-        elif found.copies > 1:
-            text, why = (TWICE, TWICE_NOTE.format(copies=found.copies))
-        text = text.format(sinks=said_of_holders(entry))
-        note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
-        return await self._decide(
-            entry, Verdict(PostedTimeStatus.REFUSED, text), mechanism, note=note, is_conflict=True
-        )
+        text, why = CONFLICT, CONFLICT_NOTE
+        if found is not None and found.divided:
+            text, why = DIVIDED, DIVIDED_NOTE
+        elif found is not None and found.copies > 1:
+            text, why = TWICE, TWICE_NOTE.format(copies=found.copies)
+        holders = said_of_holders(entry)
+        note = f"{why}; {holders} as revision {entry.revision}"
+        verdict = Verdict(PostedTimeStatus.REFUSED, text.format(sinks=holders), detail=note)
+        return await self._decide(entry, verdict, is_conflict=True)
 
-    async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
-        may_wait = mechanism == FETCH and self._health.is_half_open and self._now() - entry.offered < HOLD
+    async def _process(self, entry: InboxEntry, group: Group) -> Verdict:
+        """Deliver a group to its sinks, and return the verdict, which is stored unless it is not final."""
+        may_wait = entry.mechanism == FETCH and self._health.is_half_open and self._now() - entry.offered < HOLD
         result = await self._sink_delivery.deliver(entry, group)
         answer = result.answer
         if isinstance(answer, Differs):
             await self._sink_delivery.end(result)
-            return await self._conflict(entry, mechanism, answer)
+            return await self._conflict(entry, answer)
         verdict = _verdict(answer)
         if isinstance(answer, Failed) and may_wait and self.troubles:
             await self._sink_delivery.end(result)
             return replace(verdict, is_final=False)
-        return await self._decide(entry, verdict, mechanism, note=verdict.detail, ending=result.ending)
+        return await self._decide(entry, verdict, ending=result.ending)
 
     async def _decide(
-        self,
-        entry: InboxEntry,
-        verdict: Verdict,
-        mechanism: str,
-        *,
-        note: str | None = None,
-        is_conflict: bool = False,
-        ending: Work[None] | None = None,
+        self, entry: InboxEntry, verdict: Verdict, *, is_conflict: bool = False, ending: Work[None] | None = None
     ) -> Verdict:
+        """Store a verdict, in one transaction with the `ending` of the last delivery, and return it."""
         if verdict.message is not None:
             verdict = replace(verdict, message=message(verdict.message))
         answer = (verdict.outcome, verdict.message, verdict.external_id)
@@ -375,10 +319,26 @@ class Delivery:
         def decide(tx: InboxTransaction) -> None:
             if ending is not None:
                 ending(tx)
-            tx.decide(entry, *answer, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
+            tx.decide(entry, *answer, waits=entry.mechanism == FETCH, note=verdict.detail, is_conflict=is_conflict)
 
         await self.writer.write(decide)
         return verdict
+
+    def _offer(self, group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
+        """Return the offer of a group, after `on_group` has got it."""
+        self.on_group(group)
+        user = group.user
+        names = (user.name, user.email, user.externalId, user.userId) if user else ()
+        user_keys = tuple(name for name in names if name)
+        return Offer(
+            group.groupId or "",
+            content_digest(group),
+            stored(raw),
+            mechanism,
+            user_name=user_keys[0] if user_keys else None,
+            user_keys=user_keys,
+            tag=BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None,
+        )
 
 
 def next_step(entry: InboxEntry, digest: str) -> NextStep:
@@ -404,22 +364,6 @@ def said_of_holders(entry: InboxEntry) -> str:
         if sinks:
             return f"{' and '.join(sinks)} {verb}"
     return "the target took it"
-
-
-def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
-    user = group.user
-    names = (user.name, user.email, user.externalId, user.userId) if user else ()
-    user_names = tuple(name for name in names if name)
-    tags = BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None
-    return Offer(
-        group.groupId or "",
-        content_digest(group),
-        stored(raw),
-        mechanism,
-        next(iter(user_names), None),
-        user_names,
-        tags,
-    )
 
 
 def _verdict(answer: Took | Refused | Failed) -> Verdict:

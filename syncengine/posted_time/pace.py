@@ -96,12 +96,12 @@ async def each(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 async def side_by_side(
     items: AsyncIterator[Item], work: Callable[[Item], Awaitable[object]], width: Callable[[], int]
-) -> bool:
-    """Run `work` on the items, and return whether all were begun. Raise the first error after all have ended.
+) -> int:
+    """Run `work` on the items, and return how many were begun. Raise the first error after all have ended.
 
     `width` is called before each item, and returns how many may run at the same time; 0 means that no more are begun.
     """
-    under_way = 0
+    begun = under_way = 0
     errors: list[BaseException] = []
     freed = asyncio.Event()
 
@@ -116,14 +116,13 @@ async def side_by_side(
         freed.clear()
         await freed.wait()
 
-    is_whole = True
     try:
         async for item in items:
             while 0 < width() <= under_way and not errors:
                 await one_ended()
             if errors or width() <= 0:
-                is_whole = False
                 break
+            begun += 1
             under_way += 1
             asyncio.ensure_future(work(item)).add_done_callback(ended)
     finally:
@@ -131,4 +130,4 @@ async def side_by_side(
             await one_ended()
     if errors:
         raise errors[0]
-    return is_whole
+    return begun

@@ -12,7 +12,6 @@ from typing import Any
 from syncengine.errors import Problems, SyncengineError, TroubleKind, as_bug
 from syncengine.instants import instant
 from syncengine.posted_time.group import Group, read_group
-from syncengine.posted_time.inbox_writer import InboxWriter, Work
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
@@ -20,7 +19,7 @@ from syncengine.posted_time.sinks.find import unknown
 from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
 from syncengine.state.connector import remember_rest, rests_in
-from syncengine.state.inbox import DIED
+from syncengine.state.inbox import DIED, InboxWriter, Work
 from syncengine.state.inbox_model import DOUBTFUL, TAKEN, Delivered, DeliveryKey, DeliveryStatus, InboxEntry, sink_of
 
 

@@ -20,12 +20,11 @@ from syncengine.connector.connection import client_of, prove_team
 from syncengine.connector.registration import NOT_REGISTERED, HealthReporter, Registered, register, renewal
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
-from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from syncengine.posted_time.drift.compare import DriftKind
 from syncengine.posted_time.drift.read import TagWatch
 from syncengine.posted_time.events import SinkTrouble, message_of
-from syncengine.posted_time.fetch import Fetching, WebhookRegistered
+from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.project.delivery_schema import BIND, Mode
@@ -290,7 +289,7 @@ class _Delivering:
             lambda: 1 if self._delivery.is_cautious else limit,
             tell=self._telling,
             stop=self._shift._stop,
-            timeout=self._project.service.timeout,
+            call_seconds=self._project.service.timeout,
             pace=self._shift.pace,
         )
 

@@ -1,14 +1,16 @@
 """Read and write the inbox of posted time: the service's offers, deliveries to sinks, and verdicts sent back.
 
 `inbox_model` defines groups, deliveries and events; `posted_time.delivery` decides what to write. Every write is a
-method of `InboxTransaction`, and is given to `Inbox.write` as a function of one.
+method of `InboxTransaction`, and is given to `Inbox.write`, or to an `InboxWriter`, as a function of one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -49,6 +51,9 @@ from syncengine.state.tables import DELIVERIES, EVENTS, GROUPS, INBOX_LOCK, LOCK
 
 T = TypeVar("T")
 
+MOST = 500
+"""The maximum number of writes in one transaction: the next ones wait for it, some 0.3 s at most."""
+
 OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 """The error codes that a single write may cause although the other writes in its transaction are fine."""
 
@@ -57,6 +62,21 @@ DIED = "no answer is known: syncengine stopped before one arrived"
 
 TICK = 1e-6
 """Seconds between the times of two offers in one transaction, so that the groups keep the order of the offers."""
+
+
+_GROUP, _DELIVERY = GROUPS.c[*InboxEntry.__slots__[:-1]], DELIVERIES.c[*Delivered.__slots__]
+_ENTRIES = (
+    sa.select(*_GROUP, *_DELIVERY)
+    .outerjoin_from(GROUPS, DELIVERIES, DELIVERIES.c.group_id == GROUPS.c.group_id)
+    .order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id, DELIVERIES.c.revision, DELIVERIES.c.first)
+)
+_ENTRY = _ENTRIES.where(GROUPS.c.group_id == sa.bindparam("of_group"))
+_ONE_GROUP = sa.update(GROUPS).where(GROUPS.c.group_id == sa.bindparam("of_group"))
+_ONE_DELIVERY = sa.update(DELIVERIES).where(
+    DELIVERIES.c.group_id == sa.bindparam("of_group"),
+    DELIVERIES.c.revision == sa.bindparam("of_revision"),
+    DELIVERIES.c.sink == sa.bindparam("of_sink"),
+)
 
 
 class InboxTransaction:
@@ -75,19 +95,26 @@ class InboxTransaction:
         at = self._at + self._offers * TICK
         self._offers += 1
         before = self.entry(offer.group_id)
-        offered = {"offered": at, "offers": before.offers + 1 if before else 1, "mechanism": offer.mechanism}
         same = before is None or before.digest == offer.digest
+        offered: dict[str, Any] = {
+            "offered": at,
+            "offers": before.offers + 1 if before else 1,
+            "mechanism": offer.mechanism,
+        }
+        if same and not (before and before.is_delivered):
+            # It is delivered anew, whatever came of earlier attempts; and parts outside the digest may be newer.
+            offered = _content(offer) | offered | {"state": GroupState.RECEIVED, "waiting": False}
         if before is None:
-            first = {"group_id": offer.group_id, "state": GroupState.RECEIVED, "revision": 1, "received": at}
-            values = {**_content(offer), **first, **offered, "waiting": False}
+            values = {**offered, "group_id": offer.group_id, "revision": 1, "received": at}
             self._connection.execute(sa.insert(GROUPS), values)
+            # What was just written need not be read again: most offers are of new groups.
+            known = {**values, "user_keys": offer.user_keys, "deliveries": ()}
+            entry = InboxEntry(**dict[str, Any](dict.fromkeys(InboxEntry.__slots__)) | known)
         else:
-            # Parts outside the digest may be newer: until the group is delivered, its latest form counts.
-            latest = _content(offer) if same and not before.is_delivered else {}
-            self._update(offer.group_id, **latest | offered)
-        entry = self._stored(offer.group_id)
+            self._update(offer.group_id, **offered)
+            entry = self._stored(offer.group_id)
         detail = None if same else offer.body
-        self._tell(offer.group_id, entry.revision, EventKind.OFFERED, at=at, message=offer.mechanism, detail=detail)
+        self._tell(entry, EventKind.OFFERED, at=at, message=offer.mechanism, detail=detail)
         return entry
 
     def revise(self, offer: Offer) -> InboxEntry:
@@ -95,22 +122,22 @@ class InboxTransaction:
         revision = self._stored(offer.group_id).revision + 1
         anew = {"state": GroupState.RECEIVED, "outcome": None, "message": None, "waiting": False, "note": None}
         self._update(offer.group_id, revision=revision, **_content(offer), **anew)
-        self._tell(offer.group_id, revision, EventKind.REVISED)
-        return self._stored(offer.group_id)
+        entry = self._stored(offer.group_id)
+        self._tell(entry, EventKind.REVISED)
+        return entry
 
     def begin(self, entry: InboxEntry, sink: str) -> None:
         """Record that a group is about to be sent to a sink, which may have it until its answer is known."""
         earlier = entry.delivered(sink)
-        values = {"status": DeliveryStatus.ATTEMPTING, "last": self._at}
+        key = DeliveryKey(entry.group_id, entry.revision, sink)
+        values: dict[str, Any] = {"status": DeliveryStatus.ATTEMPTING, "last": self._at, "attempts": 1}
         if earlier is None or earlier.revision != entry.revision:
-            key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
-            self._connection.execute(sa.insert(DELIVERIES), {**key, **values, "attempts": 1, "first": self._at})
+            self._connection.execute(sa.insert(DELIVERIES), {**key._asdict(), **values, "first": self._at})
         else:
             if earlier.status is DeliveryStatus.ATTEMPTING:
                 unknown = {"sink": sink, "outcome": DeliveryStatus.UNKNOWN, "message": DIED}
-                self._tell(entry.group_id, entry.revision, EventKind.ATTEMPT, at=earlier.last, **unknown)
-            again = _ONE_DELIVERY.values(attempts=DELIVERIES.c.attempts + 1)
-            self._update_delivery(DeliveryKey(entry.group_id, entry.revision, sink), values, again)
+                self._tell(entry, EventKind.ATTEMPT, at=earlier.last, **unknown)
+            self._update_delivery(key, values | {"attempts": earlier.attempts + 1})
         if not entry.is_delivered:
             self._update(entry.group_id, state=GroupState.DELIVERING)
 
@@ -128,7 +155,7 @@ class InboxTransaction:
     ) -> None:
         """Record the result of a delivery attempt to a sink."""
         words = {"message": message, "external_id": external_id}
-        self._tell(entry.group_id, entry.revision, EventKind.ATTEMPT, sink=sink, outcome=status, **words)
+        self._tell(entry, EventKind.ATTEMPT, sink=sink, outcome=status, **words)
         values: dict[str, Any] = {"status": status, "last": self._at, "message": message}
         if status is DeliveryStatus.ACCEPTED:  # any other result leaves the reference of an earlier acceptance
             values["external_id"] = external_id
@@ -155,7 +182,7 @@ class InboxTransaction:
         values = {"state": state, "waiting": waits, "note": note, "decided": self._at, "asked": None}
         self._update(entry.group_id, **verdict, **values, **answered)
         kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
-        self._tell(entry.group_id, entry.revision, kind, **verdict, detail=note)
+        self._tell(entry, kind, **verdict, detail=note)
 
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
         """Send the stored verdict again: by a status update if it `waits`, else in the answer to a webhook call."""
@@ -175,7 +202,7 @@ class InboxTransaction:
         """
         if (entry := self.entry(group_id)) is None:
             return
-        self._tell(group_id, entry.revision, EventKind.STATUS, outcome=status, external_id=entry.external_id)
+        self._tell(entry, EventKind.STATUS, outcome=status, external_id=entry.external_id)
         is_last = decided in (None, entry.decided) and offers in (None, entry.offers)
         if entry.outcome is not None and entry.outcome == status and is_last:
             # Only a person ends a conflict, whatever the service heard of it.
@@ -192,13 +219,13 @@ class InboxTransaction:
             count = {"at": self._at, "detail": str(int(last.detail or "1") + 1)}
             self._connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(**count))
         else:
-            self._tell(group_id, entry.revision, EventKind.UNACCEPTED, outcome=status, message=why)
+            self._tell(entry, EventKind.UNACCEPTED, outcome=status, message=why)
 
     def give_up(self, group_id: str, why: str) -> None:
         """Stop sending statuses of a group because the service answers 404. The group stays visible."""
         if entry := self.entry(group_id):
             self._update(group_id, waiting=False, state=GroupState.GIVEN_UP, note=why)
-            self._tell(group_id, entry.revision, EventKind.GIVEN_UP, outcome=entry.outcome, message=why)
+            self._tell(entry, EventKind.GIVEN_UP, outcome=entry.outcome, message=why)
 
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
         """Ask the lease's holder to deliver groups to the sinks that lack them, and to `sink` in any case."""
@@ -210,7 +237,7 @@ class InboxTransaction:
                 took = (DELIVERIES.c.group_id == group_id, DELIVERIES.c.status == DeliveryStatus.ACCEPTED)
                 again = sa.update(DELIVERIES).where(*took, _of_sink(sink)).values(status=DeliveryStatus.AGAIN)
                 self._connection.execute(again)
-            self._tell(group_id, entry.revision, EventKind.ASKED, sink=sink)
+            self._tell(entry, EventKind.ASKED, sink=sink)
 
     def finish(self, group_id: str) -> None:
         """End a person's request for another delivery of the group."""
@@ -228,7 +255,7 @@ class InboxTransaction:
             state = (WAITING if waits else ANSWERED)[PostedTimeStatus.SUCCESS]
             change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": self._at}
             self._update(group_id, **change, **verdict)
-            self._tell(group_id, entry.revision, EventKind.SETTLED, **verdict)
+            self._tell(entry, EventKind.SETTLED, **verdict)
 
     def reduce(self, before: float) -> int:
         """Delete the content and events of groups delivered and acknowledged before `before`; return their number.
@@ -262,13 +289,17 @@ class InboxTransaction:
     def _update(self, group_id: str, **values: Any) -> None:
         self._connection.execute(_ONE_GROUP, {"of_group": group_id, **values})
 
-    def _update_delivery(self, key: DeliveryKey, values: Mapping[str, Any], update: sa.Update | None = None) -> None:
+    def _update_delivery(self, key: DeliveryKey, values: Mapping[str, Any]) -> None:
         one = {"of_group": key.group_id, "of_revision": key.revision, "of_sink": key.sink}
-        self._connection.execute(_ONE_DELIVERY if update is None else update, {**one, **values})
+        self._connection.execute(_ONE_DELIVERY, {**one, **values})
 
-    def _tell(self, group_id: str, revision: int, kind: EventKind, **facts: Any) -> None:
-        values = {"group_id": group_id, "revision": revision, "kind": kind, "at": self._at}
+    def _tell(self, entry: InboxEntry, kind: EventKind, **facts: Any) -> None:
+        values = {"group_id": entry.group_id, "revision": entry.revision, "kind": kind, "at": self._at}
         self._connection.execute(sa.insert(EVENTS), values | facts)
+
+
+Work = Callable[[InboxTransaction], T]
+"""A write: a call of one method of the transaction, or several that stand or fall together."""
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -291,12 +322,13 @@ class Inbox:
 
     # --- writes
 
-    def write(self, work: Callable[[InboxTransaction], T]) -> T:
+    def write(self, work: Work[T]) -> T:
         """Execute `work` in a transaction that proves the lease, if this process has one, and return its result."""
-        with self._turn, self._writing() as connection:
+        lease = self._lease
+        with self._turn, self._exclusively() if lease is None else proven(self.database, lease) as connection:
             return work(InboxTransaction(connection, self._now()))
 
-    def write_all(self, works: Sequence[Callable[[InboxTransaction], Any]]) -> list[Any]:
+    def write_all(self, works: Sequence[Work[Any]]) -> list[Any]:
         """Execute independent pieces of work in one transaction, and return their results in order.
 
         When the database rejects the content of one, execute each in a transaction of its own, and return the error of
@@ -360,13 +392,6 @@ class Inbox:
         self.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """Open a transaction that proves the lease, if this process has one."""
-        opened = self._exclusively() if self._lease is None else proven(self.database, self._lease)
-        with opened as connection:
-            yield connection
-
-    @contextmanager
     def _exclusively(self) -> Iterator[sa.Connection]:
         """Open a transaction without a lease."""
         with self.database.transaction() as connection:
@@ -379,10 +404,7 @@ class Inbox:
 
     def entry(self, group_id: str) -> InboxEntry | None:
         """Return a group with its deliveries, or `None` if it is not in the inbox."""
-        if not self._is_there:
-            return None
-        with self.database.transaction() as connection:
-            return next(iter(_entries(connection, _ENTRY, {"of_group": group_id})), None)
+        return next(iter(self._found(GROUPS.c.group_id == group_id)), None)
 
     def entries(
         self,
@@ -482,23 +504,6 @@ class Inbox:
             return connection.execute(query).all()
 
 
-_GROUP, _DELIVERY = GROUPS.c[*InboxEntry.__slots__[:-1]], DELIVERIES.c[*Delivered.__slots__]
-_ENTRIES = (
-    sa.select(*_GROUP, *_DELIVERY)
-    .outerjoin_from(GROUPS, DELIVERIES, DELIVERIES.c.group_id == GROUPS.c.group_id)
-    .order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id, DELIVERIES.c.revision, DELIVERIES.c.first)
-)
-
-
-_ENTRY = _ENTRIES.where(GROUPS.c.group_id == sa.bindparam("of_group"))
-_ONE_GROUP = sa.update(GROUPS).where(GROUPS.c.group_id == sa.bindparam("of_group"))
-_ONE_DELIVERY = sa.update(DELIVERIES).where(
-    DELIVERIES.c.group_id == sa.bindparam("of_group"),
-    DELIVERIES.c.revision == sa.bindparam("of_revision"),
-    DELIVERIES.c.sink == sa.bindparam("of_sink"),
-)
-
-
 def _entries(
     connection: sa.Connection, query: sa.Select[Any], parameters: Mapping[str, Any] | None = None
 ) -> list[InboxEntry]:
@@ -529,3 +534,60 @@ def _content(offer: Offer) -> dict[str, Any]:
 def _of_sink(sink: str) -> sa.ColumnElement[bool]:
     """Return the condition for the deliveries of a sink, of whole groups and of parts for one tag."""
     return sa.or_(DELIVERIES.c.sink == sink, DELIVERIES.c.sink.startswith(sink + PART, autoescape=True))
+
+
+class InboxWriter:
+    """The only writer of groups in this process: writes for many groups at the same time, by one thread."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.inbox = inbox
+        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def write(self, work: Work[T]) -> T:
+        """Execute `work`, and return its result once it is durable. Work that has begun ends, whoever waits.
+
+        It is repeated in a transaction of its own if another group's work in the same one was rejected.
+        """
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, result))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all())
+        return await result
+
+    async def _write_all(self) -> None:
+        # SQLite has one writer at a time, and a durable commit costs more than what it holds: 300 groups a second, with
+        # four writes each, are more commits than a disk can bring to its platter. So what arrives while a transaction
+        # is being written is written together by the next one.
+        while self._waiting:
+            await asyncio.sleep(0)  # let tasks that the last transaction released add their writes
+            batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            batch = [(work, result) for work, result in batch if not result.done()]
+            try:
+                found = await to_thread(self.inbox.write_all, [work for work, _ in batch])
+            except asyncio.CancelledError:
+                for _, result in (*batch, *self._waiting):
+                    result.cancel()
+                raise
+            except BaseException as error:  # whatever it is, it is raised where the writes were asked for
+                found = [error] * len(batch)
+            for (_, result), value in zip(batch, found, strict=True):
+                if result.done():
+                    continue
+                if isinstance(value, BaseException):
+                    result.set_exception(value)
+                else:
+                    result.set_result(value)
+
+    async def close(self) -> None:
+        """Wait for the transaction that is being written."""
+        if self._writing is not None:
+            await self._writing
+
+    def keep(self, key: DeliveryKey, memo: str | None) -> None:
+        """Store the note that a sink needs after a crash, from the sink's thread. `None` removes it."""
+        self.inbox.write(lambda tx: tx.remember(key, memo))
+
+    def with_note(self, sink: str, memo: str) -> Sequence[DeliveryKey]:
+        """Return the sink's deliveries that have this note."""
+        return self.inbox.with_memo(sink, memo)

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.posted_time.acknowledge import SIDE_BY_SIDE, Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
-from syncengine.posted_time.inbox_writer import InboxWriter, Work
+from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging
 from syncengine.render.posted_time import story_text
 from syncengine.service.client import Client, Conduct
+from syncengine.state.inbox import InboxWriter, Work
 from syncengine.state.inbox_model import Offer, PostedTimeStatus
 from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, OK, Reply, saying, serving

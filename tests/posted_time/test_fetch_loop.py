@@ -12,8 +12,8 @@ import pytest
 
 from syncengine.errors import SyncengineError, TroubleKind
 from syncengine.posted_time.events import Event, Offered, RetryLater, SinkTrouble, Taken, Unusable, Verdict
-from syncengine.posted_time.fetch import Fetching, WebhookRegistered
-from syncengine.posted_time.pace import WIDTH, Pace
+from syncengine.posted_time.loops import Fetching, WebhookRegistered
+from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox_model import PostedTimeStatus
 from syncengine.state.lock import LockLost
@@ -34,7 +34,7 @@ def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | 
         stop = asyncio.Event()
         conduct = Conduct(attempts=1, breaks=False)
         async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-            loop = Fetching(client, delivery, lambda: limit, tell=told.append, stop=stop, pace=pace)
+            loop = Fetching(client, delivery, lambda: limit, told.append, stop, pace=pace)
             async with asyncio.timeout(60):
                 return await scene(server, loop, told, stop)
 
@@ -61,33 +61,29 @@ class Desk:
         self.troubles: Sequence[SinkTrouble] = troubles
         self.raising = raising
         self.took: list[str] = []
-        self.held: list[tuple[str, Verdict]] = []
+        self.stored: list[str] = []
+        self.verdicts: dict[str, Verdict] = {}
+        """The verdicts on groups that are not taken."""
+        self.is_cautious = False
 
-    @property
-    def is_cautious(self) -> bool:
-        return bool(self.held)
+    def width(self) -> int:
+        return 0 if self.troubles else 1 if self.is_cautious else WIDTH
 
-    def width(self, stop: asyncio.Event) -> int:
-        return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
+    async def resume(self, stop: asyncio.Event, deliver: Callable[[str], Awaitable[object]]) -> int:
+        stored, self.stored = self.stored, []
+        begun = await side_by_side(each(stored), deliver, lambda: 0 if stop.is_set() else self.width())
+        self.stored = stored[begun:] + self.stored
+        return begun
 
-    async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
-        held, self.held = self.held, []
-        for id, verdict in held:
-            heard(id, verdict)
-        return len(held)
+    async def store(self, raw: Any, *, mechanism: str) -> None:
+        self.stored.append(raw["groupId"])
 
-    async def keep(self, raw: Any, *, mechanism: str) -> Any:
-        return raw
-
-    async def deliver(self, kept: Any) -> Verdict:
-        self.took.append(kept["groupId"])
+    async def again(self, id: str) -> Verdict:
+        self.took.append(id)
         if self.raising is not None:
             raising, self.raising = self.raising, None
             raise raising
-        return Verdict(PostedTimeStatus.SUCCESS)
-
-    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        return Verdict(PostedTimeStatus.REFUSED)
+        return self.verdicts.get(id, Verdict(PostedTimeStatus.SUCCESS))
 
 
 def test_fetched_groups_are_delivered_or_refused_by_the_project(tmp_path: Path) -> None:
@@ -248,9 +244,9 @@ def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
     """The other groups are in the inbox, where the next process continues with them."""
 
     class Slow(Desk):
-        async def deliver(self, kept: Any) -> Verdict:
+        async def again(self, id: str) -> Verdict:
             stopping.set()
-            return await super().deliver(kept)
+            return await super().again(id)
 
     stopping = asyncio.Event()
     desk = Slow()
@@ -282,11 +278,15 @@ def test_the_limit_is_computed_before_each_fetch() -> None:
 
 def test_a_held_group_is_tried_before_the_next_fetch() -> None:
     """It tests the doubtful sink. A verdict that is not final is reported as an event, but not sent."""
-    desk = Desk()
-    desk.held = [
-        ("kept", Verdict(PostedTimeStatus.SUCCESS)),
-        ("again", Verdict(PostedTimeStatus.TROUBLE, "No.", is_final=False)),
-    ]
+
+    class Doubting(Desk):
+        async def again(self, id: str) -> Verdict:
+            self.is_cautious = bool(self.stored)
+            return await super().again(id)
+
+    desk = Doubting()
+    desk.stored, desk.is_cautious = ["kept", "again"], True
+    desk.verdicts = {"again": Verdict(PostedTimeStatus.TROUBLE, "No.", is_final=False)}
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
@@ -297,39 +297,18 @@ def test_a_held_group_is_tried_before_the_next_fetch() -> None:
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
 
 
-def test_a_restarted_loop_first_delivers_the_groups_left_before() -> None:
-    """The loop before it ended with an error and left groups in the inbox."""
-
-    class Left(Desk):
-        is_cautious = False
-
-    desk = Left()
-    desk.held = [("left", Verdict(PostedTimeStatus.SUCCESS))]
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
-        return told
-
-    told = fetching((saying([group("a")]), NOTHING), desk, scene)
-    assert taken(told) == [("left", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
-
-
-def test_groups_left_by_an_interrupted_resume_come_before_the_next_fetch() -> None:
-    """A sink went down during `resume` and recovered: the remaining groups do not wait for the next start."""
+def test_groups_left_in_the_inbox_come_before_the_next_fetch() -> None:
+    """A sink went down during their delivery and recovered: the rest does not wait for the next start."""
 
     class Falling(Desk):
-        is_cautious = False
-
-        async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
-            if len(self.held) == 1:
-                return await super().resume(stop, heard)
-            self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
-            asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
-            heard(*self.held.pop(0))
-            return 1
+        async def again(self, id: str) -> Verdict:
+            if id == "left":
+                self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
+                asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
+            return await super().again(id)
 
     desk = Falling()
-    desk.held = [(id, Verdict(PostedTimeStatus.SUCCESS)) for id in ("left", "rest")]
+    desk.stored = ["left", "rest"]
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 3)

@@ -24,10 +24,10 @@ import sqlalchemy as sa
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
-from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
-from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
+from syncengine.service.posted_time import Unreadable
+from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
@@ -307,25 +307,29 @@ def test_requests_are_concurrent_up_to_a_limit(tmp_path: Path) -> None:
 # --- a backlog
 
 
-@pytest.mark.parametrize("other", ["again", "keep", "take", "refuse"])
-def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("other", "rows"),
+    [("again", 1), ("store", 1), ("take", 1), ("an unreadable offer", 0)],
+    ids=lambda value: str(value),
+)
+def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, rows: int, tmp_path: Path) -> None:
     """No sink gets it twice, and a refusal is not overruled."""
 
     async def play(opened: Delivery) -> None:
-        kept = await opened.keep(raw("g1"), mechanism="fetch")
+        await opened.store(raw("g1"), mechanism="fetch")
         if other == "again":
             await opened.again("g1")
-        elif other == "keep":
-            await opened.deliver(await opened.keep(raw("g1"), mechanism="fetch"))
+        elif other == "store":
+            await opened.store(raw("g1"), mechanism="fetch")
         elif other == "take":
             await opened.take(raw("g1", totalDurationSecs=7200), mechanism="fetch")
         else:
-            await opened.refuse("g1", "unreadable", mechanism="fetch")
-        await opened.deliver(kept)
+            await opened.store(Unreadable("g1", "unreadable"), mechanism="fetch")
+        await asyncio.gather(opened.resume(asyncio.Event()), opened.resume(asyncio.Event()))
 
     run(delivering(tmp_path, JSONL, ""), play)
     found = [line["groupId"] for line in lines(tmp_path)] if (tmp_path / "out").exists() else []
-    assert found == ["g1"]
+    assert found == ["g1"] * rows
 
 
 def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
@@ -333,7 +337,7 @@ def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
 
     async def story(opened: Delivery) -> None:
-        await asyncio.gather(*(opened.keep(raw(f"g{n}"), mechanism="fetch") for n in range(3 * WIDTH)))
+        await asyncio.gather(*(opened.store(raw(f"g{n}"), mechanism="fetch") for n in range(3 * WIDTH)))
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             assert await opened.resume(asyncio.Event()) == WIDTH

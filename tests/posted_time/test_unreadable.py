@@ -11,10 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import UNREADABLE
 from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken, Unusable
-from syncengine.posted_time.fetch import Fetching
+from syncengine.posted_time.loops import Acknowledging, Fetching
 from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import fetch, id_in, items_in
 from syncengine.state.inbox import open_inbox

@@ -30,7 +30,7 @@ def _decide(*, waits: bool, is_conflict: bool = False) -> Act:
 
 def _settle(mechanism: str) -> Act:
     def settle(inbox: InboxByHand, entry: InboxEntry, outcome: PostedTimeStatus) -> None:
-        inbox.receive(replace(OFFER, mechanism=mechanism))
+        inbox.receive(replace(OFFER, digest="digest-3", mechanism=mechanism))
         inbox.write(lambda tx: tx.settle([entry.group_id]))
 
     return settle
@@ -45,7 +45,14 @@ def _answered(state: GroupState, outcome: PostedTimeStatus) -> GroupState:
 
 
 ACTS: Mapping[str, tuple[Act, Next]] = {
-    "offer": (lambda inbox, entry, outcome: inbox.receive(OTHER), lambda state, outcome: state),
+    "offer": (
+        lambda inbox, entry, outcome: inbox.receive(replace(OFFER, digest=entry.digest)),
+        lambda state, outcome: state if outcome is SUCCESS else S.RECEIVED,
+    ),
+    "offer other content": (
+        lambda inbox, entry, outcome: inbox.receive(replace(OFFER, digest="digest-3")),
+        lambda state, outcome: state,
+    ),
     "revise": (lambda inbox, entry, outcome: inbox.revise(OTHER), lambda state, outcome: S.RECEIVED),
     "begin": (
         lambda inbox, entry, outcome: inbox.begin(replace(entry, outcome=None), "ledger"),
