@@ -74,7 +74,7 @@ def schemas() -> dict[str, dict[str, Any]]:
             # Documents have a tag, unlike their parts.
             if isinstance(model, type) and issubclass(model, Struct) and model.__struct_config__.tag:
                 found[_title(model).removeprefix("syncengine ").replace(" ", "-")] = _schema(model, _Untitled)
-    found["state-export"] = {"title": "syncengine state-export", **_schema(Head | Line, _Untitled)}
+    found["state-export"] = _schema(Head | Line, _Untitled) | {"title": "syncengine state-export"}
     return {f"{name}{SUFFIX}": schema for name, schema in found.items()}
 
 

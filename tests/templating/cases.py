@@ -57,7 +57,7 @@ class Case(NamedTuple):
 
 
 Results = dict[str, str]
-"""A result, or `!` and why rendering fails, or `?` and why the template is refused → the values with this result."""
+"""A result → the values with it; `!` where rendering fails, with our words if there are any; `?` and why."""
 
 
 def _words(value: Any) -> str:
@@ -71,8 +71,9 @@ def _result(make: Callable[[Any], Any], value: Any) -> str:
     except RenderTrouble as error:
         said = str(error).removeprefix("the template at syncengine.yaml:1 failed: ")
     except (*SURPRISES, NameError) as error:
-        said = trouble(error).replace("count() argument 1 must", "must")  # as Python 3.13 says it
-    return "! " + re.sub(r" at 0x[0-9a-f]+", "", said)[:100]
+        said = trouble(error)
+    # Our sentences quote what may be written instead; Python's differ between its versions.
+    return f"! {said[:100]}" if "`" in said else "!"
 
 
 def _results(make: Callable[[Any], Any], values: tuple[str, ...]) -> Results:
