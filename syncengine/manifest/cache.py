@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -78,10 +77,9 @@ class ManifestCache:
     def __init__(self, folder: Path, defaults: DefaultValues) -> None:
         self._path = folder / FILE_NAME
         self.context = digest_of(__version__, FORMAT, defaults.values)
-        self._writer: Thread | None = None
-        self._access = Lock()
-        """Held for each access: a wait for the writer can be interrupted, and SQLite crashes if it is closed in use."""
-        self._connection = self._quietly(self._connected)
+        self._connection: sqlite3.Connection | None = None
+        with suppress(sqlite3.Error, OSError):
+            self._connection = self._connected()
 
     def digest(self, file: str, sha256: str) -> str:
         """Return the digest under which a file's entry is stored."""
@@ -93,9 +91,8 @@ class ManifestCache:
 
     def find_basis(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
         """Return the basis of an empty plan for exactly these entries and lint levels, or `None`."""
-        query = "SELECT content FROM basis WHERE digest = ?"
-        rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
-        candidates = (_settled(*row) for row in rows)
+        rows = self._rows("SELECT content FROM basis WHERE digest = ?", digest_of(entries))
+        candidates = (_decoded(_SETTLED.decode, content) for (content,) in rows)
         return next((basis for basis in candidates if basis is not None and basis.levels == levels), None)
 
     def has(self, digests: Iterable[str]) -> set[str]:
@@ -104,71 +101,65 @@ class ManifestCache:
 
     def digests(self) -> frozenset[str]:
         """Return the digests of all entries."""
-        rows = self._quietly(lambda c: c.execute("SELECT digest FROM entry").fetchall()) or ()
-        return frozenset(digest for (digest,) in rows)
+        return frozenset(digest for (digest,) in self._rows("SELECT digest FROM entry"))
 
     def get(self, digest: str, sha256: str = "") -> ReadFile | None:
         """Return the file that is stored under a digest, or `None`."""
-        query = "SELECT reading FROM entry WHERE digest = ?"
-        row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
-        data = None if row is None else unseal(row[0])
-        with suppress(msgspec.DecodeError):
-            return None if data is None else ReadFile(reading_of(data), sha256)
-        return None
+        row = next(iter(self._rows("SELECT reading FROM entry WHERE digest = ?", digest)), (None,))
+        reading = _decoded(reading_of, row[0])
+        return None if reading is None else ReadFile(reading, sha256)
 
     def inputs(self, file: str, sha256: str) -> tuple[Input, ...] | None:
         """Return the inputs that the last reading of these bytes of a file recorded, or `None`."""
-        query = "SELECT content FROM inputs WHERE file = ?"
-        row = self._quietly(lambda c: c.execute(query, (self.digest(file, sha256),)).fetchone())
-        data = None if row is None else unseal(row[0])
-        with suppress(msgspec.DecodeError):
-            return None if data is None else _INPUTS.decode(data)
-        return None
+        rows = self._rows("SELECT content FROM inputs WHERE file = ?", self.digest(file, sha256))
+        return _decoded(_INPUTS.decode, next(iter(rows), (None,))[0])
 
     def keep(self, reads: Iterable[ReadFile]) -> None:
-        """Store files that were read, each under its digest.
-
-        A thread writes them while the caller continues. The next access to the cache waits for it.
-        """
-        if pairs := [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]:
-            self._wait()
-            writer = Thread(target=self._keep, args=(pairs,), name="cache")
-            try:
-                writer.start()
-            except RuntimeError:  # there is no room for another thread
-                self._keep(pairs)
-            else:
-                self._writer = writer
-
-    def _keep(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
-        with suppress(MemoryError):
-            self._write(pairs)
-
-    def _write(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
-        rows = [(digest, seal(packed(read.reading))) for digest, read in pairs]
+        """Store files that were read, each under its digest."""
+        found = [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]
+        rows = [(digest, seal(packed(read.reading))) for digest, read in found]
         inputs = [
             (self.digest(read.reading.file, read.content), digest, seal(_encode(read.inputs)))
-            for digest, read in pairs
+            for digest, read in found
             if read.inputs is not None
         ]
-        self._tried(lambda c: c.execute("BEGIN"))
-        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?)", rows))
-        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", inputs))
-        self._tried(lambda c: c.execute("COMMIT"))
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", inputs)
+
+        if rows:
+            self._write(write)
 
     def settled(self, name: str) -> Settled | None:
         """Return the basis that is stored under `name`, or `None`."""
-        row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
-        return _settled(*row) if row else None
+        rows = self._rows("SELECT content FROM basis WHERE name = ?", name)
+        return _decoded(_SETTLED.decode, next(iter(rows), (None,))[0])
 
     def remember(self, name: str, basis: Settled) -> None:
         """Store `basis` under `name`, and delete entries that no basis refers to."""
-        row = (name, digest_of(basis.files), seal(_encode(basis)))
-        self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
-        self._quietly(self._drop_unused)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            row = (name, digest_of(basis.files), seal(_encode(basis)))
+            connection.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row)
+            used = set[str]()
+            for each, content in connection.execute("SELECT name, content FROM basis").fetchall():
+                if (known := _decoded(_SETTLED.decode, content)) is None:
+                    connection.execute("DELETE FROM basis WHERE name = ?", (each,))
+                else:
+                    used.update(known.files.values())
+            digests = {digest for (digest,) in connection.execute("SELECT digest FROM entry")}
+            connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in digests - used])
+            connection.execute("DELETE FROM inputs WHERE digest NOT IN (SELECT digest FROM entry)")
+
+        self._write(write)
 
     def close(self) -> None:
-        self._quietly(lambda c: c.close())
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def __enter__(self) -> ManifestCache:
         return self
@@ -176,22 +167,18 @@ class ManifestCache:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _drop_unused(self, connection: sqlite3.Connection) -> None:
-        bases = {name: _settled(content) for name, content in connection.execute("SELECT name, content FROM basis")}
-        unreadable = [(name,) for name, basis in bases.items() if basis is None]
-        connection.executemany("DELETE FROM basis WHERE name = ?", unreadable)
-        referenced_digests = {
-            digest for basis in bases.values() if basis is not None for digest in basis.files.values()
-        }
-        digests = {row[0] for row in connection.execute("SELECT digest FROM entry")}
-        connection.executemany(
-            "DELETE FROM entry WHERE digest = ?", [(digest,) for digest in digests - referenced_digests]
-        )
-        connection.execute("DELETE FROM inputs WHERE digest NOT IN (SELECT digest FROM entry)")
+    def _connected(self) -> sqlite3.Connection:
+        """Open the cache, and delete one that is damaged or not private.
 
-    def _connected(self, _: object) -> sqlite3.Connection:
+        Raise `OSError` for one that Git may have brought: with a cache in a pull request, its author could claim that
+        its manifests have no problems.
+        """
         make_folder(self._path.parent)
-        self._trust()
+        real = self._path.resolve()
+        if real.exists() and git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+            raise OSError(f"{self._path} is under Git")
+        if not self._path.is_file() or self._path.stat().st_mode & 0o077:
+            delete_cache(self._path.parent)
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -209,42 +196,23 @@ class ManifestCache:
             raise
         return connection
 
-    def _trust(self) -> None:
-        """Delete a cache that is not private. Raise `OSError` when it may come with the repository.
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        with suppress(sqlite3.Error):
+            return [] if self._connection is None else self._connection.execute(query, values).fetchall()
+        return []
 
-        With a cache in a pull request, its author could claim that its manifests have no problems.
-        """
-        beside = [self._path.with_name(f"{self._path.name}{suffix}") for suffix in BESIDE]
-        real = self._path.resolve()
-        if real.exists() and git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
-            raise OSError(f"{self._path} is under Git")
-        if not self._path.is_file() or self._path.stat().st_mode & 0o077:
-            for path in beside:
-                path.unlink(missing_ok=True)
-
-    def _wait(self) -> None:
-        if self._writer is not None:
-            self._writer.join()
-            self._writer = None
-
-    def _quietly(self, what: Callable[..., T]) -> T | None:
-        self._wait()
-        return self._tried(what)
-
-    def _tried(self, what: Callable[..., T]) -> T | None:
-        connection = getattr(self, "_connection", None)
-        if connection is None and what != self._connected:
-            return None
-        with suppress(sqlite3.Error, OSError, msgspec.DecodeError), self._access:
-            return what(connection)
-        return None
+    def _write(self, write: Callable[[sqlite3.Connection], None]) -> None:
+        """Call `write`, which begins a transaction, and commit, or give up what another run or the disk prevents."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error), self._connection:
+                write(self._connection)
 
 
-def _settled(content: object) -> Settled | None:
-    """Return the basis in `content`, or `None` when it is damaged or of another version."""
+def _decoded(decode: Callable[[bytes], T], content: object) -> T | None:
+    """Return what was stored, or `None` when it is absent, damaged or of another version."""
     data = unseal(content)
     with suppress(msgspec.DecodeError):
-        return None if data is None else _SETTLED.decode(data)
+        return None if data is None else decode(data)
     return None
 
 

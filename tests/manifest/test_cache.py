@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -60,16 +59,6 @@ def test_a_read_file_is_in_the_cache(tmp_path: Path, file: ManifestFile) -> None
     filled(tmp_path, file)
     assert knows(tmp_path, file) == (True, True, True)
     assert read_with(tmp_path, file)
-
-
-def test_files_are_cached_even_if_no_thread_can_be_started(tmp_path: Path, file: ManifestFile) -> None:
-    """The writing thread cannot start, as its stack needs more address space than there is."""
-    before = threading.stack_size(1 << 46)
-    try:
-        filled(tmp_path, file)
-    finally:
-        threading.stack_size(before)
-    assert knows(tmp_path, file) == (True, True, True)
 
 
 def test_entries_differ_by_content_name_and_defaults(tmp_path: Path, file: ManifestFile) -> None:
