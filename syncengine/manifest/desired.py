@@ -1,4 +1,4 @@
-"""Readings of files → the desired resources, or all problems at once. Reads manifests through `manifest.load`.
+"""Manifest files → the desired resources, or all problems at once. Reads files, or their readings from the cache.
 
 A `Reading` has the declarations of one file; here the files are compared with each other. A problem's place is found by
 reading its file again, which few resources need.
@@ -7,32 +7,36 @@ reading its file again, which few resources need.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field, structs
 
+from syncengine.content import sha256_of, sha256_of_values
 from syncengine.document.diagnostics import MANY, SUGGESTIONS, Collector, in_order, nearest
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Scalar, place
+from syncengine.document.nodes import Node, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import LoadContext, context_of
+from syncengine.manifest.context import Input, LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
-from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
-from syncengine.manifest.lints import CONTAINED, Shared, contained, mixed_categories, shared
-from syncengine.manifest.load import read_all
-from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
-from syncengine.manifest.reading import CategoryReference, ReadFile
+from syncengine.manifest.files import GENERATES, SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
+from syncengine.manifest.lints import CONTAINED, contained, mixed_categories, shared
+from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of, read_manifest
+from syncengine.manifest.resources import CategoryReference, ReadFile, Reading
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.project import git
 from syncengine.project.load import levelled
 from syncengine.project.model import FILE_NAME, POLICIES, Level, Project
-from syncengine.resource import ALTERNATIVES, Key, Kind, Removed, Resource, Row, Source
+from syncengine.resource import ALTERNATIVES, Key, Kind, Removed, Resource, Source
 
-READ_SUFFIXES = (*SUFFIXES, *TEMPLATE_SUFFIXES)
+KEPT_AT_ONCE = 8
+"""The number of readings that wait in memory to be stored in the cache together."""
+CATEGORY_FIELDS = frozenset(ALTERNATIVES)
+"""The fields by which a tag refers to its category."""
 
 
 class Desired(Struct, frozen=True):
@@ -51,10 +55,6 @@ class Desired(Struct, frozen=True):
     def rows_of_sources(self) -> dict[str, int]:
         """Return the number of rows of each source by its identity."""
         return {use.identity: use.rows for use in self.sources}
-
-
-CATEGORY_FIELDS = frozenset(ALTERNATIVES)
-"""The fields by which a tag refers to its category."""
 
 
 class ManifestSet(NamedTuple):
@@ -90,24 +90,19 @@ def manifest_set(
     """Return the manifests of a project. `answers` and `is_offline` are those of its `LoadContext`."""
     context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
-    problems, defaults = [*_left_out(project), *search.problems, *search.unread()], NO_DEFAULTS
-    if project.defaults is not None and project.config is not None:
-        findings = Collector(project.config.name)
-        defaults = default_values(project.defaults, findings)
-        problems += findings.found
-    return ManifestSet(search.files, defaults, project.policy.diagnostics, tuple(problems), context=context)
-
-
-def _left_out(project: Project) -> Iterator[Diagnostic]:
-    """Yield an error if a sparse checkout leaves out manifests or rules, which would count as removed."""
+    problems, defaults = [*search.problems, *search.unread()], NO_DEFAULTS
+    # What a sparse checkout leaves out would count as removed, or as a rule that allows everything.
     places = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
-    names = [name for name in git.left_out(project.files, places) if name.lower().endswith(READ_SUFFIXES)]
-    if names:
+    suffixes = SUFFIXES + TEMPLATE_SUFFIXES
+    if names := [name for name in git.left_out(project.files, places) if name.lower().endswith(suffixes)]:
         more = f", nor {len(names) - 1:,} more" if len(names) > 1 else ""
-        findings = Collector(os.fsencode(names[0]).decode("utf-8", "replace"))
         message = f"this sparse checkout does not have the file{more}: bring all with `git sparse-checkout disable`"
-        findings.at("left-out", None, None, f"{message}, or what is declared there would count as removed")
-        yield from findings.found
+        Collector(os.fsencode(names[0]).decode("utf-8", "replace"), problems).at(
+            "left-out", None, None, f"{message}, or what is declared there would count as removed"
+        )
+    if project.defaults is not None and project.config is not None:
+        defaults = default_values(project.defaults, Collector(project.config.name, problems))
+    return ManifestSet(search.files, defaults, project.policy.diagnostics, tuple(problems), context=context)
 
 
 def load(project: Project) -> Desired:
@@ -115,205 +110,251 @@ def load(project: Project) -> Desired:
     return manifest_set(project).read()
 
 
+# --- files → their readings
+
+
+def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
+    """Return the digest of each file with all its inputs, empty if unreadable, or `None` when the cache is empty.
+
+    A file whose inputs are unknown or have changed has the digest of its bytes, under which nothing is cached.
+    """
+    digests = cache.digests()
+    return [_known_digest(file, cache, digests) for file in files] if digests else None
+
+
+def _known_digest(file: ManifestFile, cache: ManifestCache, digests: Container[str]) -> str:
+    sha256, context = file.sha256(), file.context
+    if context is None:
+        return sha256
+    context.note(file.path, sha256)
+    if cache.digest(file.name, sha256) in digests:
+        return sha256  # it has no other inputs
+    inputs = cache.inputs(file.name, sha256)
+    if inputs is None:
+        return sha256
+    from syncengine.manifest.sources.read import are_unchanged  # sources cost more than most manifests
+
+    is_same = are_unchanged(context, (context.root / file.name).parent, inputs)
+    return _with_inputs(sha256, context, inputs) if is_same else sha256
+
+
+def _with_inputs(sha256: str, context: LoadContext, inputs: Sequence[Input]) -> str:
+    """Return the digest of a file that generates, of all that its resources depend on."""
+    return sha256_of_values((sha256, context.variables, context.environ, inputs))
+
+
+def read_all(
+    files: Sequence[ManifestFile],
+    defaults: DefaultValues = NO_DEFAULTS,
+    cache: ManifestCache | None = None,
+    digests: Sequence[str] | None = None,
+) -> Iterator[ReadFile]:
+    """Yield a `ReadFile` for each file, and store new ones in the cache. `digests` are those of the files, if known."""
+    if cache is None:
+        yield from (read_one(file, defaults) for file in files)
+        return
+    hashed = digests or digests_of(files, cache) or [""] * len(files)
+    entries = list(cache.entries(files, hashed).values())
+    cached = cache.has(entries)
+    new: list[ReadFile] = []
+    for file, entry, sha256 in zip(files, entries, hashed, strict=True):
+        read = cache.get(entry, sha256) if entry in cached else None
+        if read is None:
+            read = read_one(file, defaults)
+            new.append(read)
+        if len(new) >= KEPT_AT_ONCE:
+            cache.keep(new)
+            new = []
+        yield read
+    cache.keep(new)
+
+
+def read_one(file: ManifestFile, defaults: DefaultValues) -> ReadFile:
+    """Read one file."""
+    findings, context = Collector(file.name), file.context
+    data = file.content(findings)
+    if data is None:
+        return ReadFile(Reading(file.name, found=tuple(findings.found), whole=False))
+    sha256 = sha256_of(data)
+    if context is not None:
+        context.note(file.path, sha256)
+        context = replace(context, inputs={})
+    if file.is_template:
+        from syncengine.manifest.read_template import read_template  # Jinja2 costs more than most manifests
+
+        read = ReadFile(read_template(data, file.name, defaults, context or LoadContext()))
+    else:
+        read = ReadFile(read_manifest(data, file.name, defaults, context))
+    if context is None or not (file.is_template or GENERATES in data):
+        return read._replace(sha256=sha256)
+    if context.allowance.is_used_up:
+        return read  # without a digest it is not cached: its templates may have more time in another run
+    inputs = tuple(context.inputs)
+    if len({each[:2] for each in inputs}) < len(inputs):
+        return read  # an input was replaced meanwhile, and what was read is neither of the old one nor of the new one
+    return read._replace(sha256=_with_inputs(sha256, context, inputs), inputs=inputs, content=sha256)
+
+
+# --- readings → desired resources
+
+
 def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
     """Return the declarations of all files together. Raise `Problems` with all errors at once."""
-    gathering = _Gathering(manifests)
+    all_of_it = _AllFiles(manifests)
     for read in reads:
-        gathering.take(read)
-    gathering.finish()
-    warnings = levelled(in_order([*manifests.found, *gathering.diagnostics]), manifests.levels)
+        all_of_it.take(read)
+    all_of_it.compare()
+    warnings = levelled(in_order([*manifests.found, *all_of_it.found]), manifests.levels)
     if any(d.severity is Severity.ERROR for d in warnings):
         raise Problems(warnings)
-    return Desired(gathering.resources, gathering.removed, tuple(warnings), gathering.digests, tuple(gathering.sources))
+    return Desired(all_of_it.resources, all_of_it.removed, tuple(warnings), all_of_it.digests, tuple(all_of_it.sources))
 
 
-class _Places:
-    """The places of parts of resources, found by reading files again. The nodes of the last file are cached."""
-
-    def __init__(self, files: Iterable[ManifestFile]) -> None:
-        self.files = {file.name: file for file in files}
-        self.file = ""
-        self.nodes: dict[Key | int, MappingNode] = {}
-        self.values: Node | None = None
-        self.items: dict[str, Scalar] = {}
-
-    def node(self, key: Key, file: str) -> MappingNode | None:
-        """Return the node that declares a resource, or `None` when its file no longer declares it or is a template."""
-        if file not in self.files or self.files[file].is_template:
-            return None
-        if file != self.file:
-            data = self.files[file].content(Collector(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file)
-        return self.nodes.get(key)
-
-    def template(self, source: Source) -> MappingNode | None:
-        """Return the node in a `generate` block that a resource was generated from, or `None`."""
-        self.node(Key(Kind.TAG, ""), source.file)
-        return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
-
-    def of_former(self, key: Key, source: Source, name: str) -> tuple[int, int]:
-        """Return the place of a former name, else of the whole list, else of the resource."""
-        node = self.node(key, source.file)
-        scalar = self._items(node, "previously").get(name) if node is not None else None
-        node = node or self.template(source)
-        return (source.line, 1) if node is None else place(scalar or node.get("previously") or node)
-
-    def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
-        """Return the place of a listed keyword, else of the tag's name, else of the resource."""
-        node = self.node(key, source.file) or self.template(source)
-        if node is None:
-            return source.line, 1
-        scalar = self._items(node, "keywords").get(word) if word is not None else None
-        return place(scalar or node.get("name") or node)
-
-    def _items(self, node: MappingNode, part: str) -> Mapping[str, Scalar]:
-        """Return the first scalar of each text in a list. The result for the last list is cached."""
-        if (values := node.get(part)) is not self.values:
-            items = values.items if isinstance(values, SequenceNode) else []
-            self.values = values
-            self.items = {item.text: item for item in reversed(items) if isinstance(item, Scalar)}
-        return self.items
-
-
-class _Gathering:
+class _AllFiles:
     """The declarations of all files so far. `keys` includes unsound resources, so that one mistake is reported once."""
 
     def __init__(self, manifests: ManifestSet) -> None:
-        self.project_defaults = manifests.defaults
-        self.places = _Places(manifests.files)
+        self.manifests = manifests
+        self.files = {file.name: file for file in manifests.files}
         self.resources: dict[Key, Resource] = {}
         self.removed: dict[Key, Removed] = {}
-        self.diagnostics: list[Diagnostic] = []
+        self.found: list[Diagnostic] = []
+        self.digests: dict[str, str] = {}
+        self.sources: list[SourceUse] = []
         self.keys: dict[Key, Source] = {}
-        self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.levels = manifests.levels
-        self.category_names: set[str] = set()
+        self.formers: dict[Key, tuple[Key, Source]] = {}
+        self.categories: set[str] = set()
         self.members: list[Resource] = []
         self.default_categories: list[CategoryReference] = []
-        self.digests: dict[str, str] = {}
-        self.unsound: list[Resource] = []
-        self.sources: list[SourceUse] = []
         self.whole = True
+        self.nodes: tuple[str, dict[Key | int, MappingNode]] = "", {}
+        """The nodes of the file in which a place was looked for last, since the next problem is mostly in it, too."""
+        self.items: tuple[Node | None, dict[str | None, Node]] = None, {}
+        """The first item of each text in the last list, since a long list may have a problem in every item."""
 
     def take(self, read: ReadFile) -> None:
         """Add the declarations of one more file."""
-        reading = read.reading
-        self.diagnostics += reading.found
+        reading, keys = read.reading, self.keys
+        self.found += reading.found
         self.whole = self.whole and reading.whole
-        keys, resources = self.keys, self.resources
         for resource in reading.resources:
-            if keys.setdefault(resource.key, resource.source) is not resource.source:
-                self._repeated(resource, keys[resource.key])
+            key, source = resource.key, resource.source
+            if (first := keys.setdefault(key, source)) is not source:
+                at = (source.line, resource.column)
+                self._error("duplicate-resource", source, at, _twice(key, source, first), key)
                 continue
-            if resource.previously:
-                self._renamed(resource)
+            for name in resource.previously:
+                former = Key(key.kind, name)
+                other, there = self.formers.setdefault(former, (key, source)) if former != key else (key, source)
+                if former == key:
+                    code, message = (
+                        "previously-own-name",
+                        f"{key} cannot be its own former name: remove it from `previously`",
+                    )
+                elif other != key:
+                    code, message = "previously-claimed", f"{former} is already a former name of {other} ({there})"
+                else:
+                    continue
+                self._error(code, source, self._place(key, source, "previously", name), message, key)
             if resource.sound:
-                resources[resource.key] = resource
-            else:
-                self.unsound.append(resource)
-            if resource.key.kind is not Kind.TAG or not CATEGORY_FIELDS.isdisjoint(resource.body.fields):
-                self._take_category(resource)
+                self.resources[key] = resource
+            if key.kind is Kind.CATEGORY:
+                self.categories.add(key.name)
+            elif key.kind is Kind.TAG and not CATEGORY_FIELDS.isdisjoint(resource.body.fields):
+                self.members.append(resource)
         for line in reading.removed:
-            self._leaves(line)
+            if (known := self.removed.setdefault(line.key, line)) is not line:
+                message = f"{line.key} is already in `removed` at {known.source}"
+                self._error("duplicate-resource", line.source, (line.source.line, line.column), message, line.key)
         self.sources += reading.sources
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
 
-    def _take_category(self, resource: Resource) -> None:
-        """Add the name of a category, or the reference of a tag to one."""
-        if resource.key.kind is Kind.CATEGORY:
-            self.category_names.add(resource.key.name)
-        elif resource.key.kind is Kind.TAG:
-            self.members.append(resource)
-
-    def _repeated(self, resource: Resource, first: Source) -> None:
-        key, source = resource.key, resource.source
-        self._error("duplicate-resource", source.file, (source.line, resource.column), _twice(key, source, first), key)
-        if source.data is not None:  # which the message names already
-            self.diagnostics[-1] = structs.replace(self.diagnostics[-1], data=source.data)
-
-    def _renamed(self, resource: Resource) -> None:
-        key, source = resource.key, resource.source
-        for name in resource.previously:
-            former = Key(key.kind, name)
-            if former == key:
-                at = self.places.of_former(key, source, name)
-                message = f"{key} cannot be its own former name: remove it from `previously`"
-                self._error("previously-own-name", source.file, at, message, key, source.data)
-                continue
-            other, there = self.renamed.setdefault(former, (key, source))
-            if other != key:
-                at = self.places.of_former(key, source, name)
-                message = f"{former} is already a former name of {other} ({there})"
-                self._error("previously-claimed", source.file, at, message, key, source.data)
-
-    def _leaves(self, line: Removed) -> None:
-        if (first := self.removed.setdefault(line.key, line)) is not line:
-            message = f"{line.key} is already in `removed` at {first.source}"
-            self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
-
-    def finish(self) -> None:
+    def compare(self) -> None:
         """Report problems that involve several files, once every file has been added."""
-        for former, (key, source) in self.renamed.items():
+        for former, (key, source) in self.formers.items():
             if (declared := self.keys.get(former)) is not None:
-                at = self.places.of_former(key, source, former.name)
+                at = self._place(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
-                self._error("previously-declared", source.file, at, message, key, source.data)
-        for key, line in self.removed.items():
+                self._error("previously-declared", source, at, message, key)
+        for key, removed in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
-                message = (
-                    f"{key} is in `removed`, but still declared at {declared.file}:{declared.line}:"
-                    " delete one of the two"
-                )
-                at = (line.source.line, line.column)
-                self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
-        if self.whole:
-            self._unknown_categories()
+                there = f"{declared.file}:{declared.line}"
+                message = f"{key} is in `removed`, but still declared at {there}: delete one of the two"
+                at = (removed.source.line, removed.column)
+                self._error("removed-and-declared", removed.source._replace(data=declared.data), at, message, key)
+        if self.whole:  # a problem may hide a category
+            self._report_unknown_categories()
         tags = [resource for resource in self.resources.values() if resource.key.kind is Kind.TAG]
-        overlaps = contained(tags) if self.levels.get(CONTAINED, Level.OFF) is not Level.OFF else ()
-        for each in (*shared(tags), *mixed_categories(tags), *overlaps):
-            self._warn_shared(each)
+        is_asked_for = self.manifests.levels.get(CONTAINED, Level.OFF) is not Level.OFF
+        for each in (*shared(tags), *mixed_categories(tags), *(contained(tags) if is_asked_for else ())):
+            line, column = self._place(each.key, each.source, "keywords", each.word, instead="name")
+            message = each.message if each.source.data is None else f"{each.key}: {each.message}"
+            self._error(each.code, each.source, (line, column), message, each.key, Severity.WARNING)
 
-    def _unknown_categories(self) -> None:
-        """Report references to categories that no manifest declares."""
-        declared = self.category_names
-        unknown = list(self._references(declared))
-        names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(declared) <= MANY else []
-        near = {name: nearest(name, tuple(declared)) for name in names}
-        for reference in unknown:
-            hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
-            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
-            at = (reference.line, reference.column)
-            self._error("unknown-category", reference.file, at, message, reference.key, reference.data)
-
-    def _references(self, declared: set[str]) -> Iterator[CategoryReference]:
-        """Yield references to undeclared categories, in tags and in the defaults of files and of the project."""
+    def _report_unknown_categories(self) -> None:
+        """Report references to undeclared categories, in tags and in the defaults of files and of the project."""
+        unknown: list[CategoryReference] = []
         for resource in sorted(self.members, key=lambda resource: not resource.sound):
-            category = resource.body.fields.get("category")
-            if not category or category in declared:
+            category, source = resource.body.fields.get("category"), resource.source
+            if not category or category in self.categories:
                 continue
-            source = resource.source
-            node = self.places.node(resource.key, source.file) or self.places.template(source)
-            if node is None:
-                yield CategoryReference(str(category), source.file, source.line, 1, resource.key, source.data)
-            elif (value := node.get("category")) is not None:
-                yield CategoryReference(str(category), source.file, *place(value), resource.key, source.data)
-        for d in (*self.default_categories, *default_categories(self.project_defaults)):
-            if d.category not in declared:
-                yield d
+            node = self._node(resource.key, source)
+            value = None if node is None else node.get("category")
+            if node is None or value is not None:  # else it is of the defaults
+                line, column = (source.line, 1) if value is None else place(value)
+                unknown.append(CategoryReference(str(category), source.file, line, column, resource.key, source.data))
+        defaults = (*self.default_categories, *default_categories(self.manifests.defaults))
+        unknown += [each for each in defaults if each.category not in self.categories]
+        names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(self.categories) <= MANY else []
+        near = {name: nearest(name, tuple(self.categories)) for name in names}
+        for each in unknown:
+            hint = f"; did you mean `{near[each.category]}`?" if near.get(each.category) else ""
+            message = f"no manifest declares {Key(Kind.CATEGORY, each.category)}{hint}"
+            source = Source(each.file, each.line, each.data)
+            self._error("unknown-category", source, (each.line, each.column), message, each.key)
 
-    def _warn_shared(self, each: Shared) -> None:
-        source = each.source
-        line, column = self.places.of_keyword(each.key, source, each.word)
-        message = each.message if source.data is None else f"{each.key}: {each.message}"
-        Collector(source.file, self.diagnostics).at(
-            each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data
-        )
+    def _node(self, key: Key, source: Source) -> MappingNode | None:
+        """Return the node that a resource was declared by or generated from, or `None` when its file is a template."""
+        file = self.files.get(source.file)
+        if file is None or file.is_template:
+            return None
+        if file.name != self.nodes[0]:
+            self.nodes = file.name, nodes_of(file.content(Collector(file.name)) or b"", file.name)
+        nodes = self.nodes[1]
+        return nodes.get(key) or (None if source.data is None else nodes.get(source.line))
+
+    def _place(self, key: Key, source: Source, part: str, text: str | None, instead: str = "") -> tuple[int, int]:
+        """Return the place of a text in a list of a resource, else of the list or the field `instead`, or its own."""
+        node = self._node(key, source)
+        if node is None:
+            return source.line, 1
+        values = node.get(part)
+        if values is not self.items[0]:
+            items = values.items if isinstance(values, SequenceNode) else []
+            self.items = values, {item.text: item for item in reversed(items)}
+        return place((text and self.items[1].get(text)) or node.get(instead or part) or node)
 
     def _error(
-        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: Row | None = None
+        self,
+        code: str,
+        source: Source,
+        at: tuple[int, int],
+        message: str,
+        key: Key | None,
+        severity: Severity = Severity.ERROR,
     ) -> None:
-        Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
+        names_rows = code == "duplicate-resource"
+        Collector(source.file, self.found).at(
+            code,
+            *at,
+            message,
+            severity=severity,
+            address=str(key) if key else None,
+            data=None if names_rows else source.data,
+        )
+        if names_rows:
+            self.found[-1] = structs.replace(self.found[-1], data=source.data)
 
 
 def _twice(key: Key, source: Source, first: Source) -> str:

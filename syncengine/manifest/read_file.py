@@ -18,8 +18,7 @@ from syncengine.document.reader import Documents, read
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
 from syncengine.manifest.lints import curly_texts, cut_texts, report_silence
-from syncengine.manifest.reading import CategoryReference, Reading
-from syncengine.manifest.resources import resource_of
+from syncengine.manifest.resources import CategoryReference, Reading, resource_of
 from syncengine.manifest.schema import SECTIONS
 from syncengine.resource import Key, Kind, Resource
 

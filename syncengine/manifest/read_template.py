@@ -24,7 +24,7 @@ from syncengine.manifest.generate.query import query_of_call
 from syncengine.manifest.generate.source_map import ROW, Captured, Marks, Places, marked_pieces
 from syncengine.manifest.lints import Alike
 from syncengine.manifest.read_file import read_manifest
-from syncengine.manifest.reading import CategoryReference, Reading
+from syncengine.manifest.resources import CategoryReference, Reading
 from syncengine.manifest.sources.read import distinct, read_source, read_text, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Removed, Resource, Source

@@ -1,18 +1,68 @@
-"""The declaration of one resource, with the defaults of its kind → the resource, and back. Pure."""
+"""Declarations, with the defaults of their kind → resources, and back; and the reading of a file. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.errors import Diagnostic
 from syncengine.instants import instant
+from syncengine.manifest.context import Input
 from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import report_tag
 from syncengine.manifest.schema import IDENTITIES, INSTANTS, NEVER_FIELDS
-from syncengine.resource import Body, Key, Kind, Resource, Source, Value
+from syncengine.manifest.sources.records import SourceUse
+from syncengine.resource import Body, Key, Kind, Removed, Resource, Row, Source
+
+
+class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
+    """A reference to a category, with its place. `key` is the resource that refers to it, or `None` for a default.
+
+    `data` is the row that the resource was generated from, if any.
+    """
+
+    category: str
+    file: str
+    line: int
+    column: int
+    key: Key | None = None
+    data: Row | None = None
+
+
+class Reading(Struct, frozen=True, gc=False, array_like=True):
+    """The declarations and diagnostics of one file. `whole` is false when a problem may hide a category."""
+
+    file: str
+    resources: tuple[Resource, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    default_categories: tuple[CategoryReference, ...] = ()
+    found: tuple[Diagnostic, ...] = ()
+    whole: bool = True
+    sources: tuple[SourceUse, ...] = ()
+
+
+class ReadFile(NamedTuple):
+    """A file's reading, and what it depends on.
+
+    `sha256` is a digest of the file and its inputs, empty if the file is unreadable. `inputs` are the recorded ones,
+    or `None` for a file that depends on its bytes alone; `content` is then the digest of those.
+    """
+
+    reading: Reading
+    sha256: str = ""
+    inputs: tuple[Input, ...] | None = None
+    content: str = ""
+
+
+packed = msgspec.msgpack.Encoder().encode
+reading_of = msgspec.msgpack.Decoder(Reading).decode
+"""The decoder of packed readings. It raises `msgspec.DecodeError` for a reading of another version."""
 
 
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
@@ -24,50 +74,30 @@ def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Colle
     if key is None:
         return None
     line, column = place(node)
-    source = Source(findings.file, line)
-    former = _former(declared)
+    source, written = Source(findings.file, line), node.get("previously")
+    names = written.items if isinstance(written, SequenceNode) else ()
+    former = tuple(dict.fromkeys(name.text for name in names if isinstance(name, Scalar)))
     if not declared.sound or not has_label:
-        return Resource(key, _category_only(declared.values), source, False, former, column, sound=False)
+        category = declared.values.get("category")  # all that other files are compared with
+        body = Body({"category": category} if isinstance(category, str) else {})
+        return Resource(key, body, source, False, former, column, sound=False)
     values = merge(defaults, declared.values) if defaults else declared.values
-    body = _BODIES[key.kind](key, values)
-    if key.kind is Kind.TAG:
+    if key.kind is not Kind.TAG:
+        identity = IDENTITIES[key.kind]
+        body = Body({n: v for n, v in values.items() if n not in (identity, "protect", "previously")})
+    else:  # with effective keywords (docs/planning.md 2.3), and `excludeTagNameKeyword` always explicit (2.4)
+        excluded = values.get("excludeTagNameKeyword", False)
+        keywords: tuple[str, ...] = values.get("keywords", ())
+        if not excluded and key.name not in keywords:
+            keywords = (*keywords, key.name)
+        fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
+        fields["excludeTagNameKeyword"] = excluded
+        body = Body(fields, keywords, values.get("metadata", {}))
         report_tag(key, body, node, findings)
     return Resource(key, body, source, values.get("protect", False), former, column)
 
 
-def _former(declared: Declared) -> tuple[str, ...]:
-    former_names = declared.node.get("previously")
-    if not isinstance(former_names, SequenceNode):
-        return ()
-    return tuple(dict.fromkeys(item.text for item in former_names.items if isinstance(item, Scalar)))
-
-
-def _category_only(values: Mapping[str, Any]) -> Body:
-    category = values.get("category")
-    return Body({"category": category} if isinstance(category, str) else {})
-
-
-# --- bodies
-
-
-def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
-    """Return a tag's body: effective keywords (docs/planning.md 2.3), `excludeTagNameKeyword` always explicit (2.4)."""
-    name, excluded = key.name, values.get("excludeTagNameKeyword", False)
-    keywords: tuple[str, ...] = values.get("keywords", ())
-    if not excluded and name not in keywords:
-        keywords = (*keywords, name)
-    fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
-    fields["excludeTagNameKeyword"] = excluded
-    return Body(fields, keywords, values.get("metadata", {}))
-
-
-def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
-    not_fields = {IDENTITIES[key.kind], "protect", "previously"}
-    return Body({n: v for n, v in values.items() if n not in not_fields})
-
-
 _NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
-_BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}
 
 
 def item_of(resource: Resource) -> dict[str, Any]:
@@ -97,8 +127,8 @@ def written_fields(body: Body) -> dict[str, Any]:
     for name, value in body.fields.items():
         if type(value) is tuple:
             fields[name] = list(value)
-        elif name in INSTANTS:
-            fields[name] = _written(value)
+        elif name in INSTANTS and isinstance(value, int) and not (value % 1000 and value < 0):
+            fields[name] = instant(value) or value
     return fields
 
 
@@ -107,10 +137,3 @@ def declared_keywords(key: Key, body: Body) -> list[str]:
     if body.fields.get("excludeTagNameKeyword"):
         return list(body.keywords)
     return [word for word in body.keywords if word != key.name]
-
-
-def _written(value: Value) -> Value:
-    """Return an instant as RFC 3339, or unchanged where RFC 3339 would not be exact."""
-    if not isinstance(value, int) or (value % 1000 and value < 0):
-        return value
-    return instant(value) or value

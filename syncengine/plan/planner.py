@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from syncengine.document.diagnostics import suggestion
 from syncengine.errors import Diagnostic, Severity, Usage
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
-from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
-from syncengine.manifest.load import digests_of
+from syncengine.manifest.desired import Desired, ManifestSet, digests_of, manifest_set
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN, with_undone

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
+from syncengine.manifest.desired import digests_of, read_all, read_one
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.load import digests_of, read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
-from syncengine.manifest.reading import ReadFile
+from syncengine.manifest.resources import ReadFile
 from syncengine.manifest.sources.read import packed, unpacked
 from syncengine.manifest.sources.records import HttpQuery, SqlQuery
 from syncengine.project.delivery_schema import Paging

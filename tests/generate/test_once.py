@@ -15,8 +15,8 @@ import pytest
 from syncengine.document import reader
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
+from syncengine.manifest.desired import digests_of, read_all
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.load import digests_of, read_all
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime

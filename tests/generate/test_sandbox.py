@@ -21,9 +21,8 @@ from syncengine.document.nodes import Scalar
 from syncengine.errors import Severity
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.desired import manifest_set
+from syncengine.manifest.desired import manifest_set, read_all
 from syncengine.manifest.generate.scalars import Compiled
-from syncengine.manifest.load import read_all
 from syncengine.project.load import load_project
 from syncengine.render.schemas import schemas
 from syncengine.resource import Row

@@ -41,7 +41,7 @@ import sys
 from pathlib import Path
 from syncengine.manifest.desired import ManifestSet, desired
 from syncengine.errors import Problems
-from syncengine.manifest.load import read_all
+from syncengine.manifest.desired import read_all
 from syncengine.manifest.files import find
 try:
     files = find([Path(sys.argv[1])], Path(sys.argv[1]).parent).files

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from syncengine.document.diagnostics import Collector
 from syncengine.effects import Effect
 from syncengine.errors import Problems, Severity
-from syncengine.manifest.desired import Desired, ManifestSet, desired
+from syncengine.manifest.desired import Desired, ManifestSet, desired, read_all
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.load import read_all
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.calls import Call, Item, Step

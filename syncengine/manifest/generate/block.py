@@ -25,8 +25,7 @@ from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.query import query_of
 from syncengine.manifest.generate.scalars import Compiled, Leaf, without_undefined
 from syncengine.manifest.lints import WHEN_NONE, Alike
-from syncengine.manifest.reading import Reading
-from syncengine.manifest.resources import resource_of
+from syncengine.manifest.resources import Reading, resource_of
 from syncengine.manifest.schema import KINDS, NEVER_EMPTY, SECTIONS, TEMPLATED, Generate
 from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
