@@ -56,7 +56,6 @@ def folder(tmp_path: Path) -> Path:
         ("plan", "--help"),
         ("plan", "--sandbox"),
         ("validate",),
-        ("schema", "-o", "schemas"),
     ],
     ids=" ".join,
 )
