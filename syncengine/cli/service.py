@@ -28,7 +28,7 @@ from syncengine.render.escape import file_name, visible
 from syncengine.render.formats import ConnectorFormat, HealthFormat, ReportedHealth
 
 if TYPE_CHECKING:
-    from syncengine.posted_time.drift.compare import Drift
+    from syncengine.posted_time.drift import Drift
     from syncengine.service.client import Client
 
 T = TypeVar("T")
@@ -237,7 +237,7 @@ def drift(
     """
     from syncengine.apply.guards import refuse_other_service
     from syncengine.connector.connection import check_team, team_of
-    from syncengine.posted_time.drift.read import Window, drift_of
+    from syncengine.posted_time.drift_reading import Window, drift_of
     from syncengine.render.documents import dumped
     from syncengine.render.drift import drift_document, drift_markdown, drift_text, incompleteness
     from syncengine.render.markdown import errors_markdown

@@ -22,8 +22,8 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from syncengine.posted_time.content_changes import ContentChange
     from syncengine.posted_time.export import ExportedDelivery
+    from syncengine.posted_time.group import ContentChange
     from syncengine.project.model import Project
     from syncengine.state.inbox import Inbox
     from syncengine.state.inbox_model import InboxEntry
@@ -249,7 +249,7 @@ def _retry(
     options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], since: float | None, accept: bool
 ) -> int:
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
-    from syncengine.posted_time.content_changes import last_changes
+    from syncengine.posted_time.group import last_changes
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_model import GroupState
 

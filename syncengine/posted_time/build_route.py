@@ -20,11 +20,10 @@ from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.group import named_zone
 from syncengine.posted_time.route import NARRATIVE, Lookup, Narrative, Route, RouteSettings, Rule, SinkRule
-from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile
+from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile, CsvRecords, JsonLines
 from syncengine.posted_time.sinks.contract import Sink, Words, objection
 from syncengine.posted_time.sinks.find import LATE, Find
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
-from syncengine.posted_time.sinks.line_forms import CsvRecords, JsonLines
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.project import delivery_schema as file

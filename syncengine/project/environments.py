@@ -13,8 +13,7 @@ from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequen
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
-from syncengine.project.delivery_checks import check_addresses, check_names
-from syncengine.project.delivery_schema import FILES, SINKS, ServeSection
+from syncengine.project.delivery_schema import FILES, SINKS, ServeSection, check_addresses, check_names
 from syncengine.project.references import ALWAYS, REFERENCE_KEYS, Reference, SecretPlaces
 from syncengine.project.schema import Overlay, ProjectFile, check_allowed, items
 from syncengine.project.types import Texts

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from syncengine.instants import instant
-from syncengine.posted_time.drift.compare import (
+from syncengine.posted_time.drift import (
     FEWEST,
     Drift,
     DriftKind,

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 
 from syncengine.posted_time.audit import Audit, Listing
-from syncengine.posted_time.content_changes import ContentChange, changes_of
 from syncengine.posted_time.durations import tag_of
 from syncengine.posted_time.export import ExportedDelivery
-from syncengine.posted_time.group import read_group
-from syncengine.posted_time.sinks.line_forms import record
+from syncengine.posted_time.group import ContentChange, changes_of, read_group
+from syncengine.posted_time.sinks.appended_file import record
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.formats import OpenModel, one_of
 from syncengine.render.words import count_of, when

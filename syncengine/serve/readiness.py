@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, generate_latest
 
 from syncengine import __version__
-from syncengine.posted_time.drift.compare import DriftKind
+from syncengine.posted_time.drift import DriftKind
 from syncengine.posted_time.events import SinkTrouble
 
 STARTING = "starting"

@@ -21,8 +21,8 @@ from syncengine.connector.registration import NOT_REGISTERED, HealthReporter, Re
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
-from syncengine.posted_time.drift.compare import DriftKind
-from syncengine.posted_time.drift.read import TagWatch
+from syncengine.posted_time.drift import DriftKind
+from syncengine.posted_time.drift_reading import TagWatch
 from syncengine.posted_time.events import SinkTrouble, message_of
 from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of

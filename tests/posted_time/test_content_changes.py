@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from syncengine.posted_time.content_changes import ContentChange, changes, changes_of, last_changes
-from syncengine.posted_time.group import digest, read_group, stored
+from syncengine.posted_time.group import ContentChange, changes, changes_of, digest, last_changes, read_group, stored
 from syncengine.render.posted_time import changes_lines
 from syncengine.state.inbox_model import Offer
 from tests.posted_time.samples import raw, row

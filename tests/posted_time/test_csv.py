@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.delivery import PostedTimeStatus
-from syncengine.posted_time.sinks.appended_file import AppendedFile
+from syncengine.posted_time.sinks.appended_file import AppendedFile, CsvRecords, record
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
-from syncengine.posted_time.sinks.line_forms import CsvRecords, record
 from syncengine.posted_time.templates import Json
 from tests.posted_time.projects import delivering, problems
 from tests.posted_time.samples import raw

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.drift.compare import MOST_UNKNOWN, Drift
-from syncengine.posted_time.drift.read import Window, drift_of
+from syncengine.posted_time.drift import MOST_UNKNOWN, Drift
+from syncengine.posted_time.drift_reading import Window, drift_of
 from syncengine.resource import Body, Key, Kind, Recorded, Status
 from syncengine.service.client import Client, Conduct
 

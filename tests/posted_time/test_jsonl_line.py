@@ -12,9 +12,8 @@ import orjson
 import pytest
 
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.sinks.appended_file import AppendedFile
+from syncengine.posted_time.sinks.appended_file import AppendedFile, JsonLines
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
-from syncengine.posted_time.sinks.line_forms import JsonLines
 from syncengine.state.inbox_model import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"

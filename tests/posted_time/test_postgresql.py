@@ -19,7 +19,7 @@ from syncengine.errors import Problems
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
 from syncengine.posted_time.durations import suffixes
 from syncengine.posted_time.receipts import all_of
-from syncengine.project.delivery_checks import LONGEST_OF_TAGS
+from syncengine.project.delivery_schema import LONGEST_OF_TAGS
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw

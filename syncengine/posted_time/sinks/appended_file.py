@@ -1,4 +1,4 @@
-"""Append a group to a file as one line, exactly once. A form says what a line is: see `line_forms`.
+"""Append a group to a file as one line, exactly once. A form says what a line is: a JSON object, or a record of CSV.
 
 The place of each line is noted in the inbox before the line is written: after a crash the line is either complete in
 that place, or a torn beginning is cut off. A line is on the disk before it is reported as written.
@@ -10,14 +10,16 @@ to the same place since, so a line belongs to a group only while no other group 
 from __future__ import annotations
 
 import asyncio
+import csv
 import errno
 import fcntl
+import io
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -25,8 +27,19 @@ from syncengine.content import sha256_of
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import to_its_end
-from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words, reference
-from syncengine.posted_time.templates import Variables
+from syncengine.posted_time.sinks.contract import (
+    NO_TEXT,
+    Answer,
+    Failed,
+    Notes,
+    RenderedGroup,
+    Took,
+    Words,
+    document,
+    reference,
+    undeliverable,
+)
+from syncengine.posted_time.templates import Json, Variables, fields_of, plain
 from syncengine.state.inbox_model import DeliveryKey
 
 Result = TypeVar("Result")
@@ -38,6 +51,168 @@ PATIENCE, BREATH = 10.0, 0.005
 """How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
 _TAIL = 1 << 20
 """How many bytes are read at a time to find the last line: most lines are far shorter, and few are longer."""
+
+END = b"\r\n"
+"""The end of a CSV record (RFC 4180). No value has it, as line breaks in values are line feeds alone: so the end of the
+last whole record is found from the end of the file, whatever quotes and line breaks the values have.
+"""
+
+FORMULA = ("=", "+", "-", "@")
+"""The first characters, after blanks, of a text that a spreadsheet would run as a formula."""
+
+LONGEST_HEADER = 1 << 16
+"""The most bytes that are read for the header of a file that another program may have written."""
+
+
+class AnotherForm(OSError):
+    """Raised when a file is not in the form of the sink, so that nothing may be appended. The message has the cure."""
+
+
+def write(file: int, content: bytes) -> None:
+    """Write all of the content: one call may write a part."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def mend_end(file: int, end: bytes, whole: Callable[[bytes], bytes]) -> None:
+    """Make a file end in a whole line, of which each ends with `end`: complete a missing end, or cut off a torn line.
+
+    `whole` gets what follows the last `end`, and returns what of it is whole, with an end that it lacks.
+    """
+    size = os.fstat(file).st_size
+    start, tail = size, b""
+    while start > 0 and end not in tail:
+        start = max(0, start - _TAIL)
+        tail = os.pread(file, size - start, start)
+    last = tail.rpartition(end)[2]
+    if (kept := whole(last) if last else b"").startswith(last):
+        write(file, kept[len(last) :])
+    else:
+        os.ftruncate(file, size - len(last) + len(kept))
+
+
+# --- the forms of lines
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Lines that are one JSON object each: the `body`, or the whole group, with its tag if `each_tag` has a line."""
+
+    body: Json | None
+    each_tag: bool = False
+
+    def render(self, variables: Variables, name: str) -> bytes:
+        if self.body is not None:
+            whole = self.body.value(variables)
+        else:
+            whole = {
+                **fields_of(variables["group"]),
+                **({"tag": variables["tag"]} if self.each_tag else {}),
+                "narrative": variables["narrative"],
+                "seconds": variables["duration"].seconds,
+            }
+        return document(whole, f"the line of {name}") + b"\n"
+
+    def shown(self, content: bytes) -> Any:
+        return {"json": orjson.loads(content)}
+
+    def mend(self, file: int) -> None:
+        """Complete the end of a last line that is whole, or cut off a torn one."""
+
+        def whole(last: bytes) -> bytes:
+            try:
+                # `12` may be the beginning of `123`: if the number was whole, its note brings it back
+                is_torn = type(orjson.loads(last)) in (int, float)
+            except orjson.JSONDecodeError:
+                is_torn = True
+            return b"" if is_torn else last + b"\n"
+
+        mend_end(file, b"\n", whole)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRecords:
+    """Records with these columns below a header, whose values `values` renders."""
+
+    columns: Sequence[str]
+    values: Json
+
+    def render(self, variables: Variables, name: str) -> bytes:
+        found = self.values.value(variables)
+        try:
+            return record(found[column] for column in self.columns).encode()
+        except UnicodeEncodeError:
+            raise undeliverable(NO_TEXT, f"the record of {name}") from None
+
+    def shown(self, content: bytes) -> Any:
+        (values,) = csv.reader(io.StringIO(content.decode(), newline=""))
+        return {"columns": dict(zip(self.columns, values, strict=True))}
+
+    def mend(self, file: int) -> None:
+        """Cut off a torn record, and give an empty file its header. Records that another program wrote stay."""
+
+        def whole(last: bytes) -> bytes:
+            # Another program may have ended its records with a line feed alone. What lacks even that counts as torn,
+            # since `12` may be the beginning of `123`: if it was whole, its note brings it back.
+            kept, size, quotes = 0, 0, 0
+            for line in last.splitlines(keepends=True):
+                size, quotes = size + len(line), quotes + line.count(b'"')
+                kept = size if line.endswith(b"\n") and quotes % 2 == 0 else kept
+            return last[:kept]
+
+        mend_end(file, END, whole)
+        header = record(self.columns).encode()
+        if os.fstat(file).st_size == 0:
+            write(file, header)
+        elif os.pread(file, len(header), 0) != header:
+            self._check(os.pread(file, LONGEST_HEADER, 0))
+
+    def check(self, path: Path) -> None:
+        """Raise `AnotherForm` if there is a file with another header. A file that cannot be read is left to `mend`."""
+        try:
+            with path.open("rb") as file:
+                start = file.read(LONGEST_HEADER)
+        except OSError:
+            return
+        if start and not record(self.columns).encode().startswith(start):  # or its header is torn
+            self._check(start)
+
+    def _check(self, start: bytes) -> None:
+        # Some spreadsheets write the mark of UTF-8 at the beginning of a file.
+        text = start.decode(errors="replace").removeprefix("\ufeff")
+        found = next(csv.reader(io.StringIO(text, newline="")), [])
+        if found != list(self.columns):
+            raise AnotherForm(
+                errno.EINVAL,
+                f"the header of the file is `{','.join(found)[:200]}`, but `columns` says"
+                f" `{','.join(self.columns)}`: move the file away, or set `columns` to its header",
+            )
+
+
+def record(values: Iterable[Any]) -> str:
+    """Return one CSV record, with its end. Raise `UnicodeEncodeError` for text that UTF-8 cannot hold.
+
+    People write texts, and other people open the table in a spreadsheet: a text that would run there as a formula gets
+    an apostrophe in front, which spreadsheets take as the sign of a text. Numbers stay as they are.
+    """
+
+    def cell(value: Any) -> Any:
+        match value:
+            case bool() | list() | dict():
+                return orjson.dumps(value).decode()
+            case str():
+                text = value.replace("\r\n", "\n").replace("\r", "\n")
+                return f"'{text}" if text.lstrip().startswith(FORMULA) else text
+            case _:
+                return value
+
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator=END.decode()).writerow([cell(plain(value)) for value in values])
+    return text.getvalue()
+
+
+# --- the sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +227,13 @@ class LinePlace:
         return self.offset >= 0 and sha256_of(os.pread(file, self.length, self.offset)) == self.hash
 
 
-class AnotherForm(OSError):
-    """Raised when a file is not in the form of the sink, so that nothing may be appended. The message has the cure."""
-
-
-class LineForm(Protocol):
-    """What the lines of a file are."""
-
-    def render(self, variables: Variables, name: str) -> bytes:
-        """Return the line, with its end. `name` is the sink's."""
-
-    def shown(self, content: bytes) -> Any:
-        """Return the line as plain values, to show to people."""
-
-    def mend(self, file: int) -> None:
-        """Make the file, of any content, begin as it must and end in a whole line. Raise `AnotherForm` if it cannot."""
-
-
 @dataclass(eq=False, repr=False)
 class AppendedFile:
     """A sink that appends one line per group to a file. It fails if the file is locked for `patience` seconds."""
 
     name: str
     path: Path
-    form: LineForm
+    form: JsonLines | CsvRecords
     words: Words
     patience: float = PATIENCE
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -97,7 +255,11 @@ class AppendedFile:
                 notes.keep(key, orjson.dumps(asdict(place)).decode())  # before the line: see above
                 write(file, content)
             os.fsync(file)  # also for a line that stands: whoever wrote it may have died before its own
-            if os.fstat(file).st_nlink == 0 or (place is not None and not _is_kept(file, place)):
+            is_kept = os.fstat(file).st_nlink > 0
+            if place is not None and not place.has_line(file):
+                # Still ours is a line at the end of a file that was cut before it was written.
+                is_kept &= replace(place, offset=os.fstat(file).st_size - len(content)).has_line(file)
+            if not is_kept:
                 raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
 
         try:
@@ -160,12 +322,7 @@ class AppendedFile:
             return await to_its_end(asyncio.to_thread(opened))
 
 
-def _is_kept(file: int, place: LinePlace) -> bool:
-    """Return whether a line that was just written is in its place, or at the end, if the file was cut before it."""
-    return place.has_line(file) or replace(place, offset=os.fstat(file).st_size - place.length).has_line(file)
-
-
-def _locked(path: Path, form: LineForm, patience: float) -> int:
+def _locked(path: Path, form: JsonLines | CsvRecords, patience: float) -> int:
     """Open the file (and create it if missing) and lock it. Raise EWOULDBLOCK when it stays locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -188,27 +345,3 @@ def _locked(path: Path, form: LineForm, patience: float) -> int:
             os.close(file)
             raise
         os.close(file)
-
-
-def write(file: int, content: bytes) -> None:
-    """Write all of the content: one call may write a part."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-
-
-def mend_end(file: int, end: bytes, whole: Callable[[bytes], bytes]) -> None:
-    """Make a file end in a whole line, of which each ends with `end`: complete a missing end, or cut off a torn line.
-
-    `whole` gets what follows the last `end`, and returns what of it is whole, with an end that it lacks.
-    """
-    size = os.fstat(file).st_size
-    start, tail = size, b""
-    while start > 0 and end not in tail:
-        start = max(0, start - _TAIL)
-        tail = os.pread(file, size - start, start)
-    last = tail.rpartition(end)[2]
-    if (kept := whole(last) if last else b"").startswith(last):
-        write(file, kept[len(last) :])
-    else:
-        os.ftruncate(file, size - len(last) + len(kept))

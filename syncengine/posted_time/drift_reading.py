@@ -6,25 +6,24 @@ submission: everything else in a group (people, narratives, rows) is skipped wit
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
+from syncengine.document.text import folded
 from syncengine.errors import Unreachable
-from syncengine.posted_time.drift.compare import (
+from syncengine.posted_time.drift import (
     Drift,
     DriftComparison,
-    DriftFinding,
     DriftKind,
     ListReading,
     RecordedTag,
     Sighting,
     differences,
     is_absence,
-    similar_names,
 )
 from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind, Recorded, selector
@@ -58,7 +57,6 @@ class _Group(Struct, gc=False):
     tags: list[_Tag] | None = None
 
 
-_PAGE = msgspec.json.Decoder(list[_Group])
 _PIECES = msgspec.json.Decoder(list[Raw])
 _ITEM = msgspec.json.Decoder(_Group)
 _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -68,39 +66,32 @@ def sightings(content: bytes) -> list[Sighting | None] | None:
     """Return the groups of a page, with `None` for each unreadable one; or `None` when the content is not a list."""
     if not content.strip():
         return []
+    pieces: Sequence[Raw | bytes] | None
     try:
-        return [_sighting(group) for group in _PAGE.decode(content)]
-    except _TROUBLE:  # then its groups one by one, of which few are odd
-        content = mended(content)
-    try:
-        pieces: list[Raw] | list[bytes] | None = _PIECES.decode(content)
+        pieces = _PIECES.decode(content)
     except _TROUBLE:
-        pieces = items_in(content)
-    if pieces is None:
-        return None
-    found = list[Sighting | None]()
-    for piece in pieces:
+        pieces = items_in(mended(content))
+    return None if pieces is None else [_sighting(piece) for piece in pieces]
+
+
+def _sighting(piece: Raw | bytes) -> Sighting | None:
+    try:
+        group = _ITEM.decode(piece)
+    except _TROUBLE:
         try:
-            found.append(_sighting(_ITEM.decode(piece)))
+            group = _ITEM.decode(mended(bytes(piece)))
         except _TROUBLE:
-            found.append(None)
-    return found
-
-
-def _sighting(group: _Group) -> Sighting | None:
+            return None
     at = group.submissionTime
     if not isinstance(at, int | float) or not 0 <= at < LAST_INSTANT:
         return None
-    sent = (
-        PostedTag(name=t.name, path=t.path, description=t.description, externalId=t.externalId)
+    tags = {
+        tag.name: tag
         for t in group.tags or ()
-    )
-    tags = {tag.name: tag for tag in sent if tag.name}
+        if (tag := PostedTag(name=t.name, path=t.path, description=t.description, externalId=t.externalId)).name
+    }
     key = group.groupId if group.groupId is not None else (int(at), tuple(tags))
     return Sighting(key, int(at), tuple(tags.values()))
-
-
-ORDER = {kind: place for place, kind in enumerate(DriftKind)}
 
 
 class DriftState(Protocol):
@@ -131,32 +122,36 @@ class Window:
     unused_since: float | None = None
     excludes: tuple[str, ...] = ()
 
-    @property
-    def begin(self) -> float:
-        return min(self.since, self.since if self.unused_since is None else self.unused_since)
-
 
 async def drift_of(client: Client, state: DriftState, window: Window, most: int = MOST_PAGES) -> Drift:
     """Return the drift in posted time listed since the window's beginning. Raise `SyncengineError` on a failed call."""
+    since, unused = window.since, window.unused_since
     tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
     leaves_out = selector(window.excludes, map(_key, tags))
     tags = {name: tag for name, tag in tags.items() if not leaves_out(_key(name))}
-    unused_since = None if window.unused_since is None else window.unused_since * 1000
-    comparison = DriftComparison(tags, window.since * 1000, unused_since, lambda names: _settled_at(state, names))
+    unused_ms = None if unused is None else unused * 1000
+    comparison = DriftComparison(tags, since * 1000, unused_ms, lambda names: _settled_at(state, names))
     reading = ListReading()
-    async for page in _pages(client, window.begin * 1000, reading, most):
+    async for page in _pages(client, min(since, since if unused is None else unused) * 1000, reading, most):
         comparison.take(page)
     reading.groups = comparison.groups
-    findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not leaves_out(_key(f.name))]
-    return Drift(
-        window.since,
-        window.unused_since,
-        reading,
-        comparison.declared,
-        comparison.seen_count,
-        tuple(sorted(_compared(findings, tags, state), key=lambda f: (ORDER[f.kind], -f.groups, f.name))),
-        comparison.unlisted,
-    )
+    found = [f for f in comparison.findings(is_whole=reading.is_whole) if not leaves_out(_key(f.name))]
+    now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in found).items()}
+    found = [each for each in found if now.get(each.name) == tags.get(each.name)]  # an apply changed the others
+    unknown = [each.name for each in found if each.kind is DriftKind.UNKNOWN]
+    left_alone = {key.name for key in state.forgotten(map(_key, unknown))} if unknown else set()
+    forms = {folded(name) for name in unknown}
+    similar = {form: name for name, tag in tags.items() if tag.is_declared and (form := folded(name)) in forms}
+    findings = [
+        replace(each, similar=similar.get(folded(each.name))) if each.kind is DriftKind.UNKNOWN else each
+        for each in found
+        if each.kind is not DriftKind.UNKNOWN or each.name not in left_alone
+    ]
+    order = list(DriftKind)
+    findings.sort(key=lambda each: (order.index(each.kind), -each.groups, each.name))
+    declared = sum(tag.is_declared for tag in tags.values())
+    counts = declared, len(comparison.declared_seen)
+    return Drift(since, unused, reading, *counts, tuple(findings), comparison.unlisted)
 
 
 async def _pages(client: Client, begin: float, reading: ListReading, most: int) -> AsyncIterator[list[Sighting]]:
@@ -178,7 +173,13 @@ async def _pages(client: Client, begin: float, reading: ListReading, most: int) 
     def at(group: Sighting | None) -> int | None:
         return group and group.at
 
-    events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
+    def ignored() -> None:
+        reading.ignored = True
+
+    def endless() -> None:
+        reading.endless = True
+
+    events = PageEvents(reading.hidden.append, ignored, endless)
     async for page in pages(ask, key, at, LISTED_AT_MOST, events, most):
         groups = [group for group in page if group is not None]
         reading.unreadable += len(page) - len(groups)
@@ -188,22 +189,6 @@ async def _pages(client: Client, begin: float, reading: ListReading, most: int) 
         is_sorted = times == sorted(times, reverse=True)
         if times and (max(times) < begin or (min(times) < begin and is_sorted)):
             return
-
-
-def _compared(
-    findings: Sequence[DriftFinding], tags: Mapping[str, RecordedTag], state: DriftState
-) -> Iterator[DriftFinding]:
-    """Yield the findings that an apply has not changed meanwhile, with similar names for undeclared tags."""
-    now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in findings).items()}
-    findings = [each for each in findings if now.get(each.name) == tags.get(each.name)]
-    unknown = [each.name for each in findings if each.kind is DriftKind.UNKNOWN]
-    left_alone = {key.name for key in state.forgotten(map(_key, unknown))} if unknown else set()
-    similar = similar_names(unknown, (name for name, tag in tags.items() if tag.is_declared))
-    for each in findings:
-        if each.kind is not DriftKind.UNKNOWN:
-            yield each
-        elif each.name not in left_alone:
-            yield replace(each, similar=similar.get(each.name))
 
 
 # --- groups that are being delivered

@@ -8,12 +8,11 @@ so small that it could point to a person is shown as `<5`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from syncengine.document.text import folded
 from syncengine.posted_time.group import PostedTag
 from syncengine.resource import Key, Kind, Recorded, Status
 
@@ -92,12 +91,6 @@ class ListReading:
     hidden: list[int] = field(default_factory=list)
     ignored: bool = False
     endless: bool = False
-
-    def end_ignored(self) -> None:
-        self.ignored = True
-
-    def end_endless(self) -> None:
-        self.endless = True
 
     @property
     def is_whole(self) -> bool:
@@ -184,59 +177,61 @@ class _Seen:
     mended: bool = False
 
 
-SettledAt = Callable[[Collection[str]], Mapping[str, float]]
-"""A function that returns when tags settled, in seconds since the epoch. A tag that is missing has no known time."""
-
-
+@dataclass(slots=True)
 class DriftComparison:
-    """A comparison that takes pages, newest first. `since` and `unused_since` are in milliseconds since the epoch."""
+    """A comparison of `tags` with pages, newest first. `since` and `unused_since` are in milliseconds since the epoch.
 
-    def __init__(
-        self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None, settled_at: SettledAt
-    ) -> None:
-        self.groups = 0
-        self.unlisted = 0
-        self._tags = tags
-        self._since = since
-        self._unused_since = unused_since
-        self._settled_at = settled_at
-        self._settled: dict[str, float | None] = {}
-        self._found: dict[str, _Seen] = {}
-        self._right: set[str] = set()
-        self._used: set[str | None] = set()
-        self._declared_seen: set[str] = set()
-        self._sends_ids = False
-        self._strangers = 0
+    `settled_at` returns when tags settled, in seconds since the epoch; a tag that is missing has no known time.
+    `declared_seen` are the declared tags in posted time, and `unlisted` counts the groups of tags that are too many.
+    """
+
+    tags: Mapping[str, RecordedTag]
+    since: float
+    unused_since: float | None
+    settled_at: Callable[[Collection[str]], Mapping[str, float]]
+    groups: int = 0
+    unlisted: int = 0
+    declared_seen: set[str] = field(default_factory=set)
+    _settled: dict[str, float | None] = field(default_factory=dict)
+    _found: dict[str, _Seen] = field(default_factory=dict)
+    _right: set[str] = field(default_factory=set)
+    _used: set[str | None] = field(default_factory=set)
+    _sends_ids: bool = False
+    _strangers: int = 0
 
     def take(self, page: Sequence[Sighting]) -> None:
         """Compare the tags of a page's groups, and add the results."""
-        self._learn_times(tag for group in page if group.at >= self._since for tag in group.tags)
-        for group in page:
-            is_recent = group.at >= self._since
-            self.groups += is_recent
-            if self._unused_since is not None and group.at >= self._unused_since:
-                self._used |= {tag.name for tag in group.tags if tag.name in self._tags}
-            for tag in group.tags if is_recent else ():
-                self._sends_ids |= tag.externalId is not None
-                self._take(tag, group.at)
-
-    def _learn_times(self, tags: Iterable[PostedTag]) -> None:
-        """Ask once a page for the tags of which it matters when they settled, and once for each of them."""
+        recent = [group for group in page if group.at >= self.since]
+        self.groups += len(recent)
+        if self.unused_since is not None:
+            self._used |= {
+                tag.name
+                for group in page
+                if group.at >= self.unused_since
+                for tag in group.tags
+                if tag.name in self.tags
+            }
+        # The state is asked once a page, and only for tags of which it matters when they settled.
         names = {
             tag.name or ""
-            for tag in tags
-            if (recorded := self._tags.get(tag.name or "")) and tag.name not in self._settled
+            for group in recent
+            for tag in group.tags
+            if (recorded := self.tags.get(tag.name or "")) and tag.name not in self._settled
             if recorded.speaks and (recorded.is_gone or differences(tag, recorded))
         }
         if names:
-            times = self._settled_at(names)
+            times = self.settled_at(names)
             self._settled |= {name: times.get(name) for name in names}
+        for group in recent:
+            for tag in group.tags:
+                self._sends_ids |= tag.externalId is not None
+                self._take(tag, group.at)
 
     def _take(self, tag: PostedTag, at: int) -> None:
+        """Add a tag that a group shows to what was found, unless it agrees with what is recorded."""
         name = tag.name or ""
         values = {name: value for name in FIELDS if (value := getattr(tag, name)) is not None}
-        recorded = self._tags.get(name)
-        is_absent = False
+        recorded, is_absent = self.tags.get(name), False
         if recorded is None:
             if name not in self._found and self._strangers >= MOST_UNKNOWN:
                 self.unlisted += 1
@@ -244,7 +239,7 @@ class DriftComparison:
             self._strangers += name not in self._found
         else:
             if recorded.is_declared:
-                self._declared_seen.add(name)
+                self.declared_seen.add(name)
             if not recorded.speaks:
                 return
             if not recorded.is_gone:
@@ -263,19 +258,10 @@ class DriftComparison:
         seen.last = max(seen.last, at)
         seen.values = {**values, **seen.values}
 
-    @property
-    def declared(self) -> int:
-        return sum(tag.is_declared for tag in self._tags.values())
-
-    @property
-    def seen_count(self) -> int:
-        """The number of declared tags that were seen in posted time."""
-        return len(self._declared_seen)
-
     def findings(self, *, is_whole: bool) -> Iterator[DriftFinding]:
         """Yield the findings so far. `is_whole`: no group is missing, so that tags not seen are reported as unused."""
         for name, seen in self._found.items():
-            recorded, groups, values = self._tags.get(name), seen.groups, seen.values
+            recorded, groups, values = self.tags.get(name), seen.groups, seen.values
             if recorded is None:
                 yield DriftFinding(DriftKind.UNKNOWN, name, groups, seen.last, seen=values)
             elif recorded.is_gone:
@@ -291,17 +277,10 @@ class DriftComparison:
                     public, before = not recorded.is_private, {each: recorded.fields[each] for each in values}
                     kind, mended = DriftKind.DIFFERS, seen.mended
                     yield DriftFinding(kind, name, groups, seen.last, before, values, public, mended=mended)
-        if self._unused_since is not None and is_whole:
-            for name, recorded in self._tags.items():
+        if self.unused_since is not None and is_whole:
+            for name, recorded in self.tags.items():
                 if recorded.is_declared and recorded.speaks and name not in self._used:
                     yield DriftFinding(DriftKind.UNUSED, name, is_public=not recorded.is_private)
-
-
-def similar_names(names: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
-    """Return the declared tag for each of `names` that differs from it only by case or Unicode form."""
-    forms = {folded(name) for name in names}
-    by_form = {form: name for name in declared if (form := folded(name)) in forms}
-    return {name: by_form[form] for name in names if (form := folded(name)) in by_form}
 
 
 FEWEST = 5
@@ -330,20 +309,15 @@ def shown_count(groups: int, *, published: bool) -> Groups:
 
 def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
     """Return the findings for local output, or reduced to their publishable part."""
-
-    def address(name: str) -> str:
-        return str(Key(Kind.TAG, name))
-
-    def local(each: DriftFinding) -> ShownFinding:
-        seen = each.seen if each.kind is not DriftKind.UNUSED else None
-        similar = address(each.similar) if each.similar else None
-        recorded = each.recorded or None
-        return ShownFinding(each.kind, address(each.name), each.groups, recorded, seen, each.last, each.mended, similar)
-
-    def public(each: DriftFinding) -> ShownFinding:
-        name = address(each.name) if each.is_public else None
-        values = dict.fromkeys(each.recorded) if each.kind is DriftKind.DIFFERS and each.recorded else None
-        groups = shown_count(each.groups, published=True)
-        return ShownFinding(each.kind, name, groups, values, values, mended=each.mended)
-
-    return [(public if published else local)(finding) for finding in drift.findings]
+    shown = []
+    for each in drift.findings:
+        address = str(Key(Kind.TAG, each.name))
+        if published:
+            fields = dict.fromkeys(each.recorded) if each.kind is DriftKind.DIFFERS and each.recorded else None
+            groups, name = shown_count(each.groups, published=True), address if each.is_public else None
+            shown.append(ShownFinding(each.kind, name, groups, fields, fields, mended=each.mended))
+        else:
+            values, seen = each.recorded or None, each.seen if each.kind is not DriftKind.UNUSED else None
+            similar = str(Key(Kind.TAG, each.similar)) if each.similar else None
+            shown.append(ShownFinding(each.kind, address, each.groups, values, seen, each.last, each.mended, similar))
+    return shown

@@ -1,1 +1,0 @@
-"""Tags whose content in posted time differs from the content recorded in the state."""
