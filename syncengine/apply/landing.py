@@ -22,7 +22,7 @@ from syncengine.errors import Interrupted, MayLand
 from syncengine.instants import machine_seconds
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
-from syncengine.state.calls import DEFAULT_SECONDS, Attempt
+from syncengine.state.records import DEFAULT_SECONDS, Attempt
 from syncengine.state.store import State
 
 TICK = 0.01

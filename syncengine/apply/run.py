@@ -27,8 +27,15 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.state.calls import DEFAULT_SECONDS, Attempt, CallFailure, PublishedCalls, Settlement
-from syncengine.state.records import REMOVAL, content_of
+from syncengine.state.records import (
+    DEFAULT_SECONDS,
+    REMOVAL,
+    Attempt,
+    CallFailure,
+    PublishedCalls,
+    Settlement,
+    content_of,
+)
 from syncengine.state.store import State
 
 WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "retire"}

@@ -6,7 +6,7 @@ A batch that the service rejects as a whole is halved until the offenders stand 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
 from syncengine.apply.report import CallError, ItemEnded, Outcome
@@ -14,16 +14,18 @@ from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Status
-from syncengine.service import wire
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     DELETE_KEYWORD,
-    DELETE_TAG,
-    DELETE_TAG_CATEGORY,
     DELETE_TAG_METADATA,
+    SINGLE_BODIES,
     UPSERT_TAG_CATEGORIES,
     UPSERT_TAGS,
+    JsonObject,
     Operation,
+    activity_type_body,
+    category_body,
+    tag_body,
 )
 
 HALVED = frozenset({400, 413, 422})
@@ -33,21 +35,21 @@ MAX_OFFENDERS = 32  # one among 2,000 takes 11 requests, and so many are refused
 """How many rejected items to isolate, and batches to resend, per operation before failing all remaining items."""
 
 
-def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
+def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> JsonObject:
     """Return the JSON body of a batch. `with_ids`: whether to identify categories by their recorded ids."""
     if operation is UPSERT_TAG_CATEGORIES:
-        entries = [wire.category(item.effects[0], run.category_id(item) if with_ids else None) for item in items]
+        entries = [category_body(item.effects[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
         entries = [_tag(run, item) for item in items]
     else:
-        entries = [wire.activity_type(item.effects[0]) for item in items]
+        entries = [activity_type_body(item.effects[0]) for item in items]
     assert operation.items is not None
     return {operation.items: entries}
 
 
-def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
+def _tag(run: ApplyRun, item: Item) -> JsonObject:
     effect = item.effects[0]
-    return wire.tag(effect, run.category_ids.get(category_of(effect) or ""), spell_name=item.spell_name)
+    return tag_body(effect, run.category_ids.get(category_of(effect) or ""), spell_name=item.spell_name)
 
 
 async def deliver_batch(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
@@ -300,15 +302,6 @@ async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
         await _conclude(run, UPSERT_TAG_CATEGORIES, call, [item], verdict)
 
 
-SPELLS: Mapping[str, Callable[[Effect], wire.JsonObject]] = {
-    ADD_KEYWORDS.id: wire.keyword_add,
-    DELETE_KEYWORD.id: wire.keyword_delete,
-    DELETE_TAG_METADATA.id: wire.metadata_delete,
-    DELETE_TAG_CATEGORY.id: wire.category_delete,
-    DELETE_TAG.id: wire.tag_delete,
-}
-
-
 async def deliver_single(
     run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]
 ) -> None:
@@ -316,7 +309,7 @@ async def deliver_single(
     if reason := run.halted:
         run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
         return
-    answer = await run.send(operation, call, SPELLS[operation.id](item.effects[0]))
+    answer = await run.send(operation, call, SINGLE_BODIES[operation.id](item.effects[0]))
     match judge(operation, 1, answer):
         case RefusedCall(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
             run.missing.append((operation, call, item, message))

@@ -41,8 +41,7 @@ from syncengine.service.operations import DELETE_TAG
 from syncengine.state.codec import RemovalLine
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
-from syncengine.state.losses import ApprovalRecord
-from syncengine.state.records import Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
+from syncengine.state.records import ApprovalRecord, Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
 from syncengine.state.store import State
 
 NOTHING = "(none)"

@@ -27,7 +27,7 @@ from syncengine.service.operations import (
 
 
 class Item(Struct, frozen=True, gc=False, kw_only=True):
-    """One resource's part of a call, described by its effects; `service/wire.py` encodes it for the service.
+    """One resource's part of a call, described by its effects; `service/operations.py` encodes it for the service.
 
     `effects[0]` concerns the resource itself, and further effects the resources that the call removes with it. `new` is
     true when the service is not known to hold the resource. `spell_name` is true when the tag's name must be listed as

@@ -17,7 +17,7 @@ from syncengine.errors import Diagnostic, Severity, Undone
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Status, found_at
-from syncengine.state.records import GONE, UndoneChange
+from syncengine.state.records import UNDECLARED, UndoneChange
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Options, Plan
@@ -204,7 +204,7 @@ def objections_to_redo(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
         removals: list[str] = []
         edits: list[str] = []
         for each in changes:
-            (removals if f"+{GONE}" in each.marks.split() else edits).append(str(each.key))
+            (removals if f"+{UNDECLARED}" in each.marks.split() else edits).append(str(each.key))
         asks = [f"contain its changes to {_few(edits)}"] if edits else []
         asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
         them = "it" if len(removals) == 1 else "them"

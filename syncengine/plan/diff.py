@@ -37,7 +37,7 @@ from syncengine.resource import (
     Value,
     is_blank,
 )
-from syncengine.service.wire import UNCLEARABLE
+from syncengine.service.operations import UNCLEARABLE
 
 
 class Action(Enum):

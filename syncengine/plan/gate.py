@@ -45,7 +45,7 @@ from syncengine.plan.losses import (
 )
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Removed
-from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.records import ApprovalRecord, Approved
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan

@@ -22,7 +22,7 @@ from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import NOTHING, PolicyRule, RuleKind, RuleMatch, RuleSet, Ruling, Subject, shown
-from syncengine.state.losses import RULED, ApprovalRecord, content_digest
+from syncengine.state.records import RULED, ApprovalRecord, content_digest
 
 POLICY_DENIED = PolicyDenied.code
 POLICY_WARNING = "policy-warning"

@@ -18,7 +18,7 @@ from syncengine.plan.diff import Action, Change, Difference, FieldChange, is_cle
 from syncengine.project.model import Limit
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, is_blank
 from syncengine.state.codec import RemovalLine
-from syncengine.state.losses import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Loss, leaves, opened_as
+from syncengine.state.records import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Loss, leaves, opened_as
 
 __all__ = ["EMPTY_SWEEP", "LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
 

@@ -18,9 +18,8 @@ import orjson
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
 from syncengine.service.client import ATTEMPTS, wait_before
-from syncengine.service.exchange import Misconfigured, Reply, cause_of
+from syncengine.service.exchange import BlockingClient, Misconfigured, Reply, cause_of
 from syncengine.service.list_pages import next_link, origin
-from syncengine.service.network import BlockingClient
 
 T = TypeVar("T")
 

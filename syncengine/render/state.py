@@ -15,11 +15,11 @@ from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.formats import Address, DiagnosticItem, KeywordChange, Line, OpenModel
 from syncengine.render.words import count_of, when
 from syncengine.resource import Kind, Recorded, Source, Status, Value
+from syncengine.state.git_store import Version
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import QuarantineRecord
 from syncengine.state.removal import Erased, Pruned
-from syncengine.state.snapshots.git_store import Version
 
 FieldValue = Value | None
 

@@ -11,8 +11,7 @@ from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.long_poll import Bell, seconds_until_due
 from syncengine.sandbox.posted_time import WEBHOOK, answered, next_call
 from syncengine.sandbox.store import Json
-from syncengine.service.exchange import HEADERS, Unfinished, cause_of, exchange
-from syncengine.service.network import http_client
+from syncengine.service.exchange import HEADERS, Unfinished, cause_of, exchange, http_client
 
 AT_ONCE = 4
 """The maximum number of webhook calls at the same time."""

@@ -17,8 +17,7 @@ import orjson
 
 from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
-from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
-from syncengine.service.network import check, http_client, trust
+from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, check, exchange, http_client, trust
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic", "retry_after"]

@@ -1,22 +1,38 @@
 """Exchange one HTTP request for its whole answer, within limits of time and size, or for the cause in our own words.
 
-`cause_of` is for everything that sends requests: never a library's words, without addresses and secrets.
+Everything that sends requests uses it, with the proxies and certificates that the environment names: HTTP_PROXY,
+HTTPS_PROXY, ALL_PROXY and NO_PROXY, in capitals or small letters, choose the way to a URL; SSL_CERT_FILE, SSL_CERT_DIR
+and REQUESTS_CA_BUNDLE name the trusted authorities. A value with which nothing could be sent is an error
+(`Misconfigured`) of the requests that need it, and of no other. No message shows a library's words, an address'
+secrets, or a proxy's user or password.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import socket
 import ssl
+import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from itertools import repeat
+from pathlib import Path
+from typing import Self
+from urllib.request import getproxies
 
 import httpx
 
 from syncengine import __version__
+from syncengine.errors import Usage
+from syncengine.project.signals import unless_stopped
+from syncengine.service.answers import tidy
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """The user agent and the accepted compression; a server may also use others that the standard library can unpack."""
@@ -248,3 +264,265 @@ def _cause_by_class(error: BaseException) -> str:
     if isinstance(error, httpx.RemoteProtocolError) and any(each in str(error) for each in _OF_AN_END):
         return CLOSED
     return next((words for family, words in _BY_CLASS if isinstance(error, family)), NO_CONNECTION)
+
+
+Trust = Callable[[], ssl.SSLContext]
+
+SCHEMES = ("http", "https", "socks5", "socks5h")
+LAST_PORT = 65_535
+DISCARD = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""The option of a socket that discards what has not left when it closes, also by the death of this process.
+
+The operating system would go on sending a body for as long as the other end is willing to read, and the service would
+execute a call after its recorded end (docs/planning.md 1.8). A proxy has buffers of its own.
+"""
+PORTS = {"http": 80, "https": 443}
+AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+"""The variables that name trusted authorities. The last, of the library requests, counts where the others are unset."""
+
+_EXEMPT = re.compile(r"(?:\[(?P<bracketed>[^]]*)\]|(?P<name>[^:]*))(?::(?P<port>\d+))?")
+"""An entry of NO_PROXY with its port, if any. An IPv6 address without brackets has no port."""
+
+
+# --- certificates
+
+
+def trust() -> Trust:
+    """Return a function that loads the trusted authorities on demand, which takes longer than many a run.
+
+    It raises `Misconfigured` when a variable names none that can be loaded.
+    """
+    return cache(_authorities)
+
+
+def _authorities() -> ssl.SSLContext:
+    named = {name: value for name in AUTHORITIES if (value := os.environ.get(name, "").strip())}
+    if len(named) > 1:
+        named.pop("REQUESTS_CA_BUNDLE", None)
+    file = folders = None
+    for variable, value in named.items():
+        if variable == "SSL_CERT_DIR" or Path(value).is_dir():
+            folders = value
+            if not any(map(os.access, value.split(os.pathsep), repeat(os.R_OK | os.X_OK))):
+                raise Misconfigured(f"{variable} names {tidy(value)}, which is not a folder that can be read")
+        else:
+            file = (variable, value)
+    if not named:
+        return httpx.create_ssl_context(trust_env=False)
+    try:
+        return ssl.create_default_context(cafile=file and file[1], capath=folders)
+    except OSError as error:
+        assert file is not None, "folders are read later"
+        why = "is not a file of certificates (PEM)" if isinstance(error, ssl.SSLError) else "cannot be read"
+        why = "does not exist" if isinstance(error, FileNotFoundError) else why
+        raise Misconfigured(f"{file[0]} names {tidy(file[1])}, which {why}") from None
+
+
+# --- proxies
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy and the variable that names it. `url` may hold a password; `__str__` does not."""
+
+    url: str
+    variable: str
+
+    def __str__(self) -> str:
+        return f"{httpx.URL(self.url).netloc.decode()} ({self.variable})"
+
+
+class Proxies:
+    """The proxies of the environment, as they are now. It is false where there are none."""
+
+    def __init__(self) -> None:
+        named = getproxies()
+        self._exempt = tuple(filter(None, re.split(r"[,\s]+", named.pop("no", ""))))
+        self._named = {scheme: url for scheme in ("http", "https", "all") if (url := named.get(scheme, "").strip())}
+
+    def __bool__(self) -> bool:
+        return bool(self._named)
+
+    def of(self, url: httpx.URL) -> Proxy | None:
+        """Return the proxy through which a URL is reached, if any. Raise `Misconfigured` if nothing can use it."""
+        key = url.scheme if url.scheme in self._named else "all"
+        if key not in self._named or any(is_exempt(entry, url) for entry in self._exempt):
+            return None
+        return _usable(self._named[key], _variable(key))
+
+
+def is_exempt(entry: str, url: httpx.URL) -> bool:
+    """Return whether an entry of NO_PROXY names a URL's host: its name, a domain above it, its address or network.
+
+    A name may begin with a dot or `*.`, an entry may end with a port, and IPv6 addresses may have brackets. `*` names
+    all hosts. What cannot be read names none.
+    """
+    if entry == "*":
+        return True
+    entry = entry.rpartition("://")[2].rstrip("/")
+    if parts := _EXEMPT.fullmatch(entry):
+        if parts["port"] and int(parts["port"]) != (url.port or PORTS.get(url.scheme)):
+            return False
+        entry = parts["name"] if parts["bracketed"] is None else parts["bracketed"]
+    host = url.host.lower().rstrip(".")
+    if (address := _address(host)) is None:
+        name = entry.lower().removeprefix("*").strip(".")
+        return bool(name) and f".{host}".endswith(f".{name}")
+    try:
+        return address in ip_network(entry, strict=False)
+    except ValueError:  # the entry is a name
+        return False
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _variable(key: str) -> str:
+    """Return the variable that names a proxy; a name in small letters wins, as everywhere."""
+    names = (f"{key}_proxy", f"{key}_proxy".upper())
+    return next((name for name in names if os.environ.get(name)), "the settings of this machine")
+
+
+def _usable(text: str, variable: str) -> Proxy:
+    text = text if "://" in text else f"http://{text}"
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.scheme not in SCHEMES or not url.host or not 0 < (url.port or PORTS["http"]) <= LAST_PORT:
+        what = "a kind of proxy that is not supported" if url.host and url.scheme not in SCHEMES else "no valid URL"
+        raise Misconfigured(f"{variable} names {what}: expected http://HOST:PORT")
+    if url.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise Misconfigured(
+            f"{variable} names a SOCKS proxy, which needs the Python package socksio: install it (`pip install"
+            " socksio`), name an http:// proxy, or list the host in NO_PROXY"
+        )
+    return Proxy(text, variable)
+
+
+# --- clients
+
+
+def check(url: str, tls: Trust) -> None:
+    """Raise `Usage` if a variable of the environment prevents every request to `url`."""
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        return  # which its user reports
+    try:
+        Proxies().of(address)
+        if address.scheme == "https" and any(map(os.environ.get, AUTHORITIES)):
+            tls()
+    except Misconfigured as error:
+        raise Usage(str(error), code="network-settings") from None
+
+
+def http_client(
+    timeout: float | None,
+    headers: Mapping[str, str],
+    *,
+    auth: tuple[str, str] | None = None,
+    tls: Trust | None = None,
+    limits: httpx.Limits | None = None,
+    is_local: bool = False,
+) -> httpx.AsyncClient:
+    """Return a client that follows no redirects, and heeds the environment only as this module does.
+
+    `timeout` is the seconds without any progress, `is_local` true for a service that no proxy leads to. Making a client
+    never fails: a variable that cannot be used is an error of the requests that need it.
+    """
+    transport = ByRoute(tls or trust(), limits, is_local=is_local)
+    return httpx.AsyncClient(timeout=timeout, headers=headers, auth=auth, transport=transport, trust_env=False)
+
+
+class BlockingClient:
+    """A client for code without an event loop, and the headers of its requests. Use it as a context manager.
+
+    A request is a task of a loop of its own, since only a task can be cancelled while it waits.
+    """
+
+    def __init__(self, headers: Mapping[str, str], auth: tuple[str, str] | None = None) -> None:
+        self._runner = asyncio.Runner()
+        self._client = http_client(None, {**HEADERS, **headers}, auth=auth)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+
+    def exchange(
+        self,
+        method: str,
+        url: httpx.URL | str,
+        *,
+        seconds: float,
+        most: int,
+        json: bytes | None = None,
+    ) -> Reply:
+        """Return the answer to a request, as the function `exchange` does."""
+        headers = None if json is None else {"content-type": "application/json"}
+        request = self._client.build_request(method, url, headers=headers, content=json)
+        reply = self._runner.run(unless_stopped(exchange(self._client, request, seconds=seconds, most=most)))
+        if reply is None:
+            raise KeyboardInterrupt
+        return reply
+
+
+class ByRoute(httpx.AsyncBaseTransport):
+    """A transport that sends each request on the way that the environment chooses for its URL."""
+
+    def __init__(self, tls: Trust, limits: httpx.Limits | None = None, *, is_local: bool = False) -> None:
+        self._tls = tls
+        self._limits = limits or httpx.Limits()
+        self._proxies = None if is_local else Proxies()
+        self._made: dict[tuple[Proxy | None, bool], httpx.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.port is not None and not 0 < request.url.port <= LAST_PORT:
+            raise httpx.UnsupportedProtocol(f"invalid port: {request.url.port}")
+        proxy = self._proxies.of(request.url) if self._proxies else None
+        is_encrypted = "https" in (request.url.scheme, proxy and httpx.URL(proxy.url).scheme)
+        route = (proxy, is_encrypted)
+        if route not in self._made:
+            self._made[route] = self._transport(proxy, self._tls() if is_encrypted else None)
+        if proxy is None:
+            return await self._made[route].handle_async_request(request)
+        return await _through(proxy, self._made[route], request)
+
+    def _transport(self, proxy: Proxy | None, tls: ssl.SSLContext | None) -> httpx.AsyncHTTPTransport:
+        through = httpx.Proxy(proxy.url, ssl_context=tls if proxy.url.startswith("https:") else None) if proxy else None
+        return httpx.AsyncHTTPTransport(
+            verify=tls or False, limits=self._limits, proxy=through, trust_env=False, socket_options=[DISCARD]
+        )
+
+    async def aclose(self) -> None:
+        for transport in self._made.values():
+            await transport.aclose()
+
+
+async def _through(proxy: Proxy, transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
+    """Return the answer to a request sent through a proxy. Raise `ProxyTrouble` when the proxy does not pass it on."""
+    try:
+        response = await transport.handle_async_request(request)
+    except httpx.ProxyError as error:
+        status = str(error)[:3]
+        status = f" ({status})" if status.isdigit() else ""
+        login = ": it asks for a login" if status == " (407)" else ""
+        raise ProxyTrouble(f"the proxy {proxy} refuses the connection{status}{login}") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        if isinstance(error.__cause__ and error.__cause__.__context__, ssl.SSLError):
+            raise  # about the certificate of the service, which the proxy only passes on
+        raise ProxyTrouble(f"the proxy {proxy} cannot be reached: {cause_of(error)}") from None
+    if response.status_code == 407:
+        await response.aclose()
+        raise ProxyTrouble(f"the proxy {proxy} refuses the connection (407): it asks for a login")
+    return response

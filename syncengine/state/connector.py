@@ -28,7 +28,6 @@ import sqlalchemy as sa
 
 from syncengine.project.git_ref import is_git_ref
 from syncengine.state.database import StateDatabase, open_database
-from syncengine.state.session import new_lineage
 from syncengine.state.tables import CONNECTOR, FACTS, HEALTH, MECHANISM, RESTS
 
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
@@ -151,7 +150,7 @@ def remember_rest(database: StateDatabase, receiver: str, until: float) -> None:
 
 @contextmanager
 def _opened(url: str, *, write: bool) -> Iterator[StateDatabase]:
-    with closing(open_database(url, write=write, new_lineage=new_lineage)) as database:
+    with closing(open_database(url, write=write)) as database:
         yield database
 
 

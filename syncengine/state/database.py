@@ -11,6 +11,7 @@ import re
 import sqlite3
 import stat
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ from syncengine.state.errors import (
 from syncengine.state.tables import VERSION
 
 if TYPE_CHECKING:
-    from syncengine.state.snapshots.working_copy import WorkingCopy
+    from syncengine.state.working_copy import WorkingCopy
 
 
 BUSY_SECONDS = 20.0
@@ -86,6 +87,10 @@ SELECT set_config(name, value, true) FROM (VALUES
 come back as they were written, and a limit does not cut the statements of a large apply. The settings end with the
 transaction, since a pooler may give the connection to another client.
 """
+
+
+def new_lineage() -> str:
+    return str(uuid.uuid4())
 
 
 @dataclass(slots=True)
@@ -150,14 +155,14 @@ class StateDatabase:
         self.resources.close()
 
 
-def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
+def open_database(url: str, *, write: bool) -> StateDatabase:
     """Open the state at a path or URL, and create it if `write`. Raise an error for a state in Git."""
     if is_git_ref(url):
         raise NO_INBOX.error(read_ref(url).name)
     path = sqlite_path(url)
-    database = _open_server(url, write) if path is None else _open_file(path, write, new_lineage)
+    database = _open_server(url, write) if path is None else _open_file(path, write)
     try:
-        prepared = _prepared(database, write, new_lineage)
+        prepared = _prepared(database, write)
         if write and path is not None:
             _share(prepared, path)
     except BaseException:
@@ -220,7 +225,7 @@ def _with_our_settings(connection: sa.Connection) -> None:
     connection.exec_driver_sql(OUR_SETTINGS)
 
 
-def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
+def _open_file(path: Path, write: bool) -> StateDatabase:
     refuse_no_state(path)
     with as_state_errors(str(path)):
         if path.is_dir():  # SQLite would open a folder, and then fail to read it
@@ -230,7 +235,7 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> State
         make_folder(path.parent)
         is_new = not path.exists()
         if is_new:
-            _make(path, new_lineage)
+            _make(path)
         return StateDatabase(str(path), _sqlite(path, "rw"), is_new=is_new, files=_identities(path))
 
 
@@ -238,7 +243,7 @@ def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
     return {path: found for path in paths if (found := identity(path)) is not None}
 
 
-def _make(path: Path, new_lineage: Callable[[], str]) -> None:
+def _make(path: Path) -> None:
     """Create a state under a temporary name and link it to `path` once complete: no empty file ever appears there."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}-")
     os.close(handle)
@@ -330,7 +335,7 @@ def empty(name: str) -> StateDatabase:
     return StateDatabase(name, engine, absent=True)
 
 
-def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
+def _prepared(database: StateDatabase, write: bool) -> StateDatabase:
     if database.absent:
         return database
     with database.transaction() as connection:

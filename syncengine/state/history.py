@@ -13,8 +13,7 @@ from syncengine.resource import Key, Source
 from syncengine.state.codec import KINDS, Detail, RemovalLine, detail_from
 from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
-from syncengine.state.queries import select_keyed
-from syncengine.state.tables import CALLS, CHANGES, RUNS, SESSIONS
+from syncengine.state.tables import CALLS, CHANGES, RUNS, SESSIONS, select_keyed
 
 DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""

@@ -45,8 +45,7 @@ from syncengine.state.inbox_model import (
     sink_of,
     word,
 )
-from syncengine.state.lock import Holder, Lease, Locks, proven, short_id
-from syncengine.state.store import LEASE_SECONDS, new_lineage
+from syncengine.state.lock import LEASE_SECONDS, Holder, Lease, Locks, proven, short_id
 from syncengine.state.tables import DELIVERIES, EVENTS, GROUPS, INBOX_LOCK, LOCK
 
 T = TypeVar("T")
@@ -304,7 +303,7 @@ Work = Callable[[InboxTransaction], T]
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
     """Open the inbox in the state at a path or URL. Like the state, it is created only with `write`."""
-    return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
+    return Inbox(open_database(url, write=write), now)
 
 
 class Inbox:

@@ -20,11 +20,10 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.state.calls import Attempt, CallFailure, Outstanding, Settlement
 from syncengine.state.codec import MESSAGE_LIMIT, RowDifference, difference, to_row
 from syncengine.state.lock import Clock
-from syncengine.state.queries import change_keyed, fetch, in_flight, pieces
-from syncengine.state.tables import CALLS, CHANGES, ROWS, write_many
+from syncengine.state.records import Attempt, CallFailure, Outstanding, Settlement
+from syncengine.state.tables import CALLS, CHANGES, ROWS, change_keyed, fetch, in_flight, pieces, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 """The outcomes of calls. `INTENDED`: the run is over, and nobody will know how the call ended."""
@@ -132,11 +131,6 @@ def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
     change_keyed(connection, sa.update(ROWS).where(ROWS.c.doubtful.is_(False)), ROWS, keys, doubtful=True)
-
-
-def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    """Doubt categories and their recorded ids, which are then compared with the next ids but not sent."""
-    change_keyed(connection, sa.update(ROWS), ROWS, keys, doubtful=True, confirmed=False)
 
 
 def note(connection: sa.Connection, stamp: Stamp, outcome: str, keys: Iterable[Key]) -> None:

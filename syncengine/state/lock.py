@@ -34,8 +34,8 @@ HELD = {STATE_LOCK: "the state", INBOX_LOCK: "the inbox"}
 BEATS = 4
 """The number of renewals during one lease: three of them may fail in a row without the loss of the lock."""
 
-LONGEST_LEASE = 60.0
-"""The assumed length of a lease in seconds where the lock's row does not record one."""
+LEASE_SECONDS = 60.0
+"""The length of a lease: a machine that was cut off holds up the next run for about as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Watch:
         beat = (row.epoch, row.beats, row.expires)
         if self._beat != beat:
             self._beat, self._since, self._ended = beat, now, None
-        lease = float(row.seconds or LONGEST_LEASE)
+        lease = float(row.seconds or LEASE_SECONDS)
         if info is None:
             # A holder whose lock was ended by force learns that at its next renewal, and goes on until then.
             is_broken = row.lock_id is None and row.released is not None

@@ -20,8 +20,25 @@ from syncengine.state.folder_memory import MARKED
 from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
 from syncengine.state.journal import ERASED, outstanding
 from syncengine.state.lock import Clock
-from syncengine.state.queries import LAST_LIMITS, address_of, change_keyed, doubtful, fetch, select_keyed, visible_rows
-from syncengine.state.tables import APPROVALS, CALLS, CHANGES, FACTS, MARKS, QUARANTINE, REFUSALS, ROWS, RUNS, SESSIONS
+from syncengine.state.tables import (
+    APPROVALS,
+    CALLS,
+    CHANGES,
+    FACTS,
+    LAST_LIMITS,
+    MARKS,
+    QUARANTINE,
+    REFUSALS,
+    ROWS,
+    RUNS,
+    SESSIONS,
+    address_of,
+    change_keyed,
+    doubtful,
+    fetch,
+    select_keyed,
+    visible_rows,
+)
 from syncengine.state.undo import undone
 
 GATE_SECONDS = 86_400.0

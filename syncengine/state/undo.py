@@ -20,9 +20,19 @@ from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state.codec import KINDS, Detail, detail_from
 from syncengine.state.history import IN_ORDER, OF_CALLS, PIECES, PRUNED_RUN, WRITES, Run, runs
 from syncengine.state.journal import ERASED, FORGOTTEN
-from syncengine.state.queries import address_of, change_keyed, fetch, visible_rows
 from syncengine.state.records import UndoneChange
-from syncengine.state.tables import CALLS, CHANGES, FACTS, RUNS, UNDONE, write_many
+from syncengine.state.tables import (
+    CALLS,
+    CHANGES,
+    FACTS,
+    RUNS,
+    UNDONE,
+    address_of,
+    change_keyed,
+    fetch,
+    visible_rows,
+    write_many,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from syncengine.project.model import Project
 from syncengine.project.references import setting_problem, sqlite_file
 from syncengine.resource import IMPORT, REBUILD, RESTORE, Key, Kind, Recorded
 from syncengine.state.folder_memory import memory_of
+from syncengine.state.git_store import Version
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.records import QuarantineRecord
-from syncengine.state.snapshots.git_store import Version
 from syncengine.state.store import State, open_state, refuse_vanished
 
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
@@ -129,7 +129,7 @@ def current_quarantine(project: Project) -> QuarantineVerdict:
 
 def versions_of(project: Project) -> Sequence[Version]:
     """Return the stored versions, newest first, even of a state that was set back."""
-    from syncengine.state.snapshots.place import GitPlace
+    from syncengine.state.git_store import GitPlace
 
     if not is_git_ref(project.state):
         raise no_versions(project.state)
@@ -163,7 +163,7 @@ def accept(project: Project) -> int:
 
 def restore(project: Project, version: str) -> Version:
     """Write the rows of a version, all doubtful, as a new version on top of the current one."""
-    from syncengine.state.snapshots.working_copy import copy_of
+    from syncengine.state.working_copy import copy_of
 
     if not is_git_ref(project.state):
         raise no_versions(project.state)

@@ -17,7 +17,6 @@ from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.service.client import Client
 from syncengine.state.database import StateDatabase, open_database
-from syncengine.state.store import new_lineage
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.service.scripted import Reply, Scripted, saying
@@ -31,7 +30,7 @@ ACCEPTED, REFUSED = Reply(204, b""), saying({}, 500)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[StateDatabase]:
-    with closing(open_database(str(tmp_path / "state.db"), write=True, new_lineage=new_lineage)) as database:
+    with closing(open_database(str(tmp_path / "state.db"), write=True)) as database:
         yield database
 
 
@@ -152,7 +151,7 @@ def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, proj
     service.control.post("/settings", json={"holdSeconds": 0})
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("time", "pull").code == 0
-    with closing(open_database(project.loaded().state, write=True, new_lineage=new_lineage)) as state:
+    with closing(open_database(project.loaded().state, write=True)) as state:
 
         async def scene(server: Scripted, caller: Client) -> list[str]:
             reporter = HealthReporter(caller, state, time.time)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from syncengine.manifest.cache import FORMAT, Settled
-from syncengine.state.calls import Attempt
+from syncengine.state.records import Attempt
 from tests.contract.program import DATABASES, restore
 
 FORMAT_OF_TODAY = 7

@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from syncengine.errors import SyncengineError
-from syncengine.state.snapshots.git_store import Content, Snapshot, Version
-from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.repository import Superseded
+from syncengine.state.git_repository import Superseded
+from syncengine.state.git_store import Content, GitPlace, Snapshot, Version
 
 REF = "refs/syncengine/test"
 

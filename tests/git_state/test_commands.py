@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.resource import Body, Key, Recorded
-from syncengine.state.snapshots.repository import Remote
+from syncengine.state.git_repository import Remote
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import Service
 
@@ -469,9 +469,7 @@ def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone
     assert (run["outcome"], run["exitCode"]) == ("refused", 6)
 
 
-SMALL = (
-    "from syncengine.state.snapshots import working_copy as w; w.MOST_ROWS = 2; from syncengine.cli import main; main()"
-)
+SMALL = "from syncengine.state import working_copy as w; w.MOST_ROWS = 2; from syncengine.cli import main; main()"
 
 
 def test_more_rows_than_a_state_in_git_holds_are_refused(clone: Clone, remote: Path, service: Service) -> None:

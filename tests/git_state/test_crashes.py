@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from syncengine.plan.model import Plan
+from syncengine.state.git_store import GitPlace
 from syncengine.state.holder import Holder
-from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.working_copy import open_to_write
-from syncengine.state.store import State, new_lineage, open_state
+from syncengine.state.store import State, open_state
+from syncengine.state.working_copy import open_to_write
 from tests.applying.crash_model import Clockwork, Ending, House, Time
 from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk
 from tests.support.profiles import tried
@@ -91,7 +91,7 @@ def in_memory() -> Iterator[Opening]:
 
         def opening(time: Time) -> State:
             place: GitPlace = MemoryPlace(store, Path(folder))
-            return State(open_to_write(place, lambda: time.at, new_lineage), lambda: time.at, seconds=time.seconds)
+            return State(open_to_write(place, lambda: time.at), lambda: time.at, seconds=time.seconds)
 
         yield opening
 

@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.state.snapshots.git_store import FORMAT, Content, GitStore, Snapshot, VersionInfo, lock_rows
-from syncengine.state.snapshots.repository import BareRepository, Remote, Superseded
+from syncengine.state.git_repository import BareRepository, Remote, Superseded
+from syncengine.state.git_store import FORMAT, Content, GitStore, Snapshot, VersionInfo, lock_rows
 from syncengine.state.tables import VERSION
 
 from .places import REF, bare, git

@@ -6,7 +6,7 @@ import pytest
 
 from syncengine.plan.calls import RIDE_ALONG, Step
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.service import wire
+from syncengine.service.operations import tag_body
 
 from .applying import applied
 from .estate import actions, change_of, items, planned, row, sent, steps
@@ -109,7 +109,7 @@ def test_including_the_name_again_spells_it_out() -> None:
     plan = planned(declared("url: http://u"), [row("tag/ACME-1", "k", excludeTagNameKeyword=True)])
     (item,) = items(plan, Step.TAGS)
     assert item.spell_name
-    assert wire.tag(item.effects[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
+    assert tag_body(item.effects[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
 
 
 def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:

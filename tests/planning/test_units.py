@@ -15,7 +15,7 @@ from syncengine.plan.gate import SHOWN_ORDER, Approval, Gate, StateRecords, appr
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
-from syncengine.state.losses import ApprovalRecord
+from syncengine.state.records import ApprovalRecord
 from tests.support.profiles import tried
 
 from .estate import How, ask, planned, row

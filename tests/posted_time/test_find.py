@@ -45,7 +45,7 @@ class Connector:
 
     def take(self, *groups: dict[str, object], deaths: int | None = None) -> list[Verdict]:
         """The verdicts until it died."""
-        state = open_database(self.project.state, write=True, new_lineage=lambda: "x")
+        state = open_database(self.project.state, write=True)
         inbox = MortalInbox(state, self.clock)
         inbox.fate = self.fate
         delivery = Delivery(build(self.project, {}, now=self.clock), inbox, keep=1e9, now=self.clock)

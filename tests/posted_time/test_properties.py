@@ -46,7 +46,7 @@ class World:
 
     def live(self, work: Callable[[Delivery], Awaitable[Verdict | None]], deaths: int | None) -> Verdict | None:
         """Run one process; None if it died."""
-        inbox = MortalInbox(open_database(self.path, write=True, new_lineage=lambda: "x"), lambda: 1.0)
+        inbox = MortalInbox(open_database(self.path, write=True), lambda: 1.0)
         inbox.fate = self.fate
         bare = bare_route()
         route = Route(bare.settings, (), (), bare.narrative, tuple(SinkRule(sink, None) for sink in self.sinks))

@@ -48,7 +48,7 @@ class Sleeper(Inbox):
 def test_a_process_that_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
     """The delivery that had begun stays in doubt for the next process."""
     clock, sink = Clock(), Moody("one", Fate())
-    database = open_database(str(tmp_path / "state.db"), write=True, new_lineage=lambda: "x")
+    database = open_database(str(tmp_path / "state.db"), write=True)
     inbox = Sleeper(database, clock.now)
     inbox.clock = clock
     bare = bare_route()

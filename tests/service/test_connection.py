@@ -19,8 +19,7 @@ import httpx
 import pytest
 
 from syncengine.service.client import Client
-from syncengine.service.exchange import exchange
-from syncengine.service.network import http_client
+from syncengine.service.exchange import exchange, http_client
 from syncengine.service.operations import FETCH_POSTED_TIME, UPSERT_TAGS
 
 from .scripted import CUT, OK, Reply, Scripted, serving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded, Status
-from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
+from syncengine.state.records import SWEEP, ApprovalRecord, Approved, Loss
 from syncengine.state.store import Attempt, State, open_state
 
 from .estate import applied, applying, run, tag

@@ -8,11 +8,10 @@ from typing import Any
 
 from syncengine.state.connector import remember_settings, settings_in
 from syncengine.state.database import open_database
-from syncengine.state.store import new_lineage
 
 
 def remembered(url: str) -> dict[str, Any]:
-    with closing(open_database(url, write=False, new_lineage=new_lineage)) as database:
+    with closing(open_database(url, write=False)) as database:
         return settings_in(database)
 
 

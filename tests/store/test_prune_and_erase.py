@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.holder import Holder
-from syncengine.state.losses import Approved, Loss
-from syncengine.state.records import QuarantineRecord, UndoneChange, made_of
+from syncengine.state.records import Approved, Loss, QuarantineRecord, UndoneChange, made_of
 from syncengine.state.removal import trim
 from syncengine.state.store import Attempt, CallFailure, Run, State, open_state
 from syncengine.state.tables import METADATA, RUNS, STATE

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from syncengine.state.database import open_database
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, InboxEntry, Offer, PostedTimeStatus
-from syncengine.state.store import new_lineage
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> InboxByHand:
     """As the program opens one."""
-    return InboxByHand(open_database(url, write=write, new_lineage=new_lineage), now)
+    return InboxByHand(open_database(url, write=write), now)
 
 
 class InboxByHand(Inbox):

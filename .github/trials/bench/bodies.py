@@ -9,12 +9,10 @@ from pathlib import Path
 import orjson
 
 from syncengine.apply.guards import planned_again
-from syncengine.apply.send import SPELLS
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.saved import load
 from syncengine.render.documents import SHOWN
-from syncengine.service import wire
-from syncengine.service.operations import OPERATIONS
+from syncengine.service.operations import OPERATIONS, SINGLE_BODIES, JsonObject, tag_body
 from syncengine.state.store import open_state
 
 
@@ -23,12 +21,12 @@ def request(call: Call) -> tuple[str, object]:
     operation = OPERATIONS[call.operation]
     if operation.items:
         return operation.path, {operation.items: [tag(item) for item in call.items]}
-    return operation.path, SPELLS[operation.id](call.items[0].effects[0])
+    return operation.path, SINGLE_BODIES[operation.id](call.items[0].effects[0])
 
 
-def tag(item: Item) -> wire.JsonObject:
+def tag(item: Item) -> JsonObject:
     """A tag of no category."""
-    return wire.tag(item.effects[0], None, spell_name=item.spell_name)
+    return tag_body(item.effects[0], None, spell_name=item.spell_name)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from syncengine.manifest.sources.records import (
 from syncengine.project.signals import pause
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
-from syncengine.service.exchange import Misconfigured, Reply, cause_of
+from syncengine.service.exchange import BlockingClient, Misconfigured, Reply, cause_of
 from syncengine.service.list_pages import (
     NoPage,
     Page,
@@ -46,7 +46,6 @@ from syncengine.service.list_pages import (
     same_place,
     sign_of_partial_list,
 )
-from syncengine.service.network import BlockingClient
 
 MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024

@@ -40,8 +40,7 @@ from syncengine.posted_time.sinks.contract import (
 from syncengine.posted_time.sinks.find import Find, find_entry, unknown
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, upwards
 from syncengine.service.answers import retry_after
-from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange
-from syncengine.service.network import http_client
+from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange, http_client
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_model import DeliveryKey
 

@@ -22,14 +22,14 @@ from syncengine.errors import GateTripped, SyncengineError
 from syncengine.resource import Key
 from syncengine.state import tables
 from syncengine.state.codec import KINDS
-from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
+from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, new_lineage, pragma
 from syncengine.state.errors import FAILURES, as_state_errors, is_of_disk
-from syncengine.state.history import REFUSED
-from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
-from syncengine.state.snapshots.git_store import (
+from syncengine.state.git_repository import Superseded, private_folder
+from syncengine.state.git_store import (
     FORMAT,
     KEPT,
     Content,
+    GitPlace,
     Snapshot,
     VersionInfo,
     files_of,
@@ -40,8 +40,8 @@ from syncengine.state.snapshots.git_store import (
     set_lock,
     state_lock,
 )
-from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.repository import Superseded, private_folder
+from syncengine.state.history import REFUSED
+from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
 from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK, VERSION
 
 MOST_ROWS = 20_000
@@ -78,7 +78,7 @@ class WorkingCopy:
         self._pause = pause
         self._mutex = threading.RLock()
 
-    def begin(self, head: Snapshot | None, new_lineage: Callable[[], str]) -> None:
+    def begin(self, head: Snapshot | None) -> None:
         """Fill the empty database from a snapshot, or create a new state in it."""
         with self._mutex:
             if head is None:
@@ -340,14 +340,14 @@ def open_to_read(place: GitPlace) -> StateDatabase | None:
         return database
 
 
-def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
+def open_to_write(place: GitPlace, now: Callable[[], float]) -> StateDatabase:
     """Open a private copy of the state, whose changes reach the repository when they are published."""
     with as_state_errors(place.name), ExitStack() as stack:
         stack.callback(place.store.tidy)
         database = _new_database(place, stack)
         pragma(database.engine, "PRAGMA journal_mode = WAL")
         database.snapshots = WorkingCopy(place, database.engine, now)
-        database.snapshots.begin(place.look(), new_lineage)
+        database.snapshots.begin(place.look())
         database.resources = stack.pop_all()
         return database
 

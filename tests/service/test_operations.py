@@ -6,14 +6,20 @@ from typing import Any
 
 import pytest
 
-from syncengine.apply import send
 from syncengine.effects import Effect
 from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
-from syncengine.service import wire
-from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, Operation
+from syncengine.service.operations import (
+    BATCH_LIMIT,
+    OPERATIONS,
+    SINGLE_BODIES,
+    Operation,
+    activity_type_body,
+    category_body,
+    tag_body,
+)
 
 TAG, CATEGORY, TYPE = Key(Kind.TAG, "T-1"), Key(Kind.CATEGORY, "acme"), Key(Kind.ACTIVITY_TYPE, "A101")
 SESSIONS = {"startSyncSession", "completeSyncSession", "cancelSyncSession"}
@@ -62,14 +68,14 @@ def test_every_planned_operation_has_a_body(operation: Operation) -> None:
     """A batch has a list, a single call has a function, and a call about a session has the session's id."""
     unplanned = operation.id in UNPLANNED | OF_THE_CONNECTOR.keys()
     batch = operation.items is not None
-    single = operation.id in send.SPELLS
+    single = operation.id in SINGLE_BODIES
     assert batch + single + (operation.id in SESSIONS) + unplanned == 1
     assert operation.limit == (BATCH_LIMIT if batch else 1)
 
 
 def test_every_operation_of_a_plan_is_a_batch_or_a_single_call() -> None:
     for operation in OPERATION_OF.values():
-        assert operation.items is not None or operation.id in send.SPELLS
+        assert operation.items is not None or operation.id in SINGLE_BODIES
 
 
 def whole(**given: Any) -> Effect:
@@ -90,7 +96,7 @@ def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
         keywords=("EP 1", "T-1"),
         metadata={"Client": "Acme"},
     )
-    assert wire.tag(effect, "id-7", spell_name=False) == {
+    assert tag_body(effect, "id-7", spell_name=False) == {
         "name": "T-1",
         "description": "d",
         "tagCategoryId": "id-7",
@@ -106,7 +112,7 @@ def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
 def test_a_cleared_field_is_sent_as_an_explicit_empty_value() -> None:
     """An empty string or list, or the path `/`; fields that cannot be cleared are left out."""
     cleared = ("url", "category", "assigneeExternalIds", "path", "description", "closedTimestamp")
-    assert wire.tag(whole(cleared=cleared), None, spell_name=False) == {
+    assert tag_body(whole(cleared=cleared), None, spell_name=False) == {
         "name": "T-1",
         "url": "",
         "tagCategoryId": "",
@@ -125,22 +131,22 @@ def test_the_name_is_listed_as_a_keyword_if_the_service_would_not_add_it(
     """For a tag with `excludeTagNameKeyword` that declares its name as a keyword, and for an update that must restore
     it."""
     effect = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
-    assert wire.additional_keywords(effect, spell_name=spell_name) == listed
+    assert tag_body(effect, None, spell_name=spell_name)["additionalKeywords"] == listed
 
 
 def test_a_category_is_sent_with_its_server_id_once_known() -> None:
     """Cleared fields are sent as empty values."""
     effect = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
     body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
-    assert wire.category(effect, None) == body
-    assert wire.category(effect, "id-1") == {"id": "id-1", **body}
-    assert wire.category(Effect(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
+    assert category_body(effect, None) == body
+    assert category_body(effect, "id-1") == {"id": "id-1", **body}
+    assert category_body(Effect(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
 
 
 def test_an_activity_type_is_sent_with_its_declared_flags() -> None:
     """An undeclared flag is left out."""
     effect = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
-    assert wire.activity_type(effect) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
+    assert activity_type_body(effect) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
 
 
 SINGLES = {
@@ -159,22 +165,22 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("operation", send.SPELLS)
+@pytest.mark.parametrize("operation", SINGLE_BODIES)
 def test_single_calls_have_the_specified_body(operation: str) -> None:
     """docs/interface.md 4."""
-    assert send.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
+    assert SINGLE_BODIES[operation](SINGLES[operation]) == BODIES[operation]
 
 
 def test_the_sandbox_accepts_every_body() -> None:
     """Its rules are written from the interface, independently of the client."""
     sandbox = Sandbox()
-    (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Effect(key=CATEGORY), None)]})[
+    (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [category_body(Effect(key=CATEGORY), None)]})[
         1
     ]["tagCategories"]
     tag = whole(fields={"category": "acme", "visibility": "PUBLIC"}, keywords=("k",), metadata={"Client": "A"})
     bodies: dict[str, dict[str, Any]] = {
-        "upsertTags": {"tags": [wire.tag(tag, made["id"], spell_name=True)]},
-        "uploadActivityTypes": {"activityTypes": [wire.activity_type(Effect(key=TYPE, fields={"label": "L"}))]},
+        "upsertTags": {"tags": [tag_body(tag, made["id"], spell_name=True)]},
+        "uploadActivityTypes": {"activityTypes": [activity_type_body(Effect(key=TYPE, fields={"label": "L"}))]},
         **{
             id: BODIES[id]
             for id in ("addKeywords", "deleteKeyword", "deleteTagMetadata", "deleteTag", "deleteTagCategory")

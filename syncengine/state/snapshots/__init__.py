@@ -1,1 +1,0 @@
-"""A state stored as versions under a ref of a Git repository, updated by compare and swap (docs/state.md)."""
