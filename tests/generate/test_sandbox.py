@@ -177,12 +177,12 @@ def no_collection() -> Iterator[None]:
 
 
 @pytest.fixture
-def second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Templates of a run may take one second instead of thirty."""
-    monkeypatch.setattr(Allowance.__init__, "__defaults__", (1.0,))
+def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates of a run may take a third of a second instead of thirty."""
+    monkeypatch.setattr(Allowance.__init__, "__defaults__", (0.3,))
 
 
-@pytest.mark.usefixtures("second")
+@pytest.mark.usefixtures("short_time")
 @pytest.mark.parametrize("name", HUNGRY)
 def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, name: str) -> None:
     """Time, memory, and the sizes of values and of the result are limited."""
@@ -340,7 +340,7 @@ def test_waiting_takes_no_time_of_a_block() -> None:
     assert MAX_SECONDS - allowance.remaining < 0.4
 
 
-@pytest.mark.usefixtures("second")
+@pytest.mark.usefixtures("short_time")
 def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:
     """All remaining rows share one error, and nothing of the block is used."""
     rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
@@ -524,7 +524,7 @@ FORTY = {
 }
 
 
-@pytest.mark.usefixtures("second")
+@pytest.mark.usefixtures("short_time")
 @pytest.mark.parametrize("kind", FORTY)
 def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: str) -> None:
     """One template is stopped, and the other 39 are not started."""
