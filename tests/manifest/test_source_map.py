@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.manifest.generate.source_map import Marks, Places
+from syncengine.manifest.read_template import Marks, Places
 from syncengine.resource import Row, Source
 
 ROWS = [Row("data.csv", 2), Row("data.csv", 3)]
@@ -71,4 +71,4 @@ def test_a_place_is_that_of_the_next_visible_character_of_its_line(line: int, co
 
 def test_a_rendered_line_maps_to_the_template_line_of_its_beginning() -> None:
     """Several lines of a template may have written parts of it."""
-    assert [PLACES.line(line) for line in (1, 2, 4)] == [1, 5, 7]
+    assert [PLACES.at(line, 1).line for line in (1, 2, 4)] == [1, 5, 7]
