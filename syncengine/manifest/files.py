@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from syncengine.content import sha256_of_file
 from syncengine.document.diagnostics import Collector
@@ -87,44 +86,20 @@ def find(
     return search
 
 
-class _Entry(NamedTuple):
-    """A file or folder, with the parts of its path below the start of the search, and its real path without links."""
-
-    parts: tuple[str, ...]
-    path: str
-    real: str
-    is_link: bool = False
-    is_regular: bool = False
-
-    @classmethod
-    def at(cls, path: Path) -> _Entry:
-        """Return the entry of the path at which a search begins."""
-        return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
-
-    def below(self, entry: os.DirEntry[str]) -> _Entry:
-        """Return an entry of this folder. Only links cost another system call."""
-        is_link = entry.is_symlink()
-        real = os.path.realpath(entry.path) if is_link else f"{self.real}{os.sep}{entry.name}"
-        return _Entry((*self.parts, entry.name), entry.path, real, is_link, _is(entry.is_file))
-
-
-@dataclass(slots=True)
 class Search:
-    """A search for manifests, with the `files` and `problems` found so far.
+    """A search for manifests, with the `files` and `problems` found so far."""
 
-    `met` are the real paths visited, `names` the folders' names in messages, and `allowed` the folders that links may
-    lead to.
-    """
-
-    root: Path
-    context: LoadContext | None = None
-    secrets: frozenset[str] = frozenset()
-    files: list[ManifestFile] = field(default_factory=list)
-    problems: list[Diagnostic] = field(default_factory=list)
-    met: set[str] = field(default_factory=set)
-    names: dict[str, str] = field(default_factory=dict)
-    allowed: tuple[Path, ...] = ()
-    suspects: list[str] = field(default_factory=list)
+    def __init__(self, root: Path, context: LoadContext | None = None, secrets: Collection[str] = ()) -> None:
+        self.root, self.context, self.secrets = root, context, secrets
+        self.files: list[ManifestFile] = []
+        self.problems: list[Diagnostic] = []
+        self.met: set[str] = set()
+        """The real paths that were visited, without links."""
+        self.allowed: tuple[Path, ...] = ()
+        """The folders that links may lead to."""
+        self.suspects: list[str] = []
+        self._names: dict[str, str] = {}
+        """The names of folders in messages."""
 
     def unread(self) -> Iterator[Diagnostic]:
         """Yield a warning for each file that looks like a manifest or its data, and that no manifest mentions."""
@@ -136,82 +111,78 @@ class Search:
                 yield from findings.found
 
     def start(self, base: Path) -> None:
+        """Find the manifests at and below a path, in the order of their paths."""
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
             message = f"the file or folder does not exist{where_to_go(self.root)}"
             self._problem(base, "missing-manifests", message)
         elif base.is_dir():
-            if self._stays_inside(_Entry.at(base)):
-                self._folder(base)
+            self._folder(base)
         elif base.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
-            self._file(_Entry.at(base))
+            self._file(base, os.path.realpath(base.parent))
         else:
             self._problem(base, "not-a-manifest", "not a manifest: its name must end in .yaml, .yml or .json")
 
     def _folder(self, base: Path) -> None:
-        for entry in sorted(self._below(base), key=attrgetter("parts")):
-            self._file(entry)
-
-    def _below(self, base: Path) -> Iterator[_Entry]:
-        """Yield the entries below `base` with a manifest's suffix, visiting each real folder once."""
-        waiting = [_Entry((), str(base), os.path.realpath(base))]
+        """Find the manifests below a folder, visiting each real folder once."""
+        waiting: list[tuple[tuple[str, ...], Path | os.DirEntry[str]]] = [((), base)]
+        found: list[tuple[tuple[str, ...], os.DirEntry[str], str]] = []
         while waiting:
-            folder = waiting.pop()
-            if folder.real in self.met:
+            parts, folder = waiting.pop()
+            real = os.path.realpath(folder)
+            if real in self.met or (folder.is_symlink() and not self._stays_inside(os.fspath(folder), real)):
                 continue
-            self.met.add(folder.real)
-            for child in self._entries(folder.path):
-                entry = folder.below(child)
-                if _is(child.is_dir):
-                    waiting.extend([entry] if self._stays_inside(entry) else [])
-                elif child.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
-                    yield entry
-                elif _MEANT.search(child.name):
-                    self.suspects.append(child.path)
+            self.met.add(real)
+            try:
+                with os.scandir(folder) as children:
+                    entries = [entry for entry in children if not entry.name.startswith(".")]
+            except OSError as error:
+                self._problem(folder, "unreadable-file", f"the folder cannot be read: {error.strerror or error}")
+                continue
+            for entry in entries:
+                if _is(entry.is_dir):
+                    waiting.append(((*parts, entry.name), entry))
+                elif entry.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
+                    found.append(((*parts, entry.name), entry, real))
+                elif _MEANT.search(entry.name):
+                    self.suspects.append(entry.path)
+        for _, entry, real in sorted(found, key=itemgetter(0)):
+            self._file(entry, real)
 
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        try:
-            with os.scandir(folder) as children:
-                return [entry for entry in children if not entry.name.startswith(".")]
-        except OSError as error:
-            self._problem(folder, "unreadable-file", f"the folder cannot be read: {error.strerror or error}")
-            return []
-
-    def _file(self, entry: _Entry) -> None:
-        if not entry.is_regular:
-            exists = Path(entry.path).exists()
+    def _file(self, entry: Path | os.DirEntry[str], folder: str) -> None:
+        """Add a file of the real `folder`. Only links cost another call of the system."""
+        path, is_link = os.fspath(entry), entry.is_symlink()
+        real = os.path.realpath(path) if is_link else f"{folder}{os.sep}{entry.name}"
+        if not _is(entry.is_file):
+            exists = Path(path).exists()
             message = "this is not a regular file" if exists else "the target of the link does not exist"
-            self._problem(entry.path, "unreadable-file", message)
-        elif entry.real in self.secrets:
-            self._problem(entry.path, "secret-file", CONFIDENTIAL)
-        elif self._stays_inside(entry) and entry.real not in self.met:
-            self.met.add(entry.real)
-            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), context=self.context))
+            self._problem(path, "unreadable-file", message)
+        elif real in self.secrets:
+            self._problem(path, "secret-file", CONFIDENTIAL)
+        elif (not is_link or self._stays_inside(path, real)) and real not in self.met:
+            self.met.add(real)
+            self.files.append(ManifestFile(Path(path), self._name(path), context=self.context))
 
-    def _stays_inside(self, entry: _Entry) -> bool:
-        if not entry.is_link:
-            return True
-        real = Path(entry.real)
-        inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
+    def _stays_inside(self, path: str, real: str) -> bool:
+        """Return whether a link leads to where manifests may be, or report where else."""
+        inside = next((folder for folder in self.allowed if Path(real).is_relative_to(folder)), None)
         if inside is None:
-            self._problem(entry.path, "outside-project", "the link leads outside the project's folder")
-        elif any(map(is_hidden, real.relative_to(inside).parts)):
-            self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
+            self._problem(path, "outside-project", "the link leads outside the project's folder")
+        elif any(map(is_hidden, Path(real).relative_to(inside).parts)):
+            self._problem(path, "hidden-file", "the link leads to a hidden file or folder")
         else:
             return True
         return False
 
-    def _problem(self, path: Path | str, code: str, message: str) -> None:
-        findings = Collector(self._name(path))
-        findings.at(code, None, None, message)
-        self.problems.extend(findings.found)
+    def _problem(self, path: str | os.PathLike[str], code: str, message: str) -> None:
+        Collector(self._name(path), self.problems).at(code, None, None, message)
 
-    def _name(self, path: Path | str) -> str:
+    def _name(self, path: str | os.PathLike[str]) -> str:
         folder, name = os.path.split(path)
-        if folder not in self.names:
-            self.names[folder] = Path(os.path.relpath(folder or ".", self.root)).as_posix()
-        relative = name if self.names[folder] == "." else f"{self.names[folder]}/{name}"
+        if folder not in self._names:
+            self._names[folder] = Path(os.path.relpath(folder or ".", self.root)).as_posix()
+        relative = name if self._names[folder] == "." else f"{self._names[folder]}/{name}"
         return os.fsencode(relative).decode("utf-8", "replace")
 
 

@@ -76,12 +76,12 @@ class TagCategory(Model):
         "title": "label",
     }
 
-    external_id: Annotated[Identity, Field(description="Identity of the category: its id in the connected system.")]
-    label: Annotated[Line | None, Field(description="Shown in the console.")] = None
-    description: Annotated[Prose | None, Field(description="Shown in the console.")] = None
-    keywords: Annotated[Words | None, Field(description="Words that belong to the category.")] = None
-    previously: Annotated[Names | None, Field(description="Earlier externalIds of this category, to rename it.")] = None
-    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
+    external_id: Identity = Field(description="Identity of the category: its id in the connected system.")
+    label: Line | None = Field(None, description="Shown in the console.")
+    description: Prose | None = Field(None, description="Shown in the console.")
+    keywords: Words | None = Field(None, description="Words that belong to the category.")
+    previously: Names | None = Field(None, description="Earlier externalIds of this category, to rename it.")
+    protect: Flag | None = Field(None, description=_PROTECT)
 
 
 class ActivityType(Model):
@@ -90,19 +90,17 @@ class ActivityType(Model):
     title = "an activity type"
     synonyms: ClassVar[Mapping[str, str]] = {"name": "label", "id": "code", "externalId": "code", "title": "label"}
 
-    code: Annotated[Identity, Field(description="Identity of the activity type.")]
+    code: Identity = Field(description="Identity of the activity type.")
     # It is required, but may be a default.
-    label: Annotated[
-        Filled | None, Field(description="Shown in the console; the service sets it on creation only.")
-    ] = None
-    description: Annotated[Prose | None, Field(description="Shown in the console.")] = None
-    enable_if_new: Annotated[
-        Flag | None, Field(description="Enable a new activity type for users; has no effect later; false by default.")
-    ] = None
-    reenable_if_archived: Annotated[
-        Flag | None, Field(description="Restore the activity type if it was deleted or archived; false by default.")
-    ] = None
-    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
+    label: Filled | None = Field(None, description="Shown in the console; the service sets it on creation only.")
+    description: Prose | None = Field(None, description="Shown in the console.")
+    enable_if_new: Flag | None = Field(
+        None, description="Enable a new activity type for users; has no effect later; false by default."
+    )
+    reenable_if_archived: Flag | None = Field(
+        None, description="Restore the activity type if it was deleted or archived; false by default."
+    )
+    protect: Flag | None = Field(None, description=_PROTECT)
 
 
 class _OneCategory(Model):
@@ -132,45 +130,39 @@ class Tag(_OneCategory):
         "activityType": "defaultActivityTypeCode",
     }
 
-    name: Annotated[Identity, Field(description="The tag's name, which identifies it.")]
-    description: Annotated[
-        Prose | None, Field(description="Shown in the console and searchable; cannot be cleared.")
-    ] = None
-    category: Annotated[Line | None, Field(description="The externalId of a category in the manifests.")] = None
-    tag_category_id: Annotated[
-        Line | None,
-        Field(description="The service's id of a category that is managed elsewhere; excludes `category`."),
-    ] = None
-    keywords: Annotated[Words | None, Field(description="All keywords of the tag except its name.")] = None
-    exclude_tag_name_keyword: Annotated[
-        Flag | None, Field(description="Do not use the tag's name as a keyword; false by default.")
-    ] = None
-    metadata: Annotated[Texts | None, Field(description="Names and values that appear in reports.")] = None
-    external_id: Annotated[Line | None, Field(description="The tag's id in the connected system.")] = None
-    default_activity_type_code: Annotated[
-        Line | None, Field(description="Activity type for time entries for which the user has chosen none.")
-    ] = None
-    url: Annotated[WebLink | None, Field(description="A page that the console links to: https:// or http://.")] = None
-    visibility: Annotated[
-        Literal["PUBLIC", "PRIVATE"] | None,
-        Field(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
-    ] = None
-    assignee_external_ids: Annotated[
-        Words | None, Field(description="External ids of the users who work on the matter.")
-    ] = None
-    managed_by: Annotated[Line | None, Field(description="The system that manages this tag.")] = None
-    path: Annotated[DeprecatedLine | None, Field(description="Deprecated by the service; `/` by default.")] = None
-    created_timestamp: Annotated[
-        Instant | None, Field(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    modified_timestamp: Annotated[
-        Instant | None, Field(description="When the matter was modified: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    closed_timestamp: Annotated[
-        Instant | None, Field(description="When the matter was closed: RFC 3339, or milliseconds since the epoch.")
-    ] = None
-    previously: Annotated[Names | None, Field(description="Earlier names of this tag, to rename it.")] = None
-    protect: Annotated[Flag | None, Field(description=_PROTECT)] = None
+    name: Identity = Field(description="The tag's name, which identifies it.")
+    description: Prose | None = Field(None, description="Shown in the console and searchable; cannot be cleared.")
+    category: Line | None = Field(None, description="The externalId of a category in the manifests.")
+    tag_category_id: Line | None = Field(
+        None, description="The service's id of a category that is managed elsewhere; excludes `category`."
+    )
+    keywords: Words | None = Field(None, description="All keywords of the tag except its name.")
+    exclude_tag_name_keyword: Flag | None = Field(
+        None, description="Do not use the tag's name as a keyword; false by default."
+    )
+    metadata: Texts | None = Field(None, description="Names and values that appear in reports.")
+    external_id: Line | None = Field(None, description="The tag's id in the connected system.")
+    default_activity_type_code: Line | None = Field(
+        None, description="Activity type for time entries for which the user has chosen none."
+    )
+    url: WebLink | None = Field(None, description="A page that the console links to: https:// or http://.")
+    visibility: Literal["PUBLIC", "PRIVATE"] | None = Field(
+        None, description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."
+    )
+    assignee_external_ids: Words | None = Field(None, description="External ids of the users who work on the matter.")
+    managed_by: Line | None = Field(None, description="The system that manages this tag.")
+    path: DeprecatedLine | None = Field(None, description="Deprecated by the service; `/` by default.")
+    created_timestamp: Instant | None = Field(
+        None, description="When the matter was created: RFC 3339, or milliseconds since the epoch."
+    )
+    modified_timestamp: Instant | None = Field(
+        None, description="When the matter was modified: RFC 3339, or milliseconds since the epoch."
+    )
+    closed_timestamp: Instant | None = Field(
+        None, description="When the matter was closed: RFC 3339, or milliseconds since the epoch."
+    )
+    previously: Names | None = Field(None, description="Earlier names of this tag, to rename it.")
+    protect: Flag | None = Field(None, description=_PROTECT)
 
 
 class RemovedTag(Model):
@@ -179,15 +171,11 @@ class RemovedTag(Model):
     title = "an item of `removed`"
     synonyms: ClassVar[Mapping[str, str]] = {"name": "tag", "how": "as"}
 
-    tag: Annotated[Identity, Field(description="Name of the tag.")]
-    as_: Annotated[
-        Removal,
-        Field(
-            description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag.",
-            alias="as",
-        ),
-    ]
-    reason: Annotated[Prose | None, Field(description="Why the tag is removed; shown in the plan.")] = None
+    tag: Identity = Field(description="Name of the tag.")
+    as_: Removal = Field(
+        description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag.", alias="as"
+    )
+    reason: Prose | None = Field(None, description="Why the tag is removed; shown in the plan.")
 
 
 MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
@@ -408,31 +396,25 @@ class SqlFrom(OneOf):
 
     kinds = ("source", "file")
 
-    source: Annotated[Template | None, Field(description="Name of a source in the project file.")] = None
-    file: Annotated[
-        Template | None, Field(description="Path of a SQLite file of this project, relative to this manifest.")
-    ] = None
-    query: Annotated[Template, Field(description="One SELECT with :names for its parameters; not a template.")]
-    params: Annotated[
-        Params | None, Field(description="Values of the query's parameters by name; templates can use var and env.")
-    ] = None
+    source: Template | None = Field(None, description="Name of a source in the project file.")
+    file: Template | None = Field(None, description="Path of a SQLite file of this project, relative to this manifest.")
+    query: Template = Field(description="One SELECT with :names for its parameters; not a template.")
+    params: Params | None = Field(
+        None, description="Values of the query's parameters by name; templates can use var and env."
+    )
 
 
 class HttpFrom(Model):
     """A list in the JSON answer of an HTTP service that the project file names."""
 
-    source: Annotated[Template, Field(description="Name of a source in the project file.")]
-    path: Annotated[
-        Template | None, Field(description="Path below the source's URL; templates can use var and env.")
-    ] = None
-    query: Annotated[Params | None, Field(description="Query parameters; templates can use var and env.")] = None
-    items: Annotated[Identity | None, Field(description="Path of the list in the answer, such as `data.matters`.")] = (
-        None
-    )
+    source: Template = Field(description="Name of a source in the project file.")
+    path: Template | None = Field(None, description="Path below the source's URL; templates can use var and env.")
+    query: Params | None = Field(None, description="Query parameters; templates can use var and env.")
+    items: Identity | None = Field(None, description="Path of the list in the answer, such as `data.matters`.")
     paging: Paging | None = None
-    allow_partial: Annotated[
-        Flag | None, Field(description="Accept a list of which the answer says that it is longer; false by default.")
-    ] = None
+    allow_partial: Flag | None = Field(
+        None, description="Accept a list of which the answer says that it is longer; false by default."
+    )
 
 
 class ForEach(OneOf):
@@ -441,35 +423,28 @@ class ForEach(OneOf):
     kinds = KINDS
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {name: ["csv"] for name in OF_CSV}})
 
-    csv: Annotated[
-        Template | None,
-        Field(description="Path of a CSV file, relative to this manifest; templates can use var and env."),
-    ] = None
-    json_: Annotated[
-        Template | None,
-        Field(description="Path of a JSON file with a list of objects; templates can use var and env.", alias="json"),
-    ] = None
-    jsonl: Annotated[
-        Template | None,
-        Field(description="Path of a file with one JSON object per line; templates can use var and env."),
-    ] = None
-    yaml: Annotated[
-        Template | None,
-        Field(description="Path of a YAML file with a list of mappings; templates can use var and env."),
-    ] = None
+    csv: Template | None = Field(
+        None, description="Path of a CSV file, relative to this manifest; templates can use var and env."
+    )
+    json_: Template | None = Field(
+        None, description="Path of a JSON file with a list of objects; templates can use var and env.", alias="json"
+    )
+    jsonl: Template | None = Field(
+        None, description="Path of a file with one JSON object per line; templates can use var and env."
+    )
+    yaml: Template | None = Field(
+        None, description="Path of a YAML file with a list of mappings; templates can use var and env."
+    )
     sql: SqlFrom | None = None
     http: HttpFrom | None = None
-    delimiter: Annotated[Delimiter | None, Field(description="Delimiter of a CSV file; a comma by default.")] = None
-    encoding: Annotated[Encoding | None, Field(description="Encoding of the file; UTF-8 by default.")] = None
-    columns: Annotated[UniqueNames | None, Field(description="The columns of a CSV file that has no header.")] = None
-    items: Annotated[
-        Identity | None, Field(description="Path of the list in a JSON or YAML file, such as `data.matters`.")
-    ] = None
-    distinct: Annotated[
-        Columns | None,
-        Field(description="One or more columns; only the first row with each combination of values is used."),
-    ] = None
-    allow_empty: Annotated[Flag | None, Field(description="Accept a source without rows; false by default.")] = None
+    delimiter: Delimiter | None = Field(None, description="Delimiter of a CSV file; a comma by default.")
+    encoding: Encoding | None = Field(None, description="Encoding of the file; UTF-8 by default.")
+    columns: UniqueNames | None = Field(None, description="The columns of a CSV file that has no header.")
+    items: Identity | None = Field(None, description="Path of the list in a JSON or YAML file, such as `data.matters`.")
+    distinct: Columns | None = Field(
+        None, description="One or more columns; only the first row with each combination of values is used."
+    )
+    allow_empty: Flag | None = Field(None, description="Accept a source without rows; false by default.")
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
@@ -522,26 +497,18 @@ class Generate(Model):
         }
     )
 
-    for_each: Annotated[ForEach, Field(description="The source of the rows.")]
-    as_: Annotated[
-        RowName | None,
-        Field(description="Name of the current row in templates; `row` by default.", alias="as"),
-    ] = None
-    when: Annotated[Condition | None, Field(description="An expression; rows for which it is false are left out.")] = (
-        None
+    for_each: ForEach = Field(description="The source of the rows.")
+    as_: RowName | None = Field(None, description="Name of the current row in templates; `row` by default.", alias="as")
+    when: Condition | None = Field(None, description="An expression; rows for which it is false are left out.")
+    tag_categories: tuple[Annotated[Any, _template_of(Kind.CATEGORY)], ...] | None = Field(
+        None, description="Tag categories, as in a manifest; texts are templates."
     )
-    tag_categories: Annotated[
-        tuple[Annotated[Any, _template_of(Kind.CATEGORY)], ...] | None,
-        Field(description="Tag categories, as in a manifest; texts are templates."),
-    ] = None
-    activity_types: Annotated[
-        tuple[Annotated[Any, _template_of(Kind.ACTIVITY_TYPE)], ...] | None,
-        Field(description="Activity types, as in a manifest; texts are templates."),
-    ] = None
-    tags: Annotated[
-        tuple[Annotated[Any, _template_of(Kind.TAG)], ...] | None,
-        Field(description="Tags, as in a manifest; texts are templates."),
-    ] = None
+    activity_types: tuple[Annotated[Any, _template_of(Kind.ACTIVITY_TYPE)], ...] | None = Field(
+        None, description="Activity types, as in a manifest; texts are templates."
+    )
+    tags: tuple[Annotated[Any, _template_of(Kind.TAG)], ...] | None = Field(
+        None, description="Tags, as in a manifest; texts are templates."
+    )
 
 
 class Manifest(Model):
@@ -550,20 +517,14 @@ class Manifest(Model):
     # A document may be empty.
     model_config = ConfigDict(title="syncengine manifest", json_schema_extra={"type": ["object", "null"]})
 
-    tag_categories: Annotated[
-        list[TagCategory] | None, Field(description="Groups of tags; a category that is no longer declared is deleted.")
-    ] = None
-    activity_types: Annotated[
-        list[ActivityType] | None, Field(description="Kinds of work that time can be posted as.")
-    ] = None
-    tags: Annotated[list[Tag] | None, Field(description="Tags for recorded time, such as matters or projects.")] = None
-    defaults: Annotated[Defaults | None, Field(description="Default values for all resources of this file.")] = None
-    removed: Annotated[
-        list[RemovedTag] | None, Field(description="How to remove tags that are no longer declared.")
-    ] = None
-    generate: Annotated[list[Generate] | None, Field(description="Resources generated from the rows of a source.")] = (
-        None
+    tag_categories: list[TagCategory] | None = Field(
+        None, description="Groups of tags; a category that is no longer declared is deleted."
     )
+    activity_types: list[ActivityType] | None = Field(None, description="Kinds of work that time can be posted as.")
+    tags: list[Tag] | None = Field(None, description="Tags for recorded time, such as matters or projects.")
+    defaults: Defaults | None = Field(None, description="Default values for all resources of this file.")
+    removed: list[RemovedTag] | None = Field(None, description="How to remove tags that are no longer declared.")
+    generate: list[Generate] | None = Field(None, description="Resources generated from the rows of a source.")
 
 
 MANIFEST_SECTIONS = tuple(names_of(Manifest))
