@@ -85,34 +85,20 @@ _STARTERS = {
 
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
     """Report a syntax error as one diagnostic. `innermost` is the place of the innermost open `[` or `{`."""
-    mark, message = _judged(error, text, innermost)
-    findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
-
-
-def _judged(error: MarkedYAMLError, text: str, innermost: Mark | None) -> tuple[Mark | None, str]:
-    problem = str(error.problem or error.context or error)
+    problem, lines = str(error.problem or error.context or error), lines_of(text)
     sentence = next((s for s in SENTENCES if s.problem in problem), None) or Sentence(problem, problem)
-    end, start = error.problem_mark, error.context_mark
-    there = _character_at(text, end.line, end.column) if end else ""
+    end, start, there = error.problem_mark, error.context_mark, ""
+    if end and end.line < len(lines):
+        there = lines[end.line][end.column : end.column + 1]
+    mark: Mark | None = start if sentence.at_start and start else end or start
+    message = sentence.message
     if "cannot start any token" in problem:
-        return end, _STARTERS.get(there, "text cannot start here; put it in quotes")
-    if sentence.unclosed and there in ("", ":"):
-        return start, _unclosed(text, start)
-    if innermost and not there and "node content" in problem:
-        return innermost, _unclosed(text, innermost)
-    return (start if sentence.at_start and start else end or start), sentence.message
-
-
-def _unclosed(text: str, start: Mark | None) -> str:
-    """Return that a bracket is not closed, and why, if a comment begins behind it."""
-    line = lines_of(text)[start.line] if start else ""
-    comment = _COMMENT.search(line, start.column) if start else None
-    return f"{UNCLOSED}, since ` #` begins a comment: put the text in quotes" if comment else UNCLOSED
-
-
-def _character_at(text: str, line: int, column: int) -> str:
-    lines = lines_of(text)
-    return lines[line][column : column + 1] if line < len(lines) else ""
+        mark, message = end, _STARTERS.get(there, "text cannot start here; put it in quotes")
+    elif (sentence.unclosed and there in ("", ":")) or (innermost and not there and "node content" in problem):
+        mark = start if sentence.unclosed and there in ("", ":") else innermost
+        comment = _COMMENT.search(lines[mark.line], mark.column) if mark else None
+        message = f"{UNCLOSED}, since ` #` begins a comment: put the text in quotes" if comment else UNCLOSED
+    findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
 
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -166,32 +152,16 @@ def read(data: bytes, findings: Collector) -> Documents:
     if text is None:
         return Documents(whole=False)
     building = _Building(repaired(text), findings)
-    whole = building.run()
-    roots = tuple(building.roots)
-    return Documents(roots, tuple(_cut(text, roots)), whole, tuple(_curly(text, roots)))
-
-
-def may_be_curly(text: str) -> bool:
-    """Return whether a quotation mark of a word processor stands where a value could begin."""
-    return not text.isascii() and _CURLY.search(text) is not None
-
-
-def _curly(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
-    if not may_be_curly(text):
-        return []
-    return [node for root in roots for node in scalars(root) if not node.style and _WRAPPED.fullmatch(node.text)]
-
-
-def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
-    if " #" not in text or not _CUT.search(text):
-        return []
-    lines = lines_of(text)
-    return [
-        node
-        for root in roots
-        for node in scalars(root)
-        if not node.style and not _NOT_TEXT.fullmatch(node.text) and _is_cut(lines, node)
-    ]
+    whole, roots = building.run(), tuple(building.roots)
+    cut, curly, lines = list[Scalar](), list[Scalar](), lines_of(text)
+    may_cut, may_curl = " #" in text and _CUT.search(text), not text.isascii() and _CURLY.search(text)
+    for root in roots if may_cut or may_curl else ():
+        for node in scalars(root):
+            if may_curl and not node.style and _WRAPPED.fullmatch(node.text):
+                curly.append(node)
+            if may_cut and not node.style and not _NOT_TEXT.fullmatch(node.text) and _is_cut(lines, node):
+                cut.append(node)
+    return Documents(roots, tuple(cut), whole, tuple(curly))
 
 
 def _is_cut(lines: list[str], node: Scalar) -> bool:
@@ -243,75 +213,90 @@ class _Building:
     def run(self) -> bool:
         """Read all events. Return `False` when a syntax error or hostile input ended the file early."""
         try:
-            self._events()
+            self._read()
         except _Hopeless:
             return False
         except MarkedYAMLError as error:
-            report(error, self.source.text, self._opened(), self.findings)
+            event = self.stack[-1][1] if self.stack else None
+            opened = event.start_mark if event is not None and event.flow_style else None
+            report(error, self.source.text, opened, self.findings)
             return False
         except ReaderError as error:
             self.findings.at("yaml-syntax", 1, 1, f"the file cannot be read as YAML: {error.reason}")
             return False
         return True
 
-    def _opened(self) -> Mark | None:
-        event = self.stack[-1][1] if self.stack else None
-        return event.start_mark if event is not None and event.flow_style else None
-
-    def _events(self) -> None:
-        """Read the events: simple scalars, which are most, directly, and the others by `_HANDLERS`."""
+    def _read(self) -> None:
         next_event: Callable[[], Event] = self.parser.get_event
         scalar_event: Any = events.ScalarEvent
         simple = not self.source.originals
         append = self.items.append
         while True:
             event = next_event()
+            # Nine of ten events are simple scalars, which a call each would make a third slower.
             if type(event) is scalar_event and event.anchor is None and event.tag is None and simple:
                 append(Scalar(event.value, event.start_mark, event.style))
-            elif event is None:
+                continue
+            if event is None:
                 return
-            else:
-                _HANDLERS[type(event)](self, event)
-                append = self.items.append
+            mark: Mark = event.start_mark
+            match event:
+                case events.ScalarEvent():
+                    text = event.value if event.style == '"' else self.source.undone(event.value)
+                    node = self._tagged(Scalar(text, mark, event.style or ""), event.tag, mark)
+                    if event.anchor is not None:
+                        self.anchors[event.anchor] = _Anchored(node)
+                    self.items.append(node)
+                case events.MappingStartEvent() | events.SequenceStartEvent():
+                    if len(self.stack) >= MAX_DEPTH:
+                        message = f"lists and mappings are nested over {MAX_DEPTH} levels deep"
+                        self._hopeless("too-deep", mark, message)
+                    if event.anchor is not None:
+                        self.anchors[event.anchor] = _Anchored(None)
+                    self.stack.append((self.items, event, self.nodes))
+                    self.items = []
+                case events.MappingEndEvent():
+                    self._close(self._mapping(self.stack[-1][1].start_mark))
+                case events.SequenceEndEvent():
+                    self._close(Sequence(self.items, self.stack[-1][1].start_mark))
+                case events.AliasEvent():
+                    self._alias(str(event.anchor), mark)
+                case events.DocumentStartEvent():
+                    self.items, self.anchors = [], {}
+                case events.DocumentEndEvent():
+                    self.roots += [root for root in self.items if not (isinstance(root, Scalar) and root.is_null)]
+            append = self.items.append
 
-    def _ignored(self, event: Event) -> None:
-        pass
-
-    def _document_starts(self, event: Event) -> None:
-        self.items, self.anchors = [], {}
-
-    def _document_ends(self, event: Event) -> None:
-        self.roots.extend(root for root in self.items if not (isinstance(root, Scalar) and root.is_null))
-
-    def _scalar(self, event: Event) -> None:
-        text = event.value if event.style == '"' else self.source.undone(event.value)
-        scalar = Scalar(text, event.start_mark, event.style or "")
-        node = self._tagged(scalar, event.tag, event.start_mark)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(node)
-        self.items.append(node)
-
-    def _opens(self, event: Event) -> None:
-        if len(self.stack) >= MAX_DEPTH:
-            self._hopeless("too-deep", event.start_mark, f"lists and mappings are nested over {MAX_DEPTH} levels deep")
-        if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(None)
-        self.stack.append((self.items, event, self.nodes))
-        self.items = []
-
-    def _list_ends(self, event: Event) -> None:
-        self._closes(Sequence(self.items, self.stack[-1][1].start_mark))
-
-    def _mapping_ends(self, event: Event) -> None:
-        keys, values, mark = self.items[::2], self.items[1::2], self.stack[-1][1].start_mark
+    def _mapping(self, mark: Mark) -> Mapping | RefusedNode:
+        """Return the mapping of the items. Report merge, empty, structured and repeated keys, and leave them out."""
+        keys, values = self.items[::2], self.items[1::2]
         names = {key.text for key in keys}
-        if len(names) < len(keys) or not _UNUSUAL_KEYS.isdisjoint(names):
-            keys, values = self._checked(keys, values)
+        if len(names) == len(keys) and _UNUSUAL_KEYS.isdisjoint(names):
+            return Mapping(cast("list[Scalar]", keys), values, mark)
+        first: dict[str, Scalar] = {}
+        kept: list[Node] = []
+        for key, value in zip(keys, values, strict=True):
+            if isinstance(key, Sequence | Mapping):
+                is_template = isinstance(key, Mapping)
+                cure = 'a template in quotes: "{{ … }}"' if is_template else "text that starts with `[` in quotes"
+                self._error("complex-key", key.mark, f"a key must be text; put {cure}")
+            elif isinstance(key, RefusedNode):
+                continue
+            elif key.text == "<<" and not key.style:
+                cure = "use the manifest's `defaults:` section"
+                self._error("merge-key", key.mark, f"merge keys (`<<`) are not part of YAML 1.2; {cure}")
+            elif not key.text and not key.style:
+                self._error("empty-key", key.mark, "a key is missing before the `:`")
+            elif key.text in first:
+                line = self.findings.line_of(first[key.text].mark.line + 1)
+                self._error("duplicate-key", key.mark, f"the key {quoted(key.text)} is already on line {line}")
+            else:
+                first[key.text] = key
+                kept.append(value)
         # An unquoted {{ … }} is one mistake, so its remains are not reported again.
-        is_lost = names == {None} and not keys
-        self._closes(RefusedNode(mark) if is_lost else Mapping(cast("list[Scalar]", keys), values, mark))
+        return Mapping(list(first.values()), kept, mark) if first or names != {None} else RefusedNode(mark)
 
-    def _closes(self, node: Sequence | Mapping | RefusedNode) -> None:
+    def _close(self, node: Sequence | Mapping | RefusedNode) -> None:
         outer, event, nodes_before = self.stack.pop()
         self.nodes += len(self.items)
         result = node if event.tag is None else self._tagged(node, event.tag, event.start_mark)
@@ -320,93 +305,37 @@ class _Building:
         outer.append(result)
         self.items = outer
 
-    def _alias(self, event: Event) -> None:
-        name, mark = str(event.anchor), event.start_mark
+    def _alias(self, name: str, mark: Mark) -> None:
         anchored = self.anchors.get(name)
         if anchored is None:
-            self._refuse(
-                "unknown-alias", mark, f"there is no anchor &{name} before this alias; quote text that starts with `*`"
-            )
+            cure = "quote text that starts with `*`"
+            self._error("unknown-alias", mark, f"there is no anchor &{name} before this alias; {cure}")
+            self.items.append(RefusedNode(mark))
         elif anchored.node is None:
             self._hopeless("recursive-alias", mark, f"the alias *{name} refers to itself")
         else:
             self.expanded += anchored.size
             self.nodes += anchored.size
             if self.expanded > MAX_EXPANDED:
-                self._hopeless(
-                    "too-many-aliases", mark, f"the aliases of this file expand to more than {MAX_EXPANDED:,} values"
-                )
-            self.items.append(anchored.node)  # fmt: skip
+                message = f"the aliases of this file expand to more than {MAX_EXPANDED:,} values"
+                self._hopeless("too-many-aliases", mark, message)
+            self.items.append(anchored.node)
 
     def _tagged(self, node: Node, tag: str | None, mark: Mark) -> Node:
         if tag is None:
             return node
         kind, style = _TAGS.get(tag, (None, ""))
         if kind is not type(node):
-            self._error(
-                "unsupported-tag",
-                mark,
-                f"the tag {quoted(tag)} is not supported here; remove it, or quote text that starts with `!`",
-            )
+            cure = "remove it, or quote text that starts with `!`"
+            self._error("unsupported-tag", mark, f"the tag {quoted(tag)} is not supported here; {cure}")
             return RefusedNode(mark)
         if isinstance(node, Scalar):
             node.style = style
-        return node  # fmt: skip
-
-    def _checked(self, keys: list[Node], values: list[Node]) -> tuple[list[Node], list[Node]]:
-        """Return the valid keys and their values. Report merge, empty, structured and repeated keys."""
-        first: dict[str, Scalar] = {}
-        nodes: list[Node] = []
-        for key, value in zip(keys, values, strict=True):
-            if isinstance(key, Sequence | Mapping):
-                cure = (
-                    'a template in quotes: "{{ … }}"'
-                    if isinstance(key, Mapping)
-                    else "text that starts with `[` in quotes"
-                )
-                self._error("complex-key", key.mark, f"a key must be text; put {cure}")
-            elif isinstance(key, Scalar) and self._key_is_good(key, first):
-                first[key.text] = key
-                nodes.append(value)
-        return list(first.values()), nodes
-
-    def _key_is_good(self, key: Scalar, first: dict[str, Scalar]) -> bool:
-        if key.text == "<<" and not key.style:
-            self._error(
-                "merge-key",
-                key.mark,
-                "merge keys (`<<`) are not part of YAML 1.2; use the manifest's `defaults:` section",
-            )
-        elif not key.text and not key.style:
-            self._error("empty-key", key.mark, "a key is missing before the `:`")
-        elif key.text in first:
-            line = self.findings.line_of(first[key.text].mark.line + 1)
-            self._error("duplicate-key", key.mark, f"the key {quoted(key.text)} is already on line {line}")
-        else:
-            return True
-        return False  # fmt: skip
+        return node
 
     def _error(self, code: str, mark: Mark, message: str) -> None:
         self.findings.at(code, mark.line + 1, mark.column + 1, message)
 
-    def _refuse(self, code: str, mark: Mark, message: str) -> None:
-        self._error(code, mark, message)
-        self.items.append(RefusedNode(mark))
-
     def _hopeless(self, code: str, mark: Mark, message: str) -> None:
         self._error(code, mark, message)
         raise _Hopeless
-
-
-_HANDLERS: dict[type[Event], Callable[[_Building, Event], None]] = {
-    events.StreamStartEvent: _Building._ignored,
-    events.StreamEndEvent: _Building._ignored,
-    events.DocumentStartEvent: _Building._document_starts,
-    events.DocumentEndEvent: _Building._document_ends,
-    events.ScalarEvent: _Building._scalar,
-    events.AliasEvent: _Building._alias,
-    events.SequenceStartEvent: _Building._opens,
-    events.SequenceEndEvent: _Building._list_ends,
-    events.MappingStartEvent: _Building._opens,
-    events.MappingEndEvent: _Building._mapping_ends,
-}
