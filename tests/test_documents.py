@@ -23,7 +23,7 @@ from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
-from syncengine.serve.readiness import Metrics
+from syncengine.serve.probes import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
 from tests.support import warm
 from tests.support.pages import BLOCK, FILE, WRITES, Walk, blocks, walked

@@ -10,46 +10,35 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, Verdict, message_of
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
-from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
+from syncengine.state.inbox_model import PostedTimeStatus
 
+SETTING = "`postedTime.webhook.bind`"
+"""Where the receiver's address is set."""
 MAX_BODY = 1024 * 1024
 """The most bytes of a call, unless the project says otherwise."""
 READ_SECONDS = 20.0
 """The time in which the body of a call must arrive."""
-LINGER_SECONDS = 5.0
-LINGER_BYTES = 64 * 1024 * 1024
-"""The most bytes that are read and discarded, after the answer, from a call whose body was not read to its end."""
 
 LATER = "The time could not be posted just now. It will be tried again."
 REFUSED = "The time was refused."
 """The messages to the user when there is no more specific one."""
 
-UNREAD = (404, 408, 413)
-"""The statuses of answers to a call whose body was not read to its end."""
-
 STATUSES = {PostedTimeStatus.SUCCESS: 200, PostedTimeStatus.REFUSED: 400, PostedTimeStatus.TROUBLE: 503}
 WORDS = {PostedTimeStatus.SUCCESS: "", PostedTimeStatus.REFUSED: REFUSED, PostedTimeStatus.TROUBLE: LATER}
-
-
-class WebhookDelivery(Protocol):
-    """The part of a delivery that the receiver needs."""
-
-    async def take(self, raw: Group, *, mechanism: str) -> Verdict: ...
 
 
 class _Rejected(Exception):
@@ -60,29 +49,8 @@ class _Rejected(Exception):
         self.status, self.message = status, message
 
 
-class _Farewell(PlainTextResponse):
-    """An answer that is sent before the request was read to its end, and then closes the connection.
-
-    The rest of the request is read and discarded for a while first: a client that is still sending would lose the
-    answer with its connection.
-    """
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [*self.raw_headers, (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                rest, more = LINGER_BYTES, True
-                while more and rest > 0:
-                    message = await receive()
-                    rest -= len(message.get("body", b""))
-                    more = message.get("more_body", False)
-        await send({"type": "http.response.body", "body": b""})
-
-
 def application(
-    delivery: WebhookDelivery,
+    take: Callable[[Group], Awaitable[Verdict]],
     caller_key: Callable[[], str],
     *,
     path: str,
@@ -90,9 +58,10 @@ def application(
     tell: Tell,
     read_seconds: float = READ_SECONDS,
 ) -> ASGIApp:
-    """Return an application that takes webhook calls at `path`, the unescaped path of the callback URL.
+    """Return an application that has `take` deliver the groups of webhook calls.
 
-    `/` is every path. `caller_key` is read at each call, as it may change; `max_body` is in bytes.
+    `path` is the unescaped path of the callback URL; `/` is every path. `caller_key` is read at each call,
+    as it may change; `max_body` is in bytes.
     """
 
     async def answer(request: Request) -> Response:
@@ -107,8 +76,7 @@ def application(
             group = _trusted(body, caller_key)
         except _Rejected as rejected:
             tell(Answered(rejected.status, rejected.message))
-            kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
-            return kind(rejected.message, rejected.status)
+            return PlainTextResponse(rejected.message, rejected.status)
         except SyncengineError as error:
             tell(RetryLater("key", f"{error.message}; the service will call again", 0.0))
             return PlainTextResponse(LATER, 503)
@@ -116,7 +84,7 @@ def application(
             return PlainTextResponse("", 400)  # the client is gone
         id = group_id(group) or ""
         try:
-            verdict = await delivery.take(group, mechanism=WEBHOOK)
+            verdict = await take(group)
         except Exception as error:  # after any error, the service must call again
             tell(RetryLater("take", f"{id}: {message_of(error)}; the service will call again", 0.0))
             return PlainTextResponse(LATER, 503)

@@ -13,8 +13,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -28,14 +27,11 @@ from syncengine.http_server import origin_form
 from syncengine.posted_time.webhook import LATER
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project
-from syncengine.project.model import Project
 from syncengine.serve.log import Log, QueuedStream
-from syncengine.serve.process import Configuration, Process
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
 
 
-@dataclass(slots=True)
 class _Mounted:
     """An ASGI application that passes calls to the current receiver, or answers 503 when there is none."""
 
@@ -51,59 +47,45 @@ class _Mounted:
 def application() -> ASGIApp:
     """Build the application of the project. An error in the project ends the process with `serve`'s exit code."""
     stream, mounted = QueuedStream(sys.stderr), _Mounted()
-    log = Log(stream, time.time)
-    process = Process(_project, _serving, os.environ, log, mount=mounted.put)
+    log, folder = Log(stream, time.time), Path(os.environ.get("SYNCENGINE_FOLDER", "."))
+    process = Process(
+        lambda: load_project(folder=folder, environ=os.environ, operations=OPERATIONS),
+        lambda project: nullcontext(project.base_url()),
+        os.environ,
+        log,
+        mount=mounted.put,
+    )
     try:
-        first = _receiving(process.configured())
+        first = process.configured()
+        if first.project.is_sandbox:
+            raise Usage("the embedded sandbox is not available under another server: run `syncengine serve`")
+        if first.project.posted_time is None or first.project.posted_time.mode is not Mode.WEBHOOK:
+            raise Usage("there is nothing to receive: set `postedTime.mode: webhook`")
     except SyncengineError as error:
         log.refusal("ended", error)
         stream.close()
         sys.exit(error.exit_code)
 
+    async def work() -> None:
+        try:
+            await process.work(first)
+        except SyncengineError as error:  # it ends only the delivery, not the server, which answers 503 from then on
+            log.refusal("ended", error)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        working = asyncio.create_task(_work(process, first, log))
+        working = asyncio.create_task(work())
         yield
         process.stop()
         await working
         await asyncio.to_thread(stream.close)
 
-    return origin_form(Starlette(routes=[*_probes(process.readiness), Mount("/", mounted)], lifespan=lifespan))
-
-
-def _probes(readiness: Readiness) -> list[Route]:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"alive": True})
 
     async def readyz(_: Request) -> Response:
-        is_ready = not readiness.reasons()
+        is_ready = not process.readiness.reasons()
         return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 
-    return [Route("/healthz", healthz), Route("/readyz", readyz)]
-
-
-async def _work(process: Process, first: Configuration, log: Log) -> None:
-    """Run the delivery. An error ends only the delivery, not the server, which answers 503 from then on."""
-    try:
-        await process.work(first)
-    except SyncengineError as error:
-        log.refusal("ended", error)
-
-
-def _project() -> Project:
-    return load_project(
-        folder=Path(os.environ.get("SYNCENGINE_FOLDER", ".")), environ=os.environ, operations=OPERATIONS
-    )
-
-
-def _serving(project: Project) -> AbstractContextManager[str]:
-    return nullcontext(project.base_url())
-
-
-def _receiving(first: Configuration) -> Configuration:
-    project = first.project
-    if project.is_sandbox:
-        raise Usage("the embedded sandbox is not available under another server: run `syncengine serve`")
-    if project.posted_time is None or project.posted_time.mode is not Mode.WEBHOOK:
-        raise Usage("there is nothing to receive: set `postedTime.mode: webhook`")
-    return first
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Mount("/", mounted)]
+    return origin_form(Starlette(routes=routes, lifespan=lifespan))

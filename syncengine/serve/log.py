@@ -29,7 +29,7 @@ from syncengine.posted_time.events import (
 from syncengine.render.diagnostics import where
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import Readiness
 from syncengine.state.inbox_model import PostedTimeStatus
 
 SHORTEST_SECRET = 4

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from syncengine.connector.registration import Registered
 from syncengine.content import compare, sha256_of, sha256_of_parts
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
@@ -35,8 +34,7 @@ from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
 from syncengine.serve.log import Log
-from syncengine.serve.probes import AddressTaken, Server, probes
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import AddressTaken, Readiness, Server, probes
 from syncengine.serve.shift import Shift
 from syncengine.state.errors import StateReplaced
 from syncengine.state.lock import LockLost
@@ -69,7 +67,8 @@ class Process:
     """The process of `serve`. `load` reads the project anew; `serving` makes its service reachable at the base URL.
 
     `listen` overrides the probes' address in the project file. `mount`, where another server listens, gets the webhook
-    receiver, and `None` when it ends.
+    receiver, and `None` when it ends. `caller_key` outlives a shift, because the service calls with the key until
+    another one is registered.
     """
 
     load: Callable[[], Project]
@@ -83,12 +82,13 @@ class Process:
     caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+    _address: tuple[str, int] = ("", 0)
+    """Where the probes are to listen; `_moved` tells that it has changed."""
     _next: Configuration | None = None
     _is_start: bool = True
     _at_work: list[Callable[[], Iterable[str]]] = field(default_factory=list)
     """Readers of the secrets of the project at work."""
-    _address: tuple[str, int] = ("", 0)
-    _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, leave: Callable[[], object], ends_within: float = ENDS_WITHIN) -> None:
         """Run until SIGTERM or SIGINT. `leave` must end the process without waiting for any of its threads.
@@ -112,9 +112,15 @@ class Process:
             deadline.start()
             self._stop.set()
 
-        with _Signals({signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: self._look.set}):
+        loop, calls = asyncio.get_running_loop(), {signal.SIGTERM: end, signal.SIGINT: end}
+        # SIGHUP reloads even under `nohup`, which ignores it.
+        calls = dict.fromkeys(not_ignored(calls), end) | {signal.SIGHUP: self._look.set}
+        before = {number: signal.getsignal(number) for number in calls}
+        for number, call in calls.items():
+            loop.add_signal_handler(number, call)
+        try:
             first = self.configured()
-            self._move(first.project)
+            self._address = self.listen or first.project.serve.listen
             server = self._probes()
             self._answering(await server.start())
             exposed = asyncio.create_task(self._expose(server, self._address))
@@ -123,47 +129,62 @@ class Process:
             finally:
                 self._stop.set()
                 await exposed
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
         self.log.info("stopped", "stopped")
 
     async def work(self, first: Configuration) -> None:
         """Run one shift after another until `stop` is called, without handling signals or answering probes."""
         now: Configuration | None = first
         while now is not None and not self._stop.is_set():
-            now = await self._after(now)
+            then = await self._shift(now)
+            if now.delivery is not None and then is not None and then.delivery is not None:
+                then.delivery.inherit(now.delivery)  # a reload does not make a sink well
+            now = then
             gc.collect()  # a delivery has many reference cycles, and automatic collections are rare
 
     def stop(self) -> None:
         self._stop.set()
 
-    async def _after(self, now: Configuration) -> Configuration | None:
-        """Run a shift with this configuration. Return the next configuration, or `None` to stop the process."""
+    async def _shift(self, now: Configuration) -> Configuration | None:
+        """Run a shift until it ends by itself, or is stopped by a new configuration or the end of the process.
+
+        Return the next configuration, or `None` to stop the process.
+        """
         self._next = None
         is_start, self._is_start = self._is_start, False
-        self._at_work = list(self._secrets(now.project))
-        self._move(now.project)
+        self._at_work = self._secrets(now.project)
+        self._address = self.listen or now.project.serve.listen
+        self._moved.set()
         for warning in (*now.project.warnings, *warnings_of_sinks(now.project)):
             if self.readiness.is_first(warning.code, warning.message):
                 self.log.warning("remark", warning.message, code=warning.code)
         try:
-            await self._shift(now, must_listen=is_start or now.before is not None)
+            with self.serving(now.project) as base_url:
+                shift = Shift(self, now, base_url, must_listen=is_start or now.before is not None)
+                working = asyncio.create_task(shift.run())
+                ending = asyncio.create_task(self._until_change(now))
+                try:
+                    await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
+                    shift.stop()
+                    await working
+                finally:
+                    ending.cancel()
+                if ending.done() and not ending.cancelled():
+                    ending.result()
         except StateReplaced:
             raise
         except LockLost as lost:
             self.log.warning("lock-lost", f"{lost.message}; standing by")
-            return self._heir(now, await self._anew(now.project, now.fingerprint))
+            return await self._anew(now.project, now.fingerprint)
         except SyncengineError as error:
             if now.before is None or self.readiness.phase is None:
                 raise
             self._kept(error, now.before)
-            return self._heir(now, await self._anew(now.before, fingerprint(now.before)))
-        return self._heir(now, self._next)
-
-    @staticmethod
-    def _heir(before: Configuration, then: Configuration | None) -> Configuration | None:
-        """Return the next configuration with the sink troubles of the last: a reload does not make a sink well."""
-        if before.delivery is not None and then is not None and then.delivery is not None:
-            then.delivery.inherit(before.delivery)
-        return then
+            return await self._anew(now.before, fingerprint(now.before))
+        return self._next
 
     async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
         """Return a configuration of the project as soon as its inbox and targets can be opened, or `None` to stop."""
@@ -184,62 +205,25 @@ class Process:
         return replace(self._checked(project, content if is_as_loaded(project) else ""), before=before)
 
     def _checked(self, project: Project, fingerprint: str) -> Configuration:
-        self._guard(project)
-        section = project.posted_time
-        if section is None or section.mode is Mode.OFF:
-            return Configuration(project, None, fingerprint, settings_in(project.config))
-        if section.mode is Mode.WEBHOOK:
-            callback_of(project, self.environ).key.read()
-        delivery = Delivery.of(project, self.environ, now=self.log.now)
+        project.base_url()  # which raises for settings without which nothing works, as does the key
+        project.api_key()
+        # The secrets of this project are masked in the log, besides those of the one at work.
+        self.log.secrets[:] = [*self._at_work, *self._secrets(project)]
+        section, delivery = project.posted_time, None
+        if section is not None and section.mode is not Mode.OFF:
+            if section.mode is Mode.WEBHOOK:
+                callback_of(project, self.environ).key.read()
+            delivery = Delivery.of(project, self.environ, now=self.log.now)
         return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
-    def _guard(self, project: Project) -> None:
-        """Mask the secrets of this project in the log, besides those of the one at work."""
-        project.base_url()
-        project.api_key()
-        self.log.secrets[:] = [*self._at_work, *self._secrets(project)]
-
-    def _secrets(self, project: Project) -> Iterator[Callable[[], Iterable[str]]]:
-        """Yield readers of the secrets of a project."""
+    def _secrets(self, project: Project) -> list[Callable[[], Iterable[str]]]:
+        """Return readers of the secrets of a project."""
+        readers = list[Callable[[], Iterable[str]]]()
         if not project.is_sandbox:
-            yield lambda: [project.api_key()]
+            readers.append(lambda: [project.api_key()])
         if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
-            yield lambda: [callback_of(project, self.environ).key.read()]
-
-    async def _shift(self, now: Configuration, *, must_listen: bool) -> None:
-        """Run one shift until it ends by itself, or is stopped by a new configuration or the end of the process."""
-        with self.serving(now.project) as base_url:
-            shift = Shift(
-                now.project,
-                now.delivery,
-                base_url,
-                self.environ,
-                self.log,
-                self.readiness,
-                self.pace,
-                registered=self._registered,
-                mount=self.mount,
-                caller_key=self.caller_key,
-                must_listen=must_listen,
-            )
-            working = asyncio.create_task(shift.run())
-            ending = asyncio.create_task(self._until_change(now))
-            try:
-                await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
-                shift.stop()
-                await working
-            finally:
-                ending.cancel()
-            if ending.done() and not ending.cancelled():
-                ending.result()
-
-    def _registered(self, registered: Registered) -> None:
-        self.log.info(
-            "registered",
-            f"registered with {registered.group or 'the service'}",
-            serviceId=registered.service_id,
-            settings=len(registered.configuration),
-        )
+            readers.append(lambda: [callback_of(project, self.environ).key.read()])
+        return readers
 
     async def _until_change(self, now: Configuration) -> None:
         """Wait until the process is stopped or there is another valid configuration."""
@@ -252,22 +236,17 @@ class Process:
             if self._stop.is_set() or (current == tried and not is_asked):
                 continue
             tried = current
-            if await self._reloaded(now):
-                return
-
-    async def _reloaded(self, now: Configuration) -> bool:
-        try:
-            self._next = await asyncio.to_thread(self.configured, now.project)
-        except SyncengineError as error:
-            self._kept(error, now.project)
-            return False
-        except Exception as error:  # a defect while loading must not end the working configuration
-            self._kept(SyncengineError(message_of(error), code="defect"), now.project)
-            return False
-        self.readiness.configuration = None
-        changes = changes_between(now.settings, self._next.settings)
-        self.log.info("configuration", f"the project file was reloaded: {changes}")
-        return True
+            try:
+                self._next = await asyncio.to_thread(self.configured, now.project)
+            except Exception as error:  # a defect while loading must not end the working configuration
+                if not isinstance(error, SyncengineError):
+                    error = SyncengineError(message_of(error), code="defect")
+                self._kept(error, now.project)
+                continue
+            self.readiness.configuration = None
+            changes = changes_between(now.settings, self._next.settings)
+            self.log.info("configuration", f"the project file was reloaded: {changes}")
+            return
 
     def _kept(self, error: SyncengineError, project: Project) -> None:
         then = "" if is_as_loaded(project) else " for posted time, and manifests are not applied until it is valid"
@@ -275,11 +254,6 @@ class Process:
         self.log.refusal(
             "configuration", error, f"the new configuration is invalid, so the old one stays in use{then}: "
         )
-
-    def _move(self, project: Project) -> None:
-        """Have the probes move to the address that this project configures."""
-        self._address = self.listen or project.serve.listen
-        self._moved.set()
 
     async def _expose(self, server: Server, address: tuple[str, int]) -> None:
         """Answer probes by a server that has started at `address`, which moves where a new project file says.
@@ -308,46 +282,22 @@ class Process:
         self.log.info("listening", f"serving /healthz, /readyz and /metrics at {url}")
 
 
-class _Signals:
-    """A context manager that replaces signal handlers by callbacks. For the main thread only."""
-
-    def __init__(self, calls: Mapping[signal.Signals, Callable[[], object]]) -> None:
-        self._calls = calls
-
-    def __enter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        # SIGHUP reloads even under `nohup`, which ignores it.
-        listens = {*not_ignored(self._calls), signal.SIGHUP} & self._calls.keys()
-        self._before = {number: signal.getsignal(number) for number in listens}
-        for number in listens:
-            self._loop.add_signal_handler(number, self._calls[number])
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            self._loop.remove_signal_handler(number)
-            signal.signal(number, handler)
-
-
 def fingerprint(project: Project) -> str:
     """Return a digest of all files that a reload would read. A missing or unreadable file also counts."""
-    return sha256_of_parts(str(path).encode() + b"\0" + _content(path) for path in _files(project))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        return f"errno {error.errno}".encode()
-
-
-def _files(project: Project) -> Iterator[Path]:
-    yield from map(Path, project.digests)
-    narrative = project.posted_time.narrative if project.posted_time else None
-    if narrative is not None and narrative.template is not None:
-        yield project.root / narrative.template.text
-    webhook = project.posted_time.webhook if project.posted_time else None
+    files, section = [Path(path) for path in project.digests], project.posted_time
+    if section is not None and section.narrative is not None and section.narrative.template is not None:
+        files.append(project.root / section.narrative.template.text)
+    webhook = section.webhook if section else None
     if webhook is not None and webhook.caller_key is not None and webhook.caller_key.file is not None:
-        yield project.root / webhook.caller_key.file
+        files.append(project.root / webhook.caller_key.file)
+    parts = list[bytes]()
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            content = f"errno {error.errno}".encode()
+        parts.append(str(path).encode() + b"\0" + content)
+    return sha256_of_parts(parts)
 
 
 def settings_in(config: Path | None) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
 from syncengine.apply.report import Event, Outcome, Remark, Retrying, Waiting
@@ -23,7 +23,7 @@ from syncengine.project.signals import RunStopper
 from syncengine.render.diagnostics import message, where
 from syncengine.render.report import not_applied
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import Readiness
 from syncengine.state.errors import StateReplaced
 from syncengine.state.store import open_state
 
@@ -73,9 +73,13 @@ class Reconciling:
 
     async def run(self) -> None:
         """Wait for the first manifest, then apply at each interval, even if all manifests are deleted later."""
-        if not self._has_manifests():
+
+        def has_manifests() -> bool:
+            return any(path.exists() for path in self._project.manifests)
+
+        if not has_manifests():
             self._log.info("no-manifests", "nothing to reconcile: there are no manifests yet")
-        while not (self._stop.is_set() or self._has_manifests()):
+        while not (self._stop.is_set() or has_manifests()):
             await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():
             if await asyncio.to_thread(is_as_loaded, self._project):
@@ -83,9 +87,6 @@ class Reconciling:
             else:
                 self._count(CONFIGURATION)
             await slept(self._project.serve.every, self._stop)
-
-    def _has_manifests(self) -> bool:
-        return any(path.exists() for path in self._project.manifests)
 
     async def _reconciled(self) -> None:
         """Apply once, and wait for the thread. `stop` makes the apply end early."""
@@ -100,14 +101,20 @@ class Reconciling:
             stopped.cancel()
 
     def _apply(self) -> Applied:
+        """Apply in a thread, and set the gauges of quarantined and refused resources."""
         self._stopper.watch()
         runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
-        done = Application(self._project, request, runtime, self._serving).execute()
+        done = Application(self._project, request, runtime, lambda: nullcontext(self._base_url)).execute()
         for each in done.report.diagnostics:
             if each.code == StateReplaced.code:
                 raise StateReplaced(each.message)
-        self._count_refused(done)
+        metrics = self._readiness.metrics
+        if done.plan is not None:
+            metrics.quarantined.set(len(done.plan.set_aside))
+        # A state that cannot be read now is skipped.
+        with suppress(SyncengineError), open_state(self._project.state, write=False) as state:
+            metrics.refused.set(len(state.refusals()))
         return done
 
     @contextmanager
@@ -116,17 +123,6 @@ class Reconciling:
         loop = asyncio.get_running_loop()
         with self._stopper.calling(lambda: loop.call_soon_threadsafe(stop.set)):
             yield
-
-    def _count_refused(self, done: Applied) -> None:
-        """Set the gauges of quarantined and refused resources. A state that cannot be read now is skipped."""
-        metrics = self._readiness.metrics
-        if done.plan is not None:
-            metrics.quarantined.set(len(done.plan.set_aside))
-        with suppress(SyncengineError), open_state(self._project.state, write=False) as state:
-            metrics.refused.set(len(state.refusals()))
-
-    def _serving(self) -> AbstractContextManager[str]:
-        return nullcontext(self._base_url)
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -138,52 +134,43 @@ class Reconciling:
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:
-        errors = [each.code for each in done.report.diagnostics if each.severity is Severity.ERROR]
-        outcome = CHANGED if InputsChanged.code in errors else OUTCOMES.get(done.exit_code, "error")
+        """Count and log an apply: a line for its outcome, and one for each error; what is known already, only once."""
+        is_first, report = self._readiness.is_first, done.report
+        errors = [each for each in report.diagnostics if each.severity is Severity.ERROR]
+        are_changed = any(each.code == InputsChanged.code for each in errors)
+        outcome = CHANGED if are_changed else OUTCOMES.get(done.exit_code, "error")
         is_new = self._readiness.reconciled != outcome
         self._count(outcome)
         if done.exit_code is ExitCode.DONE:
             self._readiness.metrics.reconciled.set(self._log.now())
-        self._warn_of_quarantine(done)
-        counts = {name.value: sum(r.outcome is name for r in done.report.results) for name in Outcome}
+        for each in report.diagnostics:
+            if each.code in CODES and is_first(each.code, each.message):
+                self._log.warning("quarantine", _line(each), code=each.code)
+        counts = {name.value: sum(r.outcome is name for r in report.results) for name in Outcome}
         if done.exit_code is ExitCode.DONE and not any(counts.values()):
             if is_new:
                 self._log.info("reconciled", "manifests reconciled: nothing to change", outcome=outcome)
             return
-        if self._is_known_undone(done):
-            return
+        are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
+        if are_undone and not any(is_first(each.code, each.message) for each in errors):
+            return  # only a person can resolve undone changes
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
         was_stopped = done.exit_code is ExitCode.INTERRUPTED
         is_meant = done.exit_code is ExitCode.DONE or (was_stopped and not (counts["failed"] or counts["unknown"]))
         say = self._log.info if is_meant else self._log.error
         then = "" if was_stopped or is_meant else f"; the next apply is in {self._project.serve.every:g} s"
         say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
-        if not is_meant:
-            self._tell_trouble(done)
+        if is_meant:
+            return
+        for result in not_applied(report):
+            if result.error is not None:
+                self._log.error("not-applied", f"{result.key}: {result.error.message}", address=str(result.key))
+        for each in errors:
+            self._log.error("not-reconciled", _line(each), code=each.code)
 
     def _count(self, outcome: str) -> None:
         self._readiness.reconciled = outcome
         self._readiness.metrics.reconciles.labels(outcome).inc()
-
-    def _warn_of_quarantine(self, done: Applied) -> None:
-        """Log each warning about a quarantine once."""
-        for diagnostic in done.report.diagnostics:
-            if diagnostic.code in CODES and self._readiness.is_first(diagnostic.code, diagnostic.message):
-                self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
-
-    def _is_known_undone(self, done: Applied) -> bool:
-        """Return whether the only errors are undone changes that were logged before. Only a person can resolve them."""
-        errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
-        are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
-        return are_undone and not any(self._readiness.is_first(each.code, each.message) for each in errors)
-
-    def _tell_trouble(self, done: Applied) -> None:
-        for result in not_applied(done.report):
-            if result.error is not None:
-                self._log.error("not-applied", f"{result.key}: {result.error.message}", address=str(result.key))
-        for diagnostic in done.report.diagnostics:
-            if diagnostic.severity is Severity.ERROR:
-                self._log.error("not-reconciled", _line(diagnostic), code=diagnostic.code)
 
 
 def _not_loaded() -> Project:

@@ -10,38 +10,41 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from starlette.types import ASGIApp
-
 from syncengine.connector.connection import client_of, prove_team
-from syncengine.connector.registration import NOT_REGISTERED, HealthReporter, Registered, register, renewal
+from syncengine.connector.registration import NOT_REGISTERED, HealthReporter, register, renewal
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.drift import DriftKind
 from syncengine.posted_time.drift_reading import TagWatch
-from syncengine.posted_time.events import SinkTrouble, message_of
+from syncengine.posted_time.events import SinkTrouble, Verdict, message_of
 from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegistered
-from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
-from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
+from syncengine.posted_time.pace import BackOff, slept
 from syncengine.project.delivery_schema import BIND, Mode
-from syncengine.project.model import Project
-from syncengine.serve.log import Log, telling
-from syncengine.serve.probes import AddressTaken, bound_at
-from syncengine.serve.readiness import STANDBY, STARTING, Readiness
-from syncengine.serve.receiver import SETTING, InHand, exposed
+from syncengine.serve.log import telling
+from syncengine.serve.probes import STANDBY, STARTING, AddressTaken, Server, bound_at
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
+from syncengine.service.posted_time import Group
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox
+from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
 from syncengine.state.lock import Lease, LockLost
 from syncengine.state.store import open_state
 
+if TYPE_CHECKING:
+    from syncengine.serve.process import Configuration, Process
+
 LAST_WORDS = 10.0
 """The maximum number of seconds for the last status updates of a shift; unsent ones wait in the inbox."""
+
+LAST_ANSWERS = 10.0
+"""The maximum number of seconds for sending the receiver's answers, once everything is delivered."""
 
 LOOK_AT_LEASE = 1.0  # a process whose lease was taken over delivers for at most so many seconds more
 LOOK_AT_CLOCK = 60.0  # a clock that is set while we sleep is noticed after so many seconds
@@ -50,29 +53,33 @@ LOOK_AT_DATABASE = 1.0  # a standby takes over soon after the database is back, 
 ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Problems)
 """The errors that end a shift. After any other error, a loop is restarted."""
 
+Loop = Callable[[], Awaitable[object]]
 
-@dataclass(slots=True)
+
 class Shift:
-    """A configuration at work. Without `delivery`, only manifests are reconciled, and no lease is needed.
+    """A configuration at work. Without a delivery, only manifests are reconciled, and no lease is needed.
 
-    `mount`, where another server listens, gets the webhook receiver, and `None` when it ends. `caller_key` outlives a
-    shift, because the service calls with the key until another one is registered.
+    `must_listen`: the shift ends if the webhook's address is in use, as at the start, and at a reload, which goes back
+    to the old configuration. Else it waits for the address, as after standing by for the process that listens there.
     """
 
-    project: Project
-    delivery: Delivery | None
-    base_url: str
-    environ: Mapping[str, str]
-    log: Log
-    readiness: Readiness
-    pace: Pace = PACE
-    registered: Callable[[Registered], None] = lambda registered: None
-    mount: Callable[[ASGIApp | None], None] | None = None
-    caller_key: CallerKey = field(default_factory=CallerKey)
-    must_listen: bool = False
-    """Whether the shift ends if the webhook's address is in use: at the start, and at a reload, which goes back to the
-    old configuration. Else it waits for the address, as after standing by for the process that listens there."""
-    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _client: Client
+    _delivery: Delivery
+    """The client and the delivery, while the shift has the lease."""
+    _acknowledging: Acknowledging
+
+    def __init__(self, process: Process, now: Configuration, base_url: str, *, must_listen: bool) -> None:
+        self._process, self._log = process, process.log
+        self._readiness, self._pace = process.readiness, process.pace
+        self._project, self._base_url = now.project, base_url
+        self._given = now.delivery
+        self._must_listen = must_listen
+        self._renew_at = float("inf")
+        self._stop, self._ready, self._a_sink_failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._bound: socket.socket | None = None
+        self._reconciling = Reconciling(
+            now.project, base_url, process.environ, log=process.log, readiness=process.readiness, stop=self._stop
+        )
 
     def stop(self) -> None:
         """Make the shift end once all groups in hand are finished."""
@@ -80,61 +87,46 @@ class Shift:
 
     async def run(self) -> None:
         """Run until the shift is stopped. Raise one of the errors in `ENDING` when it ends the shift."""
-        self.readiness.phase = STARTING
-        self.readiness.has_posted_time = self.delivery is not None
-        reconciling = Reconciling(
-            self.project, self.base_url, self.environ, log=self.log, readiness=self.readiness, stop=self._stop
-        )
-        if self.delivery is None:
-            self.readiness.phase = None
-            return await self._run_all({"reconcile": reconciling.run, "idle": self._stop.wait})
-        async with self.delivery:
-            self.readiness.counts = self.delivery.inbox.counts
-            self.readiness.drift = self._drift(self.delivery)
-            self.readiness.phase = STANDBY
-            holder = Holder.here("serve", self.environ)
-            lease = await stand_by(self.delivery.inbox, holder, self._stop, self._standing_by)
+        readiness, delivery = self._readiness, self._given
+        readiness.phase, readiness.has_posted_time = STARTING, delivery is not None
+        if delivery is None:
+            readiness.phase = None
+            return await self._run_all({"reconcile": self._reconciling.run, "idle": self._stop.wait})
+
+        watch, url = TagWatch(), self._project.state
+        delivery.on_group = watch.observe
+
+        def drift() -> Mapping[DriftKind, int]:
+            with open_state(url, write=False) as state:  # not by `self`: the readiness outlives this shift
+                return watch.counts(state)
+
+        def standing_by(text: str) -> None:
+            self._must_listen = False
+            self._log.info("standby", text)
+
+        async with delivery:
+            readiness.counts, readiness.drift = delivery.inbox.counts, drift
+            readiness.phase = STANDBY
+            holder = Holder.here("serve", self._process.environ)
+            lease = await stand_by(delivery.inbox, holder, self._stop, standing_by)
             if lease is None:
                 return None
             try:
-                self.readiness.metrics.leads.set(1)
-                self.readiness.phase = STARTING
-                self.log.info("leading", "this process holds the inbox")
-                await self._deliver(self.delivery, lease, reconciling)
+                readiness.metrics.leads.set(1)
+                readiness.phase = STARTING
+                self._log.info("leading", "this process holds the inbox")
+                service = self._project.service
+                concurrency = max(4, service.concurrency)  # a status must not wait for a fetch and a registration
+                conduct = Conduct(timeout=service.timeout, concurrency=concurrency, attempts=1, breaks=False)
+                async with client_of(self._project, self._base_url, conduct) as client:
+                    self._client, self._delivery = client, delivery
+                    await self._deliver(lease)
             finally:
-                self.readiness.metrics.leads.set(0)
+                readiness.metrics.leads.set(0)
                 await asyncio.to_thread(lease.release)
         return None
 
-    def _standing_by(self, text: str) -> None:
-        self.must_listen = False
-        self.log.info("standby", text)
-
-    def _drift(self, delivery: Delivery) -> Callable[[], Mapping[DriftKind, int]]:
-        """Watch the tags of groups delivered from now on, and return a function that counts drifting tags."""
-        watch = TagWatch()
-        delivery.on_group = watch.observe
-
-        def counts() -> Mapping[DriftKind, int]:
-            with open_state(self.project.state, write=False) as state:
-                return watch.counts(state)
-
-        return counts
-
-    async def _deliver(self, delivery: Delivery, lease: Lease, reconciling: Reconciling) -> None:
-        service = self.project.service
-        conduct = Conduct(timeout=service.timeout, concurrency=max(4, service.concurrency), attempts=1, breaks=False)
-        async with client_of(self.project, self.base_url, conduct) as client:
-            loops = {"lease": lambda: self._watch_lease(lease), "reconcile": reconciling.run}
-            await _Delivering(self, client, delivery).run(loops)
-
-    async def _watch_lease(self, lease: Lease) -> None:
-        """Raise `LockLost` as soon as the lease of the inbox is lost, even while no groups arrive."""
-        while not self._stop.is_set():
-            lease.refuse_lost("another process took over the inbox, or its database was unreachable for too long")
-            await slept(LOOK_AT_LEASE, self._stop)
-
-    async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
+    async def _run_all(self, loops: Mapping[str, Loop]) -> None:
         """Run all loops until they are stopped, or until an error in one of them ends all."""
         tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
         try:
@@ -146,220 +138,236 @@ class Shift:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _kept(self, name: str, loop: Callable[[], Awaitable[object]]) -> None:
+    async def _kept(self, name: str, loop: Loop) -> None:
         """Run a loop, and restart it after any error but those that end all loops."""
-        back_off = BackOff(self.pace)
+        back_off = BackOff(self._pace)
         while True:
             try:
                 await loop()
                 return
             except Exception as error:  # a defect in one loop must not end the others
-                if isinstance(error, ENDING) or (self.must_listen and isinstance(error, AddressTaken)):
+                if isinstance(error, ENDING) or (self._must_listen and isinstance(error, AddressTaken)):
                     self._stop.set()
                     raise
                 seconds = back_off.after()
-                self.log.error("trouble", f"{name}: {message_of(error)}; retrying in {seconds:.1f} s")
+                self._log.error("trouble", f"{name}: {message_of(error)}; retrying in {seconds:.1f} s")
                 await slept(seconds, self._stop)
                 if self._stop.is_set():
                     return
 
+    # --- the loops of posted time
 
-class _Delivering:
-    """The loops of a shift that has the lease of the inbox."""
-
-    def __init__(self, shift: Shift, client: Client, delivery: Delivery) -> None:
-        self._shift = shift
-        self._client = client
-        self._delivery = delivery
-        self._project = shift.project
-        section = shift.project.posted_time
-        assert section is not None
-        self._section = section
-        self._has_webhook = section.mode is Mode.WEBHOOK
-        self._bind = (section.webhook.bind if section.webhook else None) or BIND
-        self._bound: socket.socket | None = None
-        self._ready = asyncio.Event()
-        self._renew_at = float("inf")
-        self._last_words = asyncio.Event()
-        self._telling = telling(shift.log, shift.readiness, self._heard)
-        self._acknowledging = Acknowledging(
-            client, delivery.writer, self._telling, self._last_words, self._has_webhook, shift.pace
-        )
-        self._reporter = HealthReporter(client, delivery.inbox.database, shift.log.now)
-        self._a_sink_failed = asyncio.Event()
-
-    async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more.
+    async def _deliver(self, lease: Lease) -> None:
+        """Run the loops of posted time and of reconciling. At their end, send open verdicts to the service once more.
 
         An address of the webhook that the start must have is taken first: without it, nothing is registered or applied.
         """
-        if self._has_webhook and self._shift.must_listen and self._shift.mount is None:
-            self._bound = bound_at(*self._bind, SETTING)
-        try:
-            await self._run(others)
-        finally:
-            if self._bound is not None:
-                self._bound.close()
+        section, last_words = self._project.posted_time, asyncio.Event()
+        assert section is not None, "a project with a delivery has a section for it"
+        self._has_webhook = section.mode is Mode.WEBHOOK
+        self._section = section
+        self._tell = telling(self._log, self._readiness, self._heard)
+        writer = self._delivery.writer
+        self._acknowledging = Acknowledging(self._client, writer, self._tell, last_words, self._has_webhook, self._pace)
+        with ExitStack() as leaving:
+            if self._has_webhook and self._must_listen and self._process.mount is None:
+                self._bound = leaving.enter_context(bound_at(*self._bind(), webhook.SETTING))
+            with suppress(SyncengineError):  # the loops wait for an unreachable database
+                await self._delivery.remember_troubles()
+            acknowledging = asyncio.create_task(self._kept("acknowledge", self._acknowledging.run))
+            try:
+                await self._run_all(
+                    {
+                        "posted time": self._posted_time,
+                        "health": self._check_sinks,
+                        "again": self._again,
+                        "registration": self._renewing,
+                        "lease": lambda: self._watch_lease(lease),
+                        "reconcile": self._reconciling.run,
+                    }
+                )
+            finally:
+                last_words.set()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(acknowledging, LAST_WORDS)
 
-    async def _run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        with suppress(SyncengineError):  # the loops wait for an unreachable database
-            await self._delivery.remember_troubles()
-        acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
-        try:
-            loops: dict[str, Callable[[], Awaitable[object]]] = {
-                "posted time": self._posted_time,
-                "health": self._check_sinks,
-                "again": self._again,
-                "registration": self._renewing,
-            }
-            await self._shift._run_all({**loops, **others})
-        finally:
-            self._last_words.set()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(acknowledging, LAST_WORDS)
+    def _bind(self) -> tuple[str, int]:
+        return (self._section.webhook.bind if self._section.webhook else None) or BIND
 
     def _heard(self, outcome: PostedTimeStatus) -> None:
         self._acknowledging.ring()
         if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
             self._a_sink_failed.set()
 
+    async def _watch_lease(self, lease: Lease) -> None:
+        """Raise `LockLost` as soon as the lease of the inbox is lost, even while no groups arrive."""
+        while not self._stop.is_set():
+            lease.refuse_lost("another process took over the inbox, or its database was unreachable for too long")
+            await slept(LOOK_AT_LEASE, self._stop)
+
     async def _posted_time(self) -> None:
         """Register the connector and the mechanism, and take posted time."""
         if not self._ready.is_set():  # else this loop was restarted after trouble
-            await self._introduced()
-            if await self._delivery.resume(self._shift._stop):
+            await prove_team(self._client, self._project)
+            await self._register()
+            if await self._delivery.resume(self._stop):
                 self._acknowledging.ring()
             self._ready.set()
-        if self._has_webhook:
-            await self._receive()
-        else:
-            await self._registrar().fetch()
-            self._shift.readiness.phase = None
-            await self._fetching().run()
-
-    async def _introduced(self) -> None:
-        await prove_team(self._client, self._project)
-        try:
-            await self._register()
-        except (AuthFailed, Unreachable):
-            raise
-        except SyncengineError as error:
-            self._not_registered(error)
-
-    async def _register(self) -> None:
-        now = self._shift.log.now()
-        registered = await register(self._client, now, self._project.service.connector_type)
-        self._delivery.configure(registered.configuration)
-        self._shift.registered(registered)
-        self._renew_at = renewal(registered, now, self._shift.pace.renew)
-
-    def _not_registered(self, error: SyncengineError) -> None:
-        self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        if self._shift.readiness.is_first("registration", error.message):
-            self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; retrying")
-
-    async def _renewing(self) -> None:
-        """Renew the registration before it expires (docs/interface.md 2.6), or after it failed."""
-        await slept(float("inf"), self._ready, self._shift._stop)
-        while not self._shift._stop.is_set():
-            remaining = self._renew_at - self._shift.log.now()
-            if remaining > 0:
-                await slept(min(remaining, LOOK_AT_CLOCK), self._shift._stop)  # the clock may be corrected meanwhile
-                continue
-            try:
-                await self._register()
-            except SyncengineError as error:
-                self._not_registered(error)
-
-    def _registrar(self) -> Registrar:
-        return Registrar(
+        registrar = Registrar(
             self._client,
             self._project.state,
             self._project.base_url(),
-            lambda text: self._shift.log.info("mechanism", text),
+            lambda text: self._log.info("mechanism", text),
             before_leaving_fetch=self._acknowledging.round,
-            caller_key=self._shift.caller_key,
+            caller_key=self._process.caller_key,
         )
-
-    def _fetching(self) -> Fetching:
-        limit = self._section.fetch_limit
-        return Fetching(
+        if self._has_webhook:
+            return await self._receive(registrar)
+        await registrar.fetch()
+        self._readiness.phase = None
+        most, seconds = self._section.fetch_limit, self._project.service.timeout
+        await Fetching(
             self._client,
             self._delivery,
-            lambda: 1 if self._delivery.is_cautious else limit,
-            tell=self._telling,
-            stop=self._shift._stop,
-            call_seconds=self._project.service.timeout,
-            pace=self._shift.pace,
-        )
+            lambda: 1 if self._delivery.is_cautious else most,
+            self._tell,
+            self._stop,
+            seconds,
+            self._pace,
+        ).run()
+        return None
 
-    async def _receive(self) -> None:
+    async def _register(self) -> None:
+        """Register the connector. A failure is logged and repeated, as time is delivered all the same.
+
+        At the start, raise the errors of the key and of the connection, with which nothing else would work either.
+        """
+        now = self._log.now()
+        try:
+            registered = await register(self._client, now, self._project.service.connector_type)
+        except SyncengineError as error:
+            if not self._ready.is_set() and isinstance(error, AuthFailed | Unreachable):
+                raise
+            self._renew_at = self._log.now() + self._pace.renew
+            if self._readiness.is_first("registration", error.message):
+                self._log.warning("registration", f"{NOT_REGISTERED}: {error.message}; retrying")
+            return
+        self._delivery.configure(registered.configuration)
+        facts = {"serviceId": registered.service_id, "settings": len(registered.configuration)}
+        self._log.info("registered", f"registered with {registered.group or 'the service'}", **facts)
+        self._renew_at = renewal(registered, now, self._pace.renew)
+
+    async def _renewing(self) -> None:
+        """Renew the registration before it expires (docs/interface.md 2.6), or after it failed."""
+        await slept(float("inf"), self._ready, self._stop)
+        while not self._stop.is_set():
+            remaining = self._renew_at - self._log.now()
+            if remaining > 0:
+                await slept(min(remaining, LOOK_AT_CLOCK), self._stop)  # the clock may be corrected meanwhile
+            else:
+                await self._register()
+
+    async def _receive(self, registrar: Registrar) -> None:
         """Listen, then register the webhook, since the service may call at once, or still call by an earlier one."""
-        section = self._section.webhook
-        callback = callback_of(self._project, self._shift.environ)
-        in_hand = InHand(self._delivery)
+        section, callback = self._section.webhook, callback_of(self._project, self._process.environ)
+        in_hand, mount = _InHand(self._delivery), self._process.mount
         receiver = webhook.application(
-            in_hand,
-            self._shift.caller_key.read,
+            in_hand.take,
+            self._process.caller_key.read,
             path=unquote(urlsplit(callback.url).path),
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
-            tell=self._telling,
+            tell=self._tell,
         )
-        bound, self._bound = self._bound, None
-        async with exposed(receiver, in_hand, self._bind, self._shift.log, self._shift.mount, bound):
-            self._shift.must_listen = False
-            await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
-            if not self._shift._stop.is_set():
-                self._shift.readiness.phase = None
-            await self._shift._stop.wait()
+        server: Server | None = None
+        if mount is not None:
+            mount(receiver)
+        else:
+            bound, self._bound = self._bound, None
+            server = Server(receiver, self._bind(), setting=webhook.SETTING, patience=LAST_ANSWERS, bound=bound)
+            self._log.info("receiving", f"the webhook receiver listens on {await server.start()}")
+        try:
+            self._must_listen = False
+            await self._kept("webhook", lambda: registrar.webhook(callback))
+            if not self._stop.is_set():
+                self._readiness.phase = None
+            await self._stop.wait()
+        finally:
+            await in_hand.finish()
+            if mount is not None:
+                mount(None)
+            elif server is not None:
+                await server.stop()
 
     async def _again(self) -> None:
         """Deliver the groups whose delivery was requested, after the registration, whose answer templates may need."""
-        await slept(float("inf"), self._ready, self._shift._stop)
-        while not self._shift._stop.is_set():
-            if await self._delivery.catch_up(self._shift._stop):
+        await slept(float("inf"), self._ready, self._stop)
+        while not self._stop.is_set():
+            if await self._delivery.catch_up(self._stop):
                 self._acknowledging.ring()
-            await slept(self._shift.pace.down, self._shift._stop)
+            await slept(self._pace.down, self._stop)
 
     async def _check_sinks(self) -> None:
         """Check the sinks every minute, and at once when one fails, so that users hear of it (docs/service.md §2)."""
-        while not self._shift._stop.is_set():
+        reporter = HealthReporter(self._client, self._delivery.inbox.database, self._log.now)
+        while not self._stop.is_set():
             self._a_sink_failed.clear()
             troubles = await self._delivery.check_sinks()
             self._show(troubles)
             in_doubt, is_accepted = self._delivery.is_cautious, True
-            if (troubles or not in_doubt) and await self._reporter.is_news(troubles):
-                is_accepted = await self._report(troubles)
-            pace = self._shift.pace
-            seconds = pace.down if in_doubt or not is_accepted else pace.well
-            await slept(seconds, self._shift._stop, self._a_sink_failed)
+            if (troubles or not in_doubt) and await reporter.is_news(troubles):
+                answer = await reporter.tell(troubles)
+                is_accepted = answer.ok
+                if is_accepted:
+                    told = "a health failure" if troubles else "all sinks are up"
+                    self._log.info("health", f"reported to the service: {told}")
+                else:
+                    why = f"the service did not accept the health report: {answer.summary}; retrying"
+                    self._log.warning("health", why)
+            seconds = self._pace.down if in_doubt or not is_accepted else self._pace.well
+            await slept(seconds, self._stop, self._a_sink_failed)
 
     def _show(self, troubles: Sequence[SinkTrouble]) -> None:
         """Log what has changed since the last check, and set the gauges."""
-        log, readiness = self._shift.log, self._shift.readiness
-        down = {trouble.sink for trouble in troubles}
+        readiness, down = self._readiness, {trouble.sink for trouble in troubles}
         for trouble in troubles:
             if trouble not in readiness.troubles:
                 detail = f" [{trouble.detail}]" if trouble.detail else ""
-                then = f"Posted time waits until the sink has recovered; checking again in {self._shift.pace.down:g} s."
+                then = f"Posted time waits until the sink has recovered; checking again in {self._pace.down:g} s."
                 message = f"sink {trouble.sink}: {trouble.message}{detail} {then}"
-                log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
+                self._log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in readiness.troubles} - down):
-            log.info("sink-up", f"sink {sink} has recovered", sink=sink)
+            self._log.info("sink-up", f"sink {sink} has recovered", sink=sink)
         for sink in {*(sink.name.text for sink in self._section.deliver or ()), *down}:
             readiness.metrics.sinks.labels(sink).set(sink not in down)
         readiness.note_sinks(troubles)
 
-    async def _report(self, troubles: Sequence[SinkTrouble]) -> bool:
-        """Report the trouble, or that there is none any more, and return whether the service accepted it."""
-        answer = await self._reporter.tell(troubles)
-        if answer.ok:
-            state = "a health failure" if troubles else "all sinks are up"
-            self._shift.log.info("health", f"reported to the service: {state}")
-        else:
-            message = f"the service did not accept the health report: {answer.summary}; retrying"
-            self._shift.log.warning("health", message)
-        return answer.ok
+
+class _InHand:
+    """The groups of webhook calls that are being delivered, so that all can be finished before the receiver ends."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+        self._count = 0
+        self._is_closing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def take(self, raw: Group) -> Verdict:
+        if self._is_closing:
+            raise SyncengineError("this receiver is stopping", code="closing")
+        self._count += 1
+        self._idle.clear()
+        try:
+            return await self._delivery.take(raw, mechanism=WEBHOOK)
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._idle.set()
+
+    async def finish(self) -> None:
+        """Take no further calls, and wait for those in hand, which the sinks' timeouts limit."""
+        self._is_closing = True
+        await self._idle.wait()
 
 
 class _Stopped(Exception):

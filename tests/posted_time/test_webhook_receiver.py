@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda
     async def play() -> Any:
         told: list[Event] = []
         async with posted.delivery() as delivery:
-            app = application(delivery, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
+            take = partial(delivery.take, mechanism="webhook")
+            app = application(take, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
             server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5)
             url = await server.start()
             try:

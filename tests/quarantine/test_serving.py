@@ -7,7 +7,7 @@ import io
 import time
 
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import Readiness
 from syncengine.serve.reconcile import Reconciling
 from tests.cli.program import Project, tag
 

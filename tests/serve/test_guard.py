@@ -13,8 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from syncengine.http_server import BoundedProtocol, Bounds, bounded
-from syncengine.serve.probes import Server, probes
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import Readiness, Server, probes
 
 T = TypeVar("T")
 Scene = Callable[[str], Awaitable[T]]

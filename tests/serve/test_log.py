@@ -12,7 +12,7 @@ from typing import Any
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.posted_time.events import Taken, Verdict
 from syncengine.serve.log import Log, QueuedStream, telling
-from syncengine.serve.readiness import Readiness
+from syncengine.serve.probes import Readiness
 from syncengine.state.inbox_model import PostedTimeStatus
 
 KEY = "k3y-never-to-be-seen"

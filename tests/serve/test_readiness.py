@@ -10,8 +10,7 @@ import pytest
 from syncengine import __version__
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
-from syncengine.serve.probes import Server, probes
-from syncengine.serve.readiness import DOWN_SECONDS, NOT_RECONCILED, Readiness
+from syncengine.serve.probes import DOWN_SECONDS, NOT_RECONCILED, Readiness, Server, probes
 from syncengine.serve.reconcile import OUTCOMES
 
 DOWN = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")

@@ -10,7 +10,7 @@ import time
 import httpx
 import pytest
 
-from syncengine.serve.receiver import LAST_ANSWERS
+from syncengine.serve.shift import LAST_ANSWERS
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
