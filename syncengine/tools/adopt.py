@@ -26,7 +26,7 @@ from syncengine.manifest.sources.files import csv_records, likely_delimiter, mis
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource, Status
 from syncengine.state.store import State
-from syncengine.tools.init.columns import names_matters
+from syncengine.tools.init.from_csv import names_matters
 from syncengine.tools.state_edits import named_run
 
 SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})

@@ -170,13 +170,6 @@ def advice(made: Generated) -> Iterator[str]:
             "A matter that later leaves the list is forgotten: its tag goes on tagging time. With `policy.tagRemoval: "
             "retire` it loses its keywords instead."
         )
-    if made.first_row is not None:
-        yield (
-            f"The first line was taken for the header, but {quoted(made.first_row)} in it is like the values below. If "
-            "it is a row, write the names of the columns above it, or `columns: [number, title]` into `forEach`."
-        )
-    if made.total is not None:
-        yield f"Line {made.total[0]} is perhaps no matter ({quoted(made.total[1])}): if so, delete it from the file."
 
 
 def _cell(value: str) -> str:
