@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
 from click.core import ParameterSource
@@ -98,6 +98,11 @@ class Command(click.Command):
         with formatter.section("Example"):
             for line in (self.epilog or "").splitlines():
                 formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+
+
+def command(name: str, epilog: str) -> Callable[[Callable[..., Any]], Command]:
+    """Return the decorator of a command's function; see `Command` for its epilog."""
+    return click.command(name, cls=Command, epilog=epilog)
 
 
 class HelpfulGroup(Command, click.Group):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import UNSET, UnsetType
 
-from syncengine.cli.help import Command
+from syncengine.cli.help import command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, printing_command
 from syncengine.errors import ExitCode, SyncengineError
@@ -22,10 +22,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
 
 
-@click.command(
-    cls=Command,
-    epilog="syncengine init matters --from-csv matters.csv\n# start a project from your own list",
-)
+@command("init", "syncengine init matters --from-csv matters.csv\n# start a project from your own list")
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
 @click.option("--key", metavar="COLUMN", help="The column of that file whose values name the tags.")
@@ -152,7 +149,7 @@ def _schemas_to_edit() -> dict[str, str]:
     return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
 
 
-@click.command(cls=Command, epilog="syncengine schema -o schemas\n# write all schemas to a folder, for editors")
+@command("schema", "syncengine schema -o schemas\n# write all schemas to a folder, for editors")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
 @with_globals

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import UNSET
 
-from syncengine.cli.help import Command
+from syncengine.cli.help import command
 from syncengine.cli.option_types import files
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, output_format, printing_command
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 
-@click.command(cls=Command, epilog="syncengine validate --format github\n# findings as annotations of a pull request")
+@command("validate", "syncengine validate --format github\n# findings as annotations of a pull request")
 @click.argument("paths", nargs=-1, shell_complete=files)
 @output_format(*VALIDATE_FORMATS)
 @with_globals
@@ -129,10 +129,7 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
     return file is not None and any(Path(file).is_relative_to(path) for path in paths)
 
 
-@click.command(
-    cls=Command,
-    epilog="syncengine render manifests/matters.yaml\n# one manifest with templates and defaults applied",
-)
+@command("render", "syncengine render manifests/matters.yaml\n# one manifest with templates and defaults applied")
 @click.argument("paths", nargs=-1, shell_complete=files)
 @output_format("yaml", "json")
 @with_globals
@@ -156,7 +153,7 @@ def render(options: Globals, paths: Sequence[str], format: str) -> int:
     return ExitCode.DONE
 
 
-@click.command(cls=Command, epilog="syncengine test policies --format junit\n# test results for the page of a CI job")
+@command("test", "syncengine test policies --format junit\n# test results for the page of a CI job")
 @click.argument("paths", nargs=-1, shell_complete=files)
 @output_format(*TEST_FORMATS)
 @with_globals
@@ -197,7 +194,7 @@ class Laid(NamedTuple):
     after: str
 
 
-@click.command(cls=Command, epilog="syncengine fmt --check\n# exit 1 if a file differs, for a hook")
+@command("fmt", "syncengine fmt --check\n# exit 1 if a file differs, for a hook")
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show the changes as a diff.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from syncengine.cli.help import Command
+from syncengine.cli.help import command
 from syncengine.cli.option_types import files as complete_files
 from syncengine.cli.option_types import of_addresses
 from syncengine.cli.options import Globals, relative_paths, with_globals
@@ -308,7 +308,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
 # --- show -------------------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command, epilog="syncengine show plan.json --action delete\n# only what a saved plan deletes")
+@command("show", "syncengine show plan.json --action delete\n# only what a saved plan deletes")
 @click.argument("file", shell_complete=complete_files)
 @output_format(*PLAN_FORMATS)
 @click.option("--action", "actions", multiple=True, help="Show only these actions (create, update, delete, …).")

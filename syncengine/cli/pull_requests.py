@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.help import Command
+from syncengine.cli.help import command
 from syncengine.cli.option_types import files, folders
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_KEY = "default"
 
 
-@click.command(
-    cls=Command,
-    epilog="syncengine publish plan.json --to github --key prod\n# the comment that reviewers read",
-)
+@command("publish", "syncengine publish plan.json --to github --key prod\n# the comment that reviewers read")
 @click.argument("file", shell_complete=files)
 @click.option(
     "--to", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host of the pull request."
@@ -124,9 +121,8 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
         output.data(f"{word.capitalize()}: {done.url}\n" if done.url else f"Comment {word}.\n")
 
 
-@click.command(
-    cls=Command,
-    epilog="syncengine reviewed --from github -o reviewed\n# plans of the last merges, for `apply --reviewed`",
+@command(
+    "reviewed", "syncengine reviewed --from github -o reviewed\n# plans of the last merges, for `apply --reviewed`"
 )
 @click.option("--from", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host to ask.")
 @click.option(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from syncengine.cli.help import Command, HelpfulGroup
+from syncengine.cli.help import HelpfulGroup, command
 from syncengine.cli.option_types import Age, of_addresses, since
 from syncengine.cli.options import Globals, collect_rarely, group_with_globals, with_globals
 from syncengine.cli.output import Output, output_format, printing_command, show
@@ -213,10 +213,7 @@ def clear_health(options: Globals, format: str) -> int:
 # --- drift ------------------------------------------------------------------------------------------------------------
 
 
-@click.command(
-    cls=Command,
-    epilog="syncengine drift --since 7d --unused 180d\n# this week's drift, and tags unused for half a year",
-)
+@command("drift", "syncengine drift --since 7d --unused 180d\n# this week's drift, and tags unused for half a year")
 @since("Read the time submitted since", default="30d")
 @click.option(
     "--unused",
@@ -288,7 +285,7 @@ def drift(
 # --- serve, sandbox ---------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command, epilog="syncengine serve --log-format text\n# run until stopped, with a log for people")
+@command("serve", "syncengine serve --log-format text\n# run until stopped, with a log for people")
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -330,7 +327,7 @@ def serve(options: Globals, listen: str | None) -> int:
     return ExitCode.DONE
 
 
-@click.command(cls=Command, epilog="syncengine sandbox --port 0\n# run on a free port, with a console page")
+@command("sandbox", "syncengine sandbox --port 0\n# run on a free port, with a console page")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

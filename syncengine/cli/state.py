@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import MappingProxyType
 
 import click
 
-from syncengine.cli.help import Command, TableGroup
+from syncengine.cli.help import TableGroup, command
 from syncengine.cli.option_types import addresses
 from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output, printing_command, show
@@ -74,7 +73,7 @@ def reading(options: Globals) -> Iterator[State]:
         yield store
 
 
-@click.command("list", cls=Command, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
+@command("list", "syncengine state list 'tag/ACME-*'\n# list some recorded tags")
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
@@ -91,7 +90,7 @@ def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     return show(options, format, rendering.StateFormat(list(map(rendering.recorded_item, rows))), text)
 
 
-@click.command("show", cls=Command, epilog="syncengine state show tag/ACME-0042\n# everything recorded about one tag")
+@command("show", "syncengine state show tag/ACME-0042\n# everything recorded about one tag")
 @click.argument("address", shell_complete=addresses)
 @printing_command
 def show_row(options: Globals, format: str, address: str) -> int:
@@ -104,9 +103,7 @@ def show_row(options: Globals, format: str, address: str) -> int:
     return show(options, format, rendering.recorded_item(row, rendering.ResourceFormat), rendering.row_text(row))
 
 
-@click.command(
-    "history", cls=Command, epilog="syncengine state history tag/ACME-0042\n# the changes of one tag, field by field"
-)
+@command("history", "syncengine state history tag/ACME-0042\n# the changes of one tag, field by field")
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(options: Globals, format: str, address: str | None) -> int:
@@ -125,7 +122,7 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
     return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
-@click.command("versions", cls=Command, epilog="syncengine state versions\n# earlier versions of a state in Git")
+@command("versions", "syncengine state versions\n# earlier versions of a state in Git")
 @printing_command
 def list_versions(options: Globals, format: str) -> int:
     """List the restorable versions of a state in Git, newest first."""
@@ -136,7 +133,7 @@ def list_versions(options: Globals, format: str) -> int:
     return show(options, format, versions_document(versions), versions_text(versions))
 
 
-@click.command("export", cls=Command, epilog="syncengine state export -o state.jsonl\n# a copy that only you can read")
+@command("export", "syncengine state export -o state.jsonl\n# a copy that only you can read")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you (default and -: stdout).")
 @with_globals
 def export_rows(options: Globals, out: str | None) -> int:
@@ -151,7 +148,12 @@ def export_rows(options: Globals, out: str | None) -> int:
     output = Output(options, options.folder)
     try:
         with reading(options) as store:
-            _refuse_under_way(store, options.project().service.landing)
+            if remaining := store.under_way(options.project().service.landing):  # the rows could not show that call
+                message = (
+                    "the service may still execute an earlier call, which the export would lack:"
+                    f" repeat in {math.ceil(remaining)} s, or after a killed run, run `syncengine apply` first"
+                )
+                raise SyncengineError(message, code="landing")
             facts = store.facts()
             head = transfer.head_of(facts, store.undone(), store.count())
             aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
@@ -160,28 +162,15 @@ def export_rows(options: Globals, out: str | None) -> int:
                 for line in lines:
                     output.data(line)
             else:
-                _to_file(options.folder / out, lines)
+                try:
+                    write_whole(options.folder / out, (line.encode() for line in lines), mode=0o600)
+                except OSError as error:
+                    message = f"{options.folder / out}: cannot be written: {error.strerror}"
+                    raise SyncengineError(message, code="unwritable-file") from None
                 output.say(f"Wrote {file_name(out)}")
     except SyncengineError as error:
         return output.refusal(error, "text")
     return ExitCode.DONE
-
-
-def _refuse_under_way(store: State, seconds: float) -> None:
-    """Raise `landing` while an earlier call may still be executed: exported rows could not show that."""
-    if remaining := store.under_way(seconds):
-        message = (
-            "the service may still execute an earlier call, which the export would lack:"
-            f" repeat in {math.ceil(remaining)} s, or after a killed run, run `syncengine apply` first"
-        )
-        raise SyncengineError(message, code="landing")
-
-
-def _to_file(path: Path, lines: Iterable[str]) -> None:
-    try:
-        write_whole(path, (line.encode() for line in lines), mode=0o600)
-    except OSError as error:
-        raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
 
 def key_of(address: str) -> Key:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
 
-from syncengine.cli.help import Command
-from syncengine.cli.option_types import FutureTime, PastTime, addresses, files
+from syncengine.cli.help import command
+from syncengine.cli.option_types import FutureTime, PastTime, addresses, approved, files
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.state import key_of, reading
@@ -22,17 +22,18 @@ from syncengine.project.files import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.words import count_of, when
-from syncengine.resource import Key, Recorded, Status
+from syncengine.resource import Key, Status
 from syncengine.state import transfer
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state, refuse_vanished
+from syncengine.tools import state_edits
 from syncengine.tools.state_edits import named_run, near, writing
 
 
-@click.command("restore", cls=Command, epilog="syncengine state restore 3f2a9c1\n# return to an earlier version")
+@command("restore", "syncengine state restore 3f2a9c1\n# return to an earlier version")
 @click.argument("version", metavar="VERSION", required=False)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @printing_command
 def restore_version(options: Globals, format: str, version: str | None, auto_approve: bool) -> int:
     """Restore VERSION of a state in Git as a new version.
@@ -55,38 +56,32 @@ def restore_version(options: Globals, format: str, version: str | None, auto_app
     return show(options, format, rendering.RestoreFormat(restored.id, restored.info.rows), restored_text(restored))
 
 
-@click.command("forget", cls=Command, epilog="syncengine state forget tag/ACME-0042\n# stop managing a tag here")
+@command("forget", "syncengine state forget tag/ACME-0042\n# stop managing a tag here")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @printing_command
 def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
     keys = [key_of(address) for address in addresses]
     project = options.project()
     with open_state(project.state, write=False, memory=memory_of(project)) as store:
-        _refuse_unrecorded(store, keys)
+        _refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
     _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     with writing(project, "state forget") as store:
-        _refuse_unrecorded(store, keys)
+        _refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
         count = store.forget(keys, project.service.landing)
     text = f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
     return show(options, format, rendering.ForgetFormat(list(map(str, keys))), text)
 
 
-def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
-    recorded = store.get(keys)
-    if missing := [key for key in keys if key not in recorded]:
-        are = "is" if len(missing) == 1 else "are"
-        names = ", ".join(map(str, missing))
-        message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
-        raise SyncengineError(message, code="not-recorded")
+def _refuse_unknown(store: State, keys: Sequence[Key], known: Collection[Key], words: str) -> None:
+    """Raise `not-recorded` for the first of `keys` that are not `known`; `words` say what they are not."""
+    if missing := [key for key in keys if key not in known]:
+        names, are = ", ".join(map(str, missing)), "is" if len(missing) == 1 else "are"
+        raise SyncengineError(f"{names} {are} {words}{near(store, missing[0])}", code="not-recorded")
 
 
-@click.command(
-    "prune",
-    cls=Command,
-    epilog="syncengine state prune --before 180d --dry-run\n# count the history older than half a year",
-)
+@command("prune", "syncengine state prune --before 180d --dry-run\n# count the history older than half a year")
 @click.option(
     "--before",
     type=PastTime(),
@@ -95,7 +90,7 @@ def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
     help="Remove what is older than T: 7d or 36h ago, or a UTC date or time.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count the runs and changes to be removed.")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
     """Remove the history before T.
@@ -103,13 +98,12 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
     Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
     longer be undone, and earlier versions of a state in Git can no longer be restored.
     """
-    question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
         with reading(options) as store:
             pruned, is_compact = store.prune(before, is_trial=True), True
     else:
         _refuse_no_state(options)
-        _confirm(question, auto_approve)
+        _confirm(f"Remove the history from before {when(before)}? Its runs can no longer be undone.", auto_approve)
         with writing(options.project(), "state prune") as store:
             with named_run(store, "state prune", os.environ) as counts:
                 pruned = store.prune(before)
@@ -121,11 +115,9 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
     return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
 
 
-@click.command(
-    "erase", cls=Command, epilog="syncengine state erase 'tag/Jane Doe'\n# erase a name from the state and its history"
-)
+@command("erase", "syncengine state erase 'tag/Jane Doe'\n# erase a name from the state and its history")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @printing_command
 def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Erase resources from the state and all its history.
@@ -142,8 +134,13 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     _confirm(question, auto_approve)
     project = options.project()
     with writing(project, "state erase") as store:
-        _refuse_to_erase(store, keys, project.service.landing)
-        remaining = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
+        recorded = store.get(keys)
+        known = [key for key in keys if key in recorded or store.history(key)]
+        _refuse_unknown(store, keys, known, "neither recorded nor in the history, so nothing was erased")
+        if obstacles := store.obstacles(keys, project.service.landing):
+            message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
+            raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+        remaining = [row for row in recorded.values() if row.status is not Status.DELETED]
         with named_run(store, "state erase", os.environ) as counts:
             erased = store.erase(keys)
             counts["erased"] = len(keys)
@@ -162,24 +159,9 @@ def _refuse_no_state(options: Globals) -> None:
             raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
 
 
-def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
-    """Raise an error for resources that are unknown to the state, or that it must still keep."""
-    recorded = store.get(keys)
-    unknown = [key for key in keys if key not in recorded and not store.history(key)]
-    if unknown:
-        names = ", ".join(map(str, unknown))
-        are = "is" if len(unknown) == 1 else "are"
-        message = f"{names} {are} neither recorded nor in the history, so nothing was erased{near(store, unknown[0])}"
-        raise SyncengineError(message, code="not-recorded")
-    if obstacles := store.obstacles(keys, window):
-        message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
-        raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
-
-
-@click.command(
+@command(
     "quarantine",
-    cls=Command,
-    epilog='syncengine state quarantine tag/2024-117 --reason "ticket 4711" --until 7d\n'
+    'syncengine state quarantine tag/2024-117 --reason "ticket 4711" --until 7d\n'
     "# apply everything but a rejected tag, for a week",
 )
 @click.argument("address", required=False, shell_complete=addresses)
@@ -196,29 +178,30 @@ def quarantine(
 
     All other resources are applied without it. Without ADDRESS, the quarantine is listed.
     """
-    from syncengine.render import state as shown
-    from syncengine.tools import state_edits as edits
-
     if address is None:
         if reason is not None or until is not None or end:
             raise Usage("--reason, --until and --end need an ADDRESS, such as `tag/ACME-0042`")
-        verdict = edits.current_quarantine(options.project())
-        return show(options, format, shown.quarantine_document(verdict), shown.quarantine_text(verdict))
+        verdict = state_edits.current_quarantine(options.project())
+        return show(options, format, rendering.quarantine_document(verdict), rendering.quarantine_text(verdict))
     key = key_of(address)
     if end:
         if reason is not None or until is not None:
             raise Usage("--end cannot be combined with --reason or --until")
-        edits.end_quarantine(options.project(), key)
-        return show(options, format, shown.QuarantineFormat(ended=str(key)), f"{address} is no longer in quarantine.\n")
+        state_edits.end_quarantine(options.project(), key)
+        return show(
+            options, format, rendering.QuarantineFormat(ended=str(key)), f"{address} is no longer in quarantine.\n"
+        )
     if reason is None:
         raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
-    record = edits.set_aside(options.project(), key, reason, until)
-    return show(options, format, shown.set_aside_document(record), shown.set_aside_text(record, options.place()))
+    record = state_edits.set_aside(options.project(), key, reason, until)
+    return show(
+        options, format, rendering.set_aside_document(record), rendering.set_aside_text(record, options.place())
+    )
 
 
-@click.command("import", cls=Command, epilog="syncengine state import state.jsonl\n# read an export")
+@command("import", "syncengine state import state.jsonl\n# read an export")
 @click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
 @printing_command
 def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
@@ -232,7 +215,9 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
     _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
     project = options.project()
     with writing(project, "state import", create=new_state) as store:
-        _refuse_other_team(store, exported.head.team)
+        own, theirs = store.facts().team, exported.head.team
+        if None not in (own, theirs) and own != theirs:  # docs/planning.md 1.6
+            raise WrongTeam(f"the file belongs to team {theirs!r}, but the state to team {own!r}")
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)
             store.import_quarantine(exported.aside)
@@ -247,22 +232,13 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
     return show(options, format, rendering.ImportFormat(len(exported.rows)), text)
 
 
-def _refuse_other_team(store: State, team: str | None) -> None:
-    """Raise `WrongTeam` when the export belongs to another team than the state (docs/planning.md 1.6)."""
-    own = store.facts().team
-    if None not in (own, team) and own != team:
-        raise WrongTeam(f"the file belongs to team {team!r}, but the state to team {own!r}")
-
-
-@click.command(
-    "rebuild",
-    cls=Command,
-    epilog="syncengine state rebuild --from-git origin/main\n# rebuild a lost state from the commit applied last",
+@command(
+    "rebuild", "syncengine state rebuild --from-git origin/main\n# rebuild a lost state from the commit applied last"
 )
 @click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@approved
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, replace: bool, new_state: bool) -> int:
     """Rebuild a lost state from the manifests of a commit.
@@ -290,11 +266,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, re
     return show(options, format, document, text)
 
 
-@click.command(
-    "lock",
-    cls=Command,
-    epilog="syncengine state lock --reason 'the service is being moved'\n# keep everyone from applying",
-)
+@command("lock", "syncengine state lock --reason 'the service is being moved'\n# keep everyone from applying")
 @click.option("--reason", metavar="TEXT", help="Shown to everyone who is kept out by the lock.")
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
@@ -306,7 +278,7 @@ def lock_state(options: Globals, format: str, reason: str | None) -> int:
     return show(options, format, rendering.lock_document(info), text)
 
 
-@click.command("unlock", cls=Command, epilog="syncengine state unlock 3f2a9c\n# end the lock with this id")
+@command("unlock", "syncengine state unlock 3f2a9c\n# end the lock with this id")
 @click.argument("lock_id", metavar="ID")
 @printing_command
 def unlock_state(options: Globals, format: str, lock_id: str) -> int:
@@ -323,8 +295,8 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     return show(options, format, rendering.LockFormat(None, unlocked=lock_id), f"Unlocked {lock_id}.\n")
 
 
-@click.command("rebind", cls=Command, epilog="syncengine state rebind\n# accept the team's new name")
-@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@command("rebind", "syncengine state rebind\n# accept the team's new name")
+@approved
 @printing_command
 def rebind(options: Globals, format: str, auto_approve: bool) -> int:
     """Accept a new team name, or a new URL of the service.
@@ -350,10 +322,7 @@ def _confirm(question: str, auto_approve: bool) -> None:
         raise SyncengineError("nothing was changed", code="not-confirmed")
 
 
-# --- adopt
-
-
-@click.command(cls=Command, epilog="syncengine adopt tags.csv\n# record resources that exist on the service")
+@command("adopt", "syncengine adopt tags.csv\n# record resources that exist on the service")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("--new-state", is_flag=True, help="Create a missing state, also one in Git.")
@@ -364,6 +333,7 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
     FILE lists them, as CSV, JSON or YAML. JSON and YAML are written like manifests; the header of a CSV file names the
     fields, including `metadata.NAME`.
     """
+    from syncengine.render.formats import AdoptFormat
     from syncengine.tools.adopt import SUFFIXES, adopted, listed
 
     project = options.project()
@@ -378,26 +348,16 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
             rows = listed(now, name)
         new = adopted(state, rows, replaces=replace)
     keys = {row.key for row in new}
-    return _show_result(options, format, new, [row for row in rows if row.key not in keys])
-
-
-def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:
-    from syncengine.render.formats import AdoptFormat
-    from syncengine.render.words import count_of
-
+    existing = [row for row in rows if row.key not in keys]
     document = AdoptFormat([str(row.key) for row in new], [str(row.key) for row in existing])
-    text = f"Adopted {count_of(len(new), 'resource')}; nothing was sent.\n"
-    show(options, format, document, text)
-    if format == "json":
-        return ExitCode.DONE
+    show(options, format, document, f"Adopted {count_of(len(new), 'resource')}; nothing was sent.\n")
     output = Output(options, options.folder)
-    if existing:
+    if format == "text" and existing:
         were, them = ("was", "it") if len(existing) == 1 else ("were", "them")
         output.say(
             f"{count_of(len(existing), 'resource')} {were} already recorded and left unchanged;"
             f" use --replace to take {them} from the file."
         )
-    doubtful = sum(row.doubtful for row in new)
-    if doubtful:
+    if format == "text" and (doubtful := sum(row.doubtful for row in new)):
         output.say(f"{count_of(doubtful, 'category')} without `serverId`: the next apply fetches the id.")
     return ExitCode.DONE

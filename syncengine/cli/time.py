@@ -6,14 +6,15 @@ import asyncio
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.help import Command, TableGroup
-from syncengine.cli.option_types import PastTime
+from syncengine.cli.help import TableGroup, command
+from syncengine.cli.option_types import since
 from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output, output_format, printing_command, show
 from syncengine.cli.streams import standard_input
@@ -22,7 +23,6 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from syncengine.posted_time.export import ExportedDelivery
     from syncengine.posted_time.group import ContentChange
     from syncengine.project.model import Project
     from syncengine.state.inbox import Inbox
@@ -58,13 +58,11 @@ def time() -> None:
 # --- looking
 
 
-@click.command("inbox", cls=Command, epilog="syncengine time inbox --user 'Jane Doe'\n# the groups of one person")
+@command("inbox", "syncengine time inbox --user 'Jane Doe'\n# the groups of one person")
 @click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state (repeatable).")
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
-@click.option(
-    "--since", type=PastTime(), metavar="T", help="Only groups offered since T: 7d or 36h ago, or a UTC date or time."
-)
+@since("Only groups offered since")
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
     """List the groups that are waiting or have failed. With --state, list the groups in these states."""
@@ -85,7 +83,7 @@ def _check_states(states: Sequence[str]) -> None:
         raise Usage(f"there is no state {unknown[0]!r}: choose from {', '.join(GroupState)}")
 
 
-@click.command("show", cls=Command, epilog="syncengine time show 4c1d9e\n# the history of one group")
+@command("show", "syncengine time show 4c1d9e\n# the history of one group")
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
 def show_group(options: Globals, format: str, group_id: str) -> int:
@@ -98,11 +96,7 @@ def show_group(options: Globals, format: str, group_id: str) -> int:
     return show(options, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
 
 
-@click.command(
-    "preview",
-    cls=Command,
-    epilog="syncengine time preview --sample\n# render the deliveries of a sample group",
-)
+@command("preview", "syncengine time preview --sample\n# render the deliveries of a sample group")
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
 @click.option("--sample", is_flag=True, help="Render a sample group.")
 @printing_command
@@ -117,6 +111,8 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
     from syncengine.render import posted_time as rendering
+    from syncengine.state.connector import settings_in
+    from syncengine.state.inbox import open_inbox
 
     if sample == (source is not None):
         raise Usage("give one of FILE, GROUP_ID and --sample")
@@ -124,25 +120,14 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
     Output(options, project.root).diagnostics(warnings_of_sinks(project))
     raw = SAMPLE if sample else _read(options, project, source or "")
     built = build(project, os.environ, now=clock.time, offline=True)
-    built.route.configuration = _remembered_settings(project)
+    with suppress(SyncengineError), open_inbox(project.state, write=False) as inbox:  # without a state, there are none
+        built.route.configuration = settings_in(inbox.database)
     try:
         document = asyncio.run(rehearsed(built.route, raw))
     finally:
         built.databases.close()
     shown = convert(document, rendering.PreviewFormat)
     return show(options, format, shown, rendering.preview_text(shown))
-
-
-def _remembered_settings(project: Project) -> Mapping[str, Any]:
-    """Return the settings of the last registration, or none when the state cannot be read: a preview works without."""
-    from syncengine.state.connector import settings_in
-    from syncengine.state.inbox import open_inbox
-
-    try:
-        with open_inbox(project.state, write=False) as inbox:
-            return settings_in(inbox.database)
-    except SyncengineError:
-        return {}
 
 
 def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
@@ -197,10 +182,9 @@ _ACTS: Mapping[Act, str] = {
 }
 
 
-@click.command(
+@command(
     "retry",
-    cls=Command,
-    epilog="syncengine time retry 4c1d9e\n# deliver one group to the sinks that lack it\n"
+    "syncengine time retry 4c1d9e\n# deliver one group to the sinks that lack it\n"
     "syncengine time retry --sink ledger --since 2d\n# list the groups to deliver again to a restored ledger",
 )
 @click.argument("group_ids", metavar="[GROUP_ID]...", nargs=-1)
@@ -209,12 +193,7 @@ _ACTS: Mapping[Act, str] = {
     "--accept", is_flag=True, help="Settle conflicts: keep the content of the sinks, and report SUCCESS to the service."
 )
 @click.option("--sink", metavar="NAME", help="With --since: all groups that this sink took, to that sink once more.")
-@click.option(
-    "--since",
-    type=PastTime(),
-    metavar="T",
-    help="Only groups that --sink took, or that were offered, since T: 7d or 36h ago, or a UTC date or time.",
-)
+@since("Only groups that --sink took, or that were offered, since")
 @click.option(
     "-y", "--auto-approve", is_flag=True, help="With --sink: deliver the groups. Without it, they are only listed."
 )
@@ -250,6 +229,7 @@ def _retry(
 ) -> int:
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
     from syncengine.posted_time.group import last_changes
+    from syncengine.render.posted_time import changes_lines
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_model import GroupState
 
@@ -265,7 +245,11 @@ def _retry(
             inbox.write(lambda tx: tx.settle(list(changes)))
             return _say(options, format, list(changes), Act.SETTLED, changes)
         if conflicts and group_ids:
-            _say_changes(options, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
+            output = Output(options, options.folder)
+            if lines := list(changes_lines(last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))):
+                output.say("the content that was offered again differs from the delivered content:")
+            for line in lines:
+                output.say(line)
             raise SyncengineError(
                 f"{conflicts[0].group_id} is in conflict: {conflicts[0].note}. Correct the sink, then use --accept",
                 code="conflict",
@@ -303,16 +287,6 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
         settling = f"`syncengine time retry {as_word(id)} --accept{options.place()}`"
         output.say(f"Left out {id}, which is in conflict: {settling} settles it.")
     return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
-
-
-def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:
-    """Print the differences between the content that was offered again and the delivered content."""
-    from syncengine.render.posted_time import changes_lines
-
-    output = Output(options, options.folder)
-    lines = ["the content that was offered again differs from the delivered content:", *changes_lines(changes)]
-    for line in lines if changes else ():
-        output.say(line)
 
 
 def _say(
@@ -365,14 +339,8 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     return ExitCode.INCOMPLETE if failed else ExitCode.DONE
 
 
-@click.command(
-    "export",
-    cls=Command,
-    epilog="syncengine time export --since 30d\n# the deliveries of a month, for a spreadsheet",
-)
-@click.option(
-    "--since", type=PastTime(), metavar="T", help="Only deliveries since T: 7d or 36h ago, or a UTC date or time."
-)
+@command("export", "syncengine time export --since 30d\n# the deliveries of a month, for a spreadsheet")
+@since("Only deliveries since")
 @click.option("--sink", metavar="NAME", help="Only deliveries to this sink.")
 @output_format("csv", "json")
 @with_globals
@@ -381,13 +349,14 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
 
     The inbox is read alone: no sink, and not the service. Durations follow the settings of today.
     """
+    from syncengine.posted_time.export import exported_by
     from syncengine.render.documents import dumped
     from syncengine.render.posted_time import export_csv, export_document
     from syncengine.render.words import count_of
 
     output = Output(options, options.folder)
     try:
-        rows = _rows(options, since or 0.0, sink)
+        rows = exported_by(options.project(), since or 0.0, sink)
     except SyncengineError as error:
         return output.refusal(error, "json" if format == "json" else "text")
     if reduced := sum(row.is_reduced for row in rows):
@@ -398,25 +367,3 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
         )
     output.data(dumped(export_document(rows)) if format == "json" else export_csv(rows))
     return ExitCode.DONE
-
-
-def _rows(options: Globals, since: float, sink: str | None) -> Sequence[ExportedDelivery]:
-    from syncengine.posted_time.export import ExportSettings, exported
-    from syncengine.posted_time.group import named_zone
-    from syncengine.project.delivery_schema import USER, DurationSection, PostedTimeSection
-    from syncengine.state.inbox import open_inbox
-
-    project = options.project()
-    section = project.posted_time or PostedTimeSection()
-    settings = ExportSettings(
-        None if section.timezone in (None, USER) else named_zone(section.timezone),
-        section.duration or DurationSection(),
-        {part.name.text for part in section.deliver or () if part.each},
-    )
-    with open_inbox(project.state, write=False) as inbox:
-        rows = exported(inbox.delivered_since(since), settings, since, sink)
-        names = {part.name.text for part in section.deliver or ()}
-        if sink is not None and sink not in names and not rows:
-            choice = f"choose from {', '.join(sorted(names))}" if names else "`postedTime.deliver` has none"
-            raise Usage(f"there is no sink {sink!r}: {choice}")
-    return rows

@@ -19,10 +19,12 @@ from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database
 from syncengine.posted_time.durations import suffixes, tag_of
+from syncengine.posted_time.group import read_group
 from syncengine.project.connections import Connections
 from syncengine.project.model import Project
 from syncengine.service.client import Client
-from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed
+from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed, submitted
+from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt, sink_of
 
 PENDING = "PENDING"
@@ -208,3 +210,47 @@ async def _receipts_in(engine: sa.Engine, sink: str) -> Sequence[SinkReceipt]:
         return await Database(engine, sink).ask(lambda _: receipts.all_of(engine, sink))
     finally:
         engine.dispose()
+
+
+# --- the audit of a project
+
+
+async def audit_project(
+    client: Client, project: Project, environ: Mapping[str, str], since: float
+) -> tuple[Audit, Listing, Targets]:
+    """Compare the service's list with the receipts of the project's sinks, since `since`. Reads both and the inbox.
+
+    The list is read until it is older than that, and has all groups whose receipts are not.
+    """
+    sections = (project.posted_time and project.posted_time.deliver) or ()
+    sinks = {sink.name.text: sink.when is None for sink in sections}
+    targets = await ask_targets(project, environ)
+    receipts = [one for signed in targets.by_sink.values() for one in signed]
+    with open_inbox(project.state, write=False) as inbox:
+        for sink in sinks.keys() - targets.by_sink.keys():
+            receipts += inbox.receipts(sink, 0.0)
+        entries = {
+            entry.group_id: Known(entry.state, entry.outcome, frozenset(delivery.sink for delivery in entry.deliveries))
+            for entry in inbox.entries()
+        }
+    unseen = {receipt.group_id for receipt in receipts if receipt.at >= since}
+
+    def enough(group: Group) -> bool:
+        at = submitted(group)
+        if at is not None and at < since * 1000 and not unseen:
+            return True
+        unseen.discard(group_id(group) or "")
+        return False
+
+    whole = await listing(client, enough)
+    groups = [
+        Listed(
+            group_id(group) or "",
+            str(group["status"]) if group.get("status") else None,
+            submitted(group),
+            tuple(tag.name for tag in read_group(group).tags),
+        )
+        for group in whole.groups
+    ]
+    each_tag = {sink.name.text for sink in sections if sink.each}
+    return audit(groups, receipts, sinks, entries, since, each_tag), whole, targets

@@ -1,4 +1,4 @@
-"""Groups of the inbox → one row for each delivery that a sink took, to compare with the sink's books. Pure."""
+"""Groups of the inbox → one row for each delivery that a sink took, to compare with the sink's books."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
+from syncengine.errors import Usage
 from syncengine.posted_time.durations import Duration, divided, duration_of, objection, tag_of
-from syncengine.posted_time.group import Group, group_start, placed, read_group
-from syncengine.project.delivery_schema import DurationSection
+from syncengine.posted_time.group import Group, group_start, named_zone, placed, read_group
+from syncengine.project.delivery_schema import USER, DurationSection, PostedTimeSection
+from syncengine.project.model import Project
+from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import TAKEN, Delivered, InboxEntry, PostedTimeStatus, sink_of
 
 
@@ -119,3 +122,23 @@ def _duration(
     }
     kept = sorted(name for name in tags if name is not None)
     return divided(group, whole, len(kept))[kept.index(tag)]
+
+
+def exported_by(project: Project, since: float, sink: str | None) -> list[ExportedDelivery]:
+    """Return what the sinks of a project, or one `sink`, took since `since`, by the settings of today. Reads the inbox.
+
+    Raise `Usage` for a sink that the project does not have and that took nothing.
+    """
+    section = project.posted_time or PostedTimeSection()
+    settings = ExportSettings(
+        None if section.timezone in (None, USER) else named_zone(section.timezone),
+        section.duration or DurationSection(),
+        {part.name.text for part in section.deliver or () if part.each},
+    )
+    with open_inbox(project.state, write=False) as inbox:
+        rows = exported(inbox.delivered_since(since), settings, since, sink)
+    names = {part.name.text for part in section.deliver or ()}
+    if sink is not None and sink not in names and not rows:
+        choice = f"choose from {', '.join(sorted(names))}" if names else "`postedTime.deliver` has none"
+        raise Usage(f"there is no sink {sink!r}: {choice}")
+    return rows

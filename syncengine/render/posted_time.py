@@ -10,6 +10,8 @@ from msgspec import UNSET, Meta, UnsetType, to_builtins
 
 from syncengine.posted_time.audit import Audit, Listing
 from syncengine.posted_time.durations import tag_of
+from syncengine.posted_time.events import Event as FetchEvent
+from syncengine.posted_time.events import GivenUp, RetryLater, Taken, Unusable
 from syncengine.posted_time.export import ExportedDelivery
 from syncengine.posted_time.group import ContentChange, changes_of, read_group
 from syncengine.posted_time.sinks.appended_file import record
@@ -545,6 +547,38 @@ class PullFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pul
     groups: list[PulledItem]
     acknowledged: list[AcknowledgedItem]
     troubles: Annotated[Sequence[str], "Messages about failures."]
+
+
+def pull_document(
+    groups: Sequence[Taken], heard: Mapping[str, str], troubles: Sequence[str], has_fetched: bool
+) -> PullFormat:
+    """Return the document of one fetch; `heard` are the statuses that the service accepted, by group."""
+    pulled = []
+    for event in groups:
+        verdict, is_heard = event.verdict, event.group_id in heard
+        pulled.append(PulledItem(event.group_id, verdict.outcome, verdict.message, verdict.external_id, is_heard))
+    return PullFormat(has_fetched, pulled, [AcknowledgedItem(id, status) for id, status in heard.items()], troubles)
+
+
+def pull_text(groups: Sequence[Taken], heard: Mapping[str, str]) -> str:
+    lines = []
+    for event in groups:
+        words = f": {visible(event.verdict.message)}" if event.verdict.message else ""
+        remark = "" if event.group_id in heard else " (not acknowledged yet)"
+        lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{remark}\n")
+    return "".join(lines) or "There is no posted time to fetch.\n"
+
+
+def troubles_of(events: Sequence[FetchEvent]) -> Iterator[str]:
+    """Yield a message for each failure among the events of a fetch."""
+    for event in events:
+        match event:
+            case RetryLater(what, why, _):
+                yield f"{what}: {why}"
+            case Unusable(why):
+                yield why
+            case GivenUp(group_id, why):
+                yield f"{group_id}: {why}"
 
 
 class SelectionFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.selection/v1"):
