@@ -106,8 +106,13 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 def run(arguments: list[str] | None = None) -> int:
     """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
     for number in not_ignored((signal.SIGTERM,)):
-        signal.signal(number, _as_interrupt)
-    _prepare_streams()
+        signal.signal(number, signal.default_int_handler)
+    begin_printing()
+    sys.stdout = sys.stdout or _Closed()
+    sys.stderr = sys.stderr or _Closed()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that it cannot encode is escaped
+            stream.reconfigure(errors="backslashreplace")
     return _exit_code(arguments) or (ExitCode.ERROR if has_lost() else ExitCode.DONE)
 
 
@@ -157,16 +162,6 @@ def _tell(invocation: Invocation, error: SyncengineError, text: str | None = Non
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 
-def _prepare_streams() -> None:
-    """Replace closed streams, and make streams escape characters that they cannot encode."""
-    begin_printing()
-    sys.stdout = sys.stdout or _Closed()
-    sys.stderr = sys.stderr or _Closed()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 class _Closed(io.TextIOBase):
     """A stream in the place of a closed one: it takes no text.
 
@@ -203,7 +198,3 @@ def _print_document(invocation: Invocation, error: SyncengineError) -> None:
         text = DIAGNOSTIC_FORMATS[invocation.format](error.diagnostics(), PLAIN)
     with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
         put(text, commands=invocation.format in COMMANDS)
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -63,9 +63,13 @@ class Command(click.Command):
             self.read_rejected(ctx, words)
             invocation.read(ctx)
             if isinstance(error, click.NoSuchOption):
-                error = click.UsageError(
-                    f"No such option '{error.option_name}'. {self._hint(ctx, error, words)}".rstrip()
-                )
+                name, names = error.option_name, {name for each in self.get_params(ctx) for name in each.opts}
+                # A long option written with one dash, as in Terraform, is read as short ones.
+                dashed = [long for word in words if len(long := f"-{word.partition('=')[0]}") > 3 and long in names]
+                alike = error.possibilities or () if name != "--yes" else {"-y"} & names
+                near = next(iter([*dashed, *alike]), None)
+                hint = ELSEWHERE.get(f"{ctx.info_name} {name}") or (f"Did you mean '{near}'?" if near else "")
+                error = click.UsageError(f"No such option '{name}'. {hint}".rstrip())
             error.ctx = ctx
             raise error from None
         invocation.read(ctx)
@@ -76,17 +80,6 @@ class Command(click.Command):
         ctx.resilient_parsing = ctx.ignore_unknown_options = ctx.allow_extra_args = True
         with suppress(click.UsageError):
             super().parse_args(ctx, list(words))
-
-    def _hint(self, ctx: click.Context, error: click.NoSuchOption, words: Sequence[str]) -> str:
-        """Return a hint to the option that may be meant, or an empty string."""
-        if elsewhere := ELSEWHERE.get(f"{ctx.info_name} {error.option_name}"):
-            return elsewhere
-        names = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        # A long option written with one dash, as in Terraform, is read as short ones.
-        dashed = [name for word in words if len(name := f"-{word.partition('=')[0]}") > 3 and name in names]
-        alike = error.possibilities or () if error.option_name != "--yes" else {"-y"} & names
-        near = next(iter([*dashed, *alike]), None)
-        return f"Did you mean '{near}'?" if near else ""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter, "Options", is_global=False)
@@ -137,15 +130,15 @@ class HelpfulGroup(Command, click.Group):
         except click.UsageError as error:
             unknown = Command(args[0], params=[click.Option([f"--{name}"]) for name in ("format", "log-format")])
             self._read_part(ctx, unknown, args)
-            raise click.UsageError(self._did_you_mean(ctx, error.message, args[0]), ctx) from None
+            import difflib
 
-    def _did_you_mean(self, ctx: click.Context, message: str, name: str) -> str:
-        if name in ELSEWHERE:
-            return f"No such command {name!r}. {ELSEWHERE[name]}"
-        import difflib
-
-        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
-        return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
+            name, message = args[0], error.message
+            if name in ELSEWHERE:
+                message = f"No such command {name!r}. {ELSEWHERE[name]}"
+            elif name:
+                near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+                message = f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+            raise click.UsageError(message, ctx) from None
 
 
 class TableGroup(HelpfulGroup):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import UNSET, UnsetType
@@ -14,12 +13,14 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, printing_command
 from syncengine.errors import ExitCode, SyncengineError
 
-if TYPE_CHECKING:
-    from syncengine.tools.init.jobs import Installation
-
-
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
+WITHOUT_INSTALL = (
+    "--ci needs --install REQUIREMENT, what the jobs install, since no public package index has this program: "
+    "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel; in a clone of this program, "
+    "`git remote get-url origin` prints the URL (write git+https://… or git+ssh://…), and `git rev-parse HEAD` the "
+    "commit"
+)
 
 
 @command("init", "syncengine init matters --from-csv matters.csv\n# start a project from your own list")
@@ -51,36 +52,63 @@ def init(
     from syncengine.render.documents import dumped
     from syncengine.render.escape import file_name
     from syncengine.render.formats import InitFormat
+    from syncengine.render.schemas import schemas
     from syncengine.tools.init import (
         CI,
+        EXAMPLES,
         SAMPLES,
         advice,
         begin,
         beside_others,
         in_sandbox,
+        is_project,
         of_file,
         of_jobs,
         of_project,
+        refuse_subfolder,
+        starter_files,
     )
     from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
+    from syncengine.tools.init.jobs import UNCHOSEN, WAYS, installation_of
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
     output, place = Output(options, options.folder), options.folder / folder
 
-    def command(**changed: str) -> str:
+    def this(**changed: str) -> str:
         """Return this very command with other values of some options, to copy into a shell."""
         values = {"from-csv": csv, "key": key, "ci": ci, "install": install} | changed
         words = [word for name, value in values.items() if value is not None for word in (f"--{name}", value)]
         return " ".join(map(as_word, ["syncengine", "init", *([folder] if folder != "." else []), *words]))
 
-    installation = _installation(install, ci, output, lambda install: command(install=install) + options.place())
+    installation = UNCHOSEN
+    if install is not None:
+        try:
+            installation = installation_of(install)
+        except ValueError as error:
+            raise click.UsageError(f"--install {install!r}: {error}") from None
+    elif ci is not None:
+        for way, example in WAYS.items():
+            output.say(f"{way}:", level="error")
+            output.say(f"  {this(install=example)}{options.place()}", level="error")
+        raise click.UsageError(WITHOUT_INSTALL)
     branch = default_branch(place)
-    contents = beside_others(place, _contents(place, installation, ci, branch))
+    contents: dict[str, str | bytes] = dict(starter_files(installation, ci, branch))
+    if ci is not None:
+        refuse_subfolder(place)
+    if ci is not None and is_project(place):
+        contents = {CI[ci]: contents[CI[ci]]}
+    else:
+        by_name = schemas()
+        contents |= {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
+        for host, name in CI.items():  # a host's own jobs are better examples
+            if (place / name).exists():
+                contents.pop(EXAMPLES[host], None)
+    contents = beside_others(place, contents)
     made = Generated()
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        made = generated(options.folder / csv, csv, place, key, lambda key: command(key=key))
+        made = generated(options.folder / csv, csv, place, key, lambda key: this(key=key))
         contents |= made.files
     begun = begin(place, contents)
     if format == "json":
@@ -106,49 +134,6 @@ def init(
     return ExitCode.DONE
 
 
-def _contents(place: Path, installation: Installation, ci: str | None, branch: str) -> dict[str, str | bytes]:
-    """Return the files to write. With `--ci` and an existing project, these are only the files for CI."""
-    from syncengine.tools.init import CI, EXAMPLES, is_project, refuse_subfolder, starter_files
-
-    if ci is not None:
-        refuse_subfolder(place)
-    files = starter_files(installation, ci, branch)
-    if ci is not None and is_project(place):
-        return {CI[ci]: files[CI[ci]]}
-    idle = {EXAMPLES[host] for host, name in CI.items() if (place / name).exists()}  # its own jobs are better examples
-    return {name: text for name, text in {**files, **_schemas_to_edit()}.items() if name not in idle}
-
-
-def _installation(install: str | None, ci: str | None, output: Output, command: Callable[[str], str]) -> Installation:
-    """Return what the jobs install. Raise a usage error, after lines to copy, where nobody says what that is."""
-    from syncengine.tools.init.jobs import UNCHOSEN, WAYS, installation_of
-
-    if install is None and ci is None:
-        return UNCHOSEN
-    try:
-        if install is not None:
-            return installation_of(install)
-    except ValueError as error:
-        raise click.UsageError(f"--install {install!r}: {error}") from None
-    for way, example in WAYS.items():
-        output.say(f"{way}:", level="error")
-        output.say(f"  {command(example)}", level="error")
-    raise click.UsageError(
-        "--ci needs --install REQUIREMENT, what the jobs install, since no public package index has this program: "
-        "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel; in a clone of this program, "
-        "`git remote get-url origin` prints the URL (write git+https://… or git+ssh://…), and `git rev-parse HEAD` the "
-        "commit"
-    )
-
-
-def _schemas_to_edit() -> dict[str, str]:
-    from syncengine.render.documents import dumped
-    from syncengine.render.schemas import schemas
-
-    by_name = schemas()
-    return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
-
-
 @command("schema", "syncengine schema -o schemas\n# write all schemas to a folder, for editors")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
@@ -160,11 +145,19 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
     several NAMEs, these schemas are written to the folder.
     """
     from syncengine.cli.output_files import OutputFiles
+    from syncengine.document.diagnostics import suggestion
     from syncengine.project.files import refuse_links, write_whole
     from syncengine.render.documents import dumped
+    from syncengine.render.schemas import SUFFIX, schemas
 
     output = Output(options, options.folder)
-    chosen = _schemas(names)
+    by_file = schemas()
+    by_name = {name.removesuffix(SUFFIX): name for name in by_file}
+    short = [name.removesuffix(SUFFIX) for name in names]
+    if unknown := [name for name in short if name not in by_name]:
+        hint = suggestion(unknown[0], by_name) or f": choose from {', '.join(by_name)}"
+        raise click.UsageError(f"there is no schema {unknown[0]!r}{hint}")
+    chosen = {by_name[name]: by_file[by_name[name]] for name in short or by_name}
     if len(chosen) == len(names) == 1 and folder is None:
         output.data(dumped(*chosen.values()))
         return ExitCode.DONE
@@ -182,17 +175,3 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
             f"the schemas cannot be written to {place}: {error.strerror}", code="unwritable-file"
         ) from None
     return ExitCode.DONE
-
-
-def _schemas(names: Sequence[str]) -> dict[str, Any]:
-    """Return the schemas with these names, or all schemas without names, by file name."""
-    from syncengine.document.diagnostics import suggestion
-    from syncengine.render.schemas import SUFFIX, schemas
-
-    by_file = schemas()
-    by_name = {name.removesuffix(SUFFIX): name for name in by_file}
-    for name in names:
-        if name.removesuffix(SUFFIX) not in by_name:
-            hint = suggestion(name, by_name) or f": choose from {', '.join(by_name)}"
-            raise click.UsageError(f"there is no schema {name!r}{hint}")
-    return {by_name[short]: by_file[by_name[short]] for short in (n.removesuffix(SUFFIX) for n in names or by_name)}

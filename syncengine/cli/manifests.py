@@ -42,7 +42,7 @@ def validate(options: Globals, paths: Sequence[str], format: str) -> int:
         project = options.project()
         output = Output(options, project.root)
         only = list(relative_paths(paths, options.folder, project.root))
-        valid, others = _validated(project), [*_warnings_of_sinks(project), *_selecting_nothing(project, only)]
+        valid, others = _validated(project, only)
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
         return error.exit_code
@@ -53,47 +53,52 @@ def validate(options: Globals, paths: Sequence[str], format: str) -> int:
     return ExitCode.DONE
 
 
-def _validated(project: Project) -> Valid:
-    """Return the valid manifests. Raise `Problems` with all errors in manifests, rules and templates of posted time."""
+def _validated(project: Project, only: Sequence[str]) -> tuple[Valid, list[Diagnostic]]:
+    """Return the valid manifests, and warnings about sinks and `only`. Raise `Problems` with all errors.
+
+    Those in manifests, in rules and in the templates of posted time are found together.
+    """
+    from syncengine.manifest.files import find
+    from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.plan.planner import validated
-
-    problems_of_templates: list[Diagnostic] = list(_problems_of_rules(project))
-    if project.posted_time is not None:
-        from syncengine.posted_time.build_route import check
-
-        try:
-            check(project)
-        except Problems as problems:
-            problems_of_templates.extend(problems.found)
-    try:
-        valid = validated(project)
-    except Problems as problems:
-        raise Problems([*problems_of_templates, *problems.found]) from None
-    if problems_of_templates:
-        raise Problems(problems_of_templates)
-    return valid
-
-
-def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
+    from syncengine.project.load import levelled
     from syncengine.rules.read import rule_set
 
+    checks: list[Callable[[Project], object]] = [rule_set]
+    warnings: list[Diagnostic] = []
+    if project.posted_time is not None:  # or what sinks need would be imported
+        from syncengine.posted_time.build_route import check, warnings_of_sinks
+
+        checks.append(check)
+    problems: list[Diagnostic] = []
+    for found in checks:
+        try:
+            found(project)
+        except Problems as error:
+            problems += error.found
     try:
-        rule_set(project)
-    except Problems as problems:
-        return problems.found
-    return ()
-
-
-def _warnings_of_sinks(project: Project) -> Sequence[Diagnostic]:
-    """Return the warnings about sinks. Raise `Problems` if the project takes them for errors."""
-    if project.posted_time is None:  # or what sinks need would be imported
-        return ()
-    from syncengine.posted_time.build_route import warnings_of_sinks
-
-    found = warnings_of_sinks(project)
-    if any(d.severity is Severity.ERROR for d in found):
-        raise Problems(found)
-    return found
+        valid = validated(project)
+    except Problems as error:
+        raise Problems([*problems, *error.found]) from None
+    if problems:
+        raise Problems(problems)
+    if project.posted_time is not None:
+        warnings += warnings_of_sinks(project)
+        if any(d.severity is Severity.ERROR for d in warnings):  # as the project may take them
+            raise Problems(warnings)
+    read = (*project.manifests, *project.policy_paths)
+    names = [file.name for file in find(read, project.root).files] if only else []
+    unread = [  # an unread file is never called valid
+        Diagnostic(
+            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path
+        )
+        for path in only
+        if path != project.config_name and not any(_is_in(name, [path]) for name in names)
+    ]
+    levels = levelled(unread, project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in levels):
+        raise Problems(levels)
+    return valid, [*warnings, *levels]
 
 
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
@@ -102,27 +107,6 @@ def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[D
     if any(d.severity is Severity.ERROR for d in inside):
         return inside
     return [d for d in diagnostics if d.severity is Severity.ERROR or d in inside]
-
-
-def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
-    """Return a warning for each path without manifests, so that an unread file is never called valid."""
-    from syncengine.manifest.files import find
-    from syncengine.plan.checks import NOTHING_SELECTED
-    from syncengine.project.load import levelled
-
-    read = (*project.manifests, *project.policy_paths)
-    names = [file.name for file in find(read, project.root).files] if only else []
-    warnings = [
-        Diagnostic(
-            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path
-        )
-        for path in only
-        if path != project.config_name and not any(_is_in(name, [path]) for name in names)
-    ]
-    diagnostics = levelled(warnings, project.policy.diagnostics)
-    if any(d.severity is Severity.ERROR for d in diagnostics):
-        raise Problems(diagnostics)
-    return diagnostics
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:
@@ -208,11 +192,21 @@ def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: 
     output = Output(options, options.folder)
     laid, diagnostics = _laid(options, paths)
     is_invalid = any(d.severity is Severity.ERROR for d in diagnostics)
-    unwritten = {} if check or diff else {each.name: why for each in laid if (why := _write(each))}
+    unwritten = set[str]()
+    for each in laid if not (check or diff) else ():
+        try:
+            write_whole(each.path, [each.after.encode()])
+        except OSError as error:
+            why = f"the file cannot be written: {error.strerror}"
+            diagnostics.append(Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=why, file=each.name))
+            unwritten.add(each.name)
     laid = [each for each in laid if each.name not in unwritten]
-    diagnostics += unwritten.values()
     if format == "json":
-        output.data(_document(laid, diagnostics, diff))
+        from syncengine.render.documents import diagnostic_items, dumped
+        from syncengine.render.formats import FmtFormat, LaidFile
+
+        files = [LaidFile(each.name, _difference(each) if diff else UNSET) for each in laid]
+        output.data(dumped(FmtFormat(files, diagnostic_items(diagnostics))))
     else:
         act = "Would format" if check else "Formatted"
         output.data("".join(_difference(each, visible) if diff else f"{act} {file_name(each.name)}\n" for each in laid))
@@ -229,55 +223,33 @@ def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diag
     from syncengine.manifest.files import find
     from syncengine.tools.fmt import laid_out
 
-    root, chosen, secrets = _chosen(options, paths)
+    secrets: set[Path] = set()
+    if paths:  # then errors in the project file do not matter
+        for path in paths:
+            refuse_missing(options.folder / path, path)
+        with suppress(SyncengineError):
+            secrets = options.project().secret_files()
+        root, chosen = options.folder.absolute(), [options.folder / path for path in paths]
+    else:
+        project = options.project()
+        root, chosen, secrets = project.root, list(project.manifests), project.secret_files()
     sought = find(chosen, root, secrets=secrets)
     diagnostics = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
     laid = []
     for file in sought.files:
-        findings = Collector(file.name, diagnostics)
-        data = file.content(findings) if file.name.lower().endswith(LAID_OUT) else None
-        after = laid_out(data, own := Collector(file.name)) if data is not None else None
-        if data is not None:
-            diagnostics += own.found
-        if data is not None and after is not None and after.encode() != data:
+        if (
+            not file.name.lower().endswith(LAID_OUT)
+            or (data := file.content(Collector(file.name, diagnostics))) is None
+        ):
+            continue
+        own = Collector(file.name)
+        after = laid_out(data, own)
+        diagnostics += own.found
+        if after is not None and after.encode() != data:
             laid.append(Laid(file.path, file.name, data.decode("utf-8-sig"), after))
     return laid, diagnostics
-
-
-def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
-    """Return the folder to which file names are relative, the chosen paths, and the files with secrets.
-
-    With PATHS, errors in the project file are ignored.
-    """
-    if not paths:
-        project = options.project()
-        return project.root, list(project.manifests), project.secret_files()
-    for path in paths:
-        refuse_missing(options.folder / path, path)
-    secrets: set[Path] = set()
-    with suppress(SyncengineError):
-        secrets = options.project().secret_files()
-    return options.folder.absolute(), [options.folder / path for path in paths], secrets
-
-
-def _write(laid: Laid) -> Diagnostic | None:
-    """Replace a file by its formatted text and keep its permissions, or return the error that prevents it."""
-    try:
-        write_whole(laid.path, [laid.after.encode()])
-    except OSError as error:
-        message = f"the file cannot be written: {error.strerror}"
-        return Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=message, file=laid.name)
-    return None
 
 
 def _difference(laid: Laid, shown: Callable[[str], str] = str) -> str:
     lines = difflib.unified_diff(laid.before.splitlines(), laid.after.splitlines(), laid.name, laid.name, lineterm="")
     return "".join(f"{shown(line)}\n" for line in lines)
-
-
-def _document(laid: Sequence[Laid], diagnostics: Sequence[Diagnostic], diff: bool) -> str:
-    from syncengine.render.documents import diagnostic_items, dumped
-    from syncengine.render.formats import FmtFormat, LaidFile
-
-    files = [LaidFile(each.name, _difference(each) if diff else UNSET) for each in laid]
-    return dumped(FmtFormat(files, diagnostic_items(diagnostics)))

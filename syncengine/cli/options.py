@@ -6,7 +6,7 @@ import gc
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,14 +50,12 @@ class Globals:
 
     def over(self, others: Globals) -> Globals:
         """Return these options merged over `others`. A folder is relative to that of `others`, as in Git."""
-        mine, theirs = self.values(), others.values()
+        mine, theirs = (
+            {name: value for name, value in asdict(each).items() if value not in (None, ())} for each in (self, others)
+        )
         if self.directory and others.directory:
             mine["directory"] = os.path.join(others.directory, self.directory)  # noqa: PTH118 - as above
         return Globals(**{**theirs, **mine})
-
-    def values(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value not in (None, ())}
 
     @property
     def folder(self) -> Path:
@@ -135,6 +133,10 @@ class Globals:
         from syncengine.project.load import load_project
         from syncengine.service.operations import OPERATIONS
 
+        variables = {name: value for name, _, value in (text.partition("=") for text in self.variables)}
+        for text in self.variables:
+            if text.partition("=")[0] in ("", text):
+                raise click.UsageError(f"--var {text!r}: write NAME=VALUE, such as team=patents")
         return load_project(
             folder=folder,
             config=config,
@@ -142,18 +144,11 @@ class Globals:
             environment=self.environment,
             environ=os.environ,
             sandbox=bool(self.sandbox),
-            variables=dict(_pair(text) for text in self.variables),
+            variables=variables,
             variable_files=variable_files,
             operations=OPERATIONS,
             lints=LINTS.keys() | PLANNING_LINTS,
         )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.UsageError(f"--var {text!r}: write NAME=VALUE, such as team=patents")
-    return name, value
 
 
 _option = partial(click.option, cls=GlobalOption)
@@ -258,14 +253,13 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str, ...]:
     """Return PATHS relative to the project's folder. Raise a usage error for a path that is missing or outside it."""
-    return tuple(_relative(path, folder, root) for path in paths)
-
-
-def _relative(path: str, folder: Path, root: Path) -> str:
-    place = Path(os.path.realpath(folder / path))  # `resolve` fails at a link that leads to itself
-    if not place.exists():
-        is_other = (folder / path).exists()  # such as a pipe, which has no place of its own
-        raise click.UsageError(f"{path}: {'not a file or folder' if is_other else 'no such file or folder'}")
-    if not place.is_relative_to(root.resolve()):
-        raise click.UsageError(f"{path}: outside the project's folder {root}")
-    return place.relative_to(root.resolve()).as_posix()
+    chosen = []
+    for path in paths:
+        place = Path(os.path.realpath(folder / path))  # `resolve` fails at a link that leads to itself
+        if not place.exists():
+            is_other = (folder / path).exists()  # such as a pipe, which has no place of its own
+            raise click.UsageError(f"{path}: {'not a file or folder' if is_other else 'no such file or folder'}")
+        if not place.is_relative_to(root.resolve()):
+            raise click.UsageError(f"{path}: outside the project's folder {root}")
+        chosen.append(place.relative_to(root.resolve()).as_posix())
+    return tuple(chosen)

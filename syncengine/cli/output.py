@@ -52,27 +52,24 @@ class Output:
     def look(self, stream: TextIO | None = None) -> Look:
         """Return the style for text on `stream`, by default stdout."""
         stream = stream or sys.stdout
-        terminal = stream.isatty()
+        terminal, prefix = stream.isatty(), self._prefix()
+        project_file = Path(self.options.config or FILE_NAME).name
+        # The project's name: its repository on the host and its folder there, or its folder's name alone.
+        repository = next((os.environ[name] for name in REPOSITORIES if os.environ.get(name)), "")
+        names = (repository, prefix) if repository else (self.root.resolve().name,)
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
             colour=not self.options.no_color and is_coloured(os.environ, terminal=terminal),
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
             verbose=bool(self.options.verbose),
             lines=self._lines if terminal else None,
-            prefix=self._prefix(),
+            prefix=prefix,
             links=links_of(self.blob, os.environ),
             plan_file=as_argument(self.plan_file) if self.plan_file else "",
             place=f"{self.options.place()}{self.selection}",
-            project=self._project(),
-            project_file=Path(self.options.config or FILE_NAME).name,
+            project="/".join(filter(None, (*names, "" if project_file == FILE_NAME else project_file))),
+            project_file=project_file,
         )
-
-    def _project(self) -> str:
-        """Return the project's name: its repository on the host and its folder there, or its folder's name alone."""
-        repository = next((os.environ[name] for name in REPOSITORIES if os.environ.get(name)), "")
-        place = (repository, self._prefix()) if repository else (self.root.resolve().name,)
-        file = Path(self.options.config or FILE_NAME).name
-        return "/".join(filter(None, (*place, "" if file == FILE_NAME else file)))
 
     def _prefix(self) -> str:
         """Return the project's folder relative to the root of its Git repository, or `""` without a repository."""

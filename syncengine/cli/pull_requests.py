@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
     from syncengine.publish.comment import Publishing
     from syncengine.publish.documents import Outputs
-    from syncengine.publish.hosts import ReviewedFile
 
 DEFAULT_KEY = "default"
 
@@ -147,7 +147,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     from syncengine.project import git
     from syncengine.project.files import write_whole
     from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
-    from syncengine.render.documents import dumped
+    from syncengine.render.documents import dumped, reviewed_in
     from syncengine.render.formats import ReviewedFormat
     from syncengine.render.words import count_of
 
@@ -157,16 +157,23 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
         raise SyncengineError("this folder has no commits: check out the branch to apply", code="no-commit")
     found = reviewed_files(kind, kind.place_in(os.environ), ids, Wanted(artifact, file))
     output = Output(options, options.folder)
-    plans = [each for each in found if _is_plan(each, file, output)]
     folder = options.folder / out
-    _refuse_others(folder, out, {_name(each) for each in plans})
+    plans: dict[str, bytes] = {}
+    for each in found:
+        try:
+            reviewed_in(each.content, f"{file} of pull request {each.number}")  # as `apply --reviewed` reads it
+        except SyncengineError as error:
+            output.say(f"warning[{error.code}]: plan left out: {error.message}", level="warning")
+        else:
+            plans[f"{each.number}.json"] = each.content
+    _refuse_others(folder, out, plans)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for each in plans:
-            write_whole(folder / _name(each), [each.content], mode=0o600)
+        for name, content in plans.items():
+            write_whole(folder / name, [content], mode=0o600)
     except OSError as error:
         raise SyncengineError(f"{folder}: cannot be written: {error.strerror}", code="unwritable-file") from None
-    names = [str(folder / _name(each)) for each in plans]
+    names = [str(folder / name) for name in plans]
     if format == "json":
         output.data(dumped(ReviewedFormat(names)))
     else:
@@ -176,23 +183,7 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     return ExitCode.DONE
 
 
-def _is_plan(artifact: ReviewedFile, file: str, output: Output) -> bool:
-    """Return whether `apply --reviewed` can compare with the artifact. If not, print a warning with the reason."""
-    from syncengine.render.documents import reviewed_in
-
-    try:
-        reviewed_in(artifact.content, f"{file} of pull request {artifact.number}")
-    except SyncengineError as error:
-        output.say(f"warning[{error.code}]: plan left out: {error.message}", level="warning")
-        return False
-    return True
-
-
-def _name(artifact: ReviewedFile) -> str:
-    return f"{artifact.number}.json"
-
-
-def _refuse_others(folder: Path, shown: str, names: set[str]) -> None:
+def _refuse_others(folder: Path, shown: str, names: Collection[str]) -> None:
     """Refuse a folder with plans that this run does not write, since `apply` takes all of them for reviewed ones."""
     from syncengine.project import git
     from syncengine.project.files import as_written, refuse_links
@@ -202,11 +193,11 @@ def _refuse_others(folder: Path, shown: str, names: set[str]) -> None:
         others = sorted(path.name for path in folder.glob("*.json") if path.name not in names)
     except OSError as error:
         raise SyncengineError(f"{shown}: {error.strerror}", code="reviewed-folder") from None
-    place = as_written(folder)
-    parent = next(each for each in place.parents if each.is_dir())
     if others:
         message = f"{shown} has {others[0]}, which nobody may have reviewed: empty the folder first, or choose another"
         raise SyncengineError(message, code="reviewed-folder")
+    place = as_written(folder)
+    parent = next(each for each in place.parents if each.is_dir())
     if git.may_keep(parent, str(place.relative_to(parent))):
         message = f"{shown} is in Git, or Git cannot say, so that a branch may bring plans: choose another folder"
         raise SyncengineError(message, code="reviewed-folder")
