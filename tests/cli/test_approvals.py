@@ -167,22 +167,18 @@ def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> Non
     assert applied(killed).code == 4
 
 
-@pytest.mark.parametrize("is_listed", [False, True])
-def test_kill_undo_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
+def test_kill_undo_and_redo_ask_again(killed: Project) -> None:
     """Undoing a killed run withdraws its approval, also for the removals that the run did not reach."""
-    if is_listed:
-        approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
+    approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     assert killed.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
     assert killed.run("apply", "undo.plan", "--format", "json").code == 0
     refused = killed.run("apply", "-y", "--redo", "--format", "json")
     assert (refused.code, refused.codes[-1]) == (4, "gate")
 
 
-@pytest.mark.parametrize("is_listed", [False, True])
-def test_removals_that_were_reverted_need_a_new_approval(killed: Project, is_listed: bool) -> None:
+def test_removals_that_were_reverted_need_a_new_approval(killed: Project) -> None:
     """The rest of a killed run's approval does not cover removals that were done and then reverted."""
-    if is_listed:
-        approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
+    approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     others(killed, [*OTHERS[:29], *OTHERS[30:]])
     assert killed.run("apply", "-y", *[w for n in OTHERS[:29] for w in ("--target", f"tag/{n}")]).code == 0
     others(killed, OTHERS[30:])
@@ -237,16 +233,6 @@ def test_an_approval_that_matches_nothing_is_a_warning(firm: Project) -> None:
     done = firm.run("plan", "--format", "json")
     (said,) = [each for each in done.document["diagnostics"] if each["code"] == "approval-unused"]
     assert (said["severity"], said["file"], said["line"]) == ("warning", "syncengine.yaml", 9)
-
-
-def test_an_approval_is_for_one_unit_as_it_is(firm: Project) -> None:
-    """A selected part of a unit has another approval than the whole unit."""
-    firm.wants(tagCategories=[])
-    others(firm, OTHERS[30:])
-    found = units(gate(firm))
-    part = gate(firm, *[word for name in OTHERS[:27] for word in ("--target", f"tag/{name}")])
-    assert units(part)["manifests/others.yaml"] != found["manifests/others.yaml"]
-    assert found["category/jacobi"] != found["manifests/others.yaml"]
 
 
 def test_a_state_import_uses_up_the_approvals_in_the_project_file(firm: Project) -> None:
@@ -397,26 +383,3 @@ def test_approvals_in_use_after_a_kill_are_not_warned_of(firm: Project, service:
     assert unused(firm) == []  # calls of the run that was killed may still be executed
     assert applied(firm).code == 0
     assert unused(firm) == ["approval-used"]
-
-
-def test_a_refusal_speaks_of_removals_only_if_there_are_some(firm: Project) -> None:
-    """A plan that a rule blocks, without removals, is refused with "the plan above needs an approval"."""
-    (firm.folder / "policies").mkdir()
-    rule = "{name: named, for: tag, approve: action == 'create'}"
-    (firm.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
-    others(firm, [*OTHERS, "NEW-1"])
-    done = firm.run("apply", "-y")
-    assert done.code == 4
-    assert done.err.endswith("Not applied: the plan above needs an approval.\n")
-    others(firm, OTHERS[30:])
-    assert firm.run("apply", "-y").err.endswith("Not applied: the removals above need an approval.\n")
-
-
-def test_a_plan_with_all_its_approvals_says_so(firm: Project) -> None:
-    """Also when the approvals come from different places, here from the project file and an option."""
-    others(firm, OTHERS[30:])
-    firm.wants(tagCategories=[])
-    found = units(gate(firm))
-    approve(firm, found["category/jacobi"])
-    text = firm.run("plan", "--approve-deletes", found["manifests/others.yaml"]).out
-    assert "Approved: everything that needs approval has been approved." in text

@@ -65,13 +65,6 @@ def test_a_link_to_what_is_hidden_or_secret_is_refused(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_link_to_a_hidden_folder_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
-    """None of the folder's files is read."""
-    (guarded.folder / "manifests/link").symlink_to(guarded.folder / ".vault")
-    refusal(guarded, *command, code="hidden-file")
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_link_to_a_folder_of_keys_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
     """The file of the API key is recognised by its real path."""
     (guarded.folder / "keys/key.txt").rename(guarded.folder / "keys/key.yaml")

@@ -39,23 +39,6 @@ def test_the_command_that_approves_names_folder_environment_and_plan(project: Pr
     assert (done.code, "Applied 2 changes, recorded here only: nothing was sent." in done.out) == (0, True), done.err
 
 
-def test_the_command_that_approves_a_plan_of_the_sandbox_says_so(project: Project) -> None:
-    """Without `--sandbox`, it would apply to the service."""
-    project.wants(tags=OLD)
-    assert project.run("apply", "--sandbox", "-y").code == 0
-    project.wants(tags=[])
-    shown = project.run("plan", "--sandbox")
-    assert command_in(shown.out, "syncengine apply")[-1] == "--sandbox"
-
-
-def test_a_plan_of_the_sandbox_is_refused_without_the_option(project: Project) -> None:
-    """`apply` says to repeat with `--sandbox`."""
-    project.wants(tags=OLD)
-    assert project.run("plan", "--sandbox", "--out", "saved.plan").code == 0
-    done = project.run("apply", "saved.plan")
-    assert (done.code, "apply it with --sandbox" in done.err) == (5, True)
-
-
 def test_a_plan_of_the_sandbox_says_so_where_no_service_is_known(project: Project) -> None:
     """Without a configured service, `apply` still suggests `--sandbox`, and not a URL."""
     project.wants(tags=OLD)
@@ -167,7 +150,7 @@ def test_a_plan_in_a_pipe_is_refused(project: Project) -> None:
     assert (done.returncode, "not a file or folder" in done.stderr) == (64, True), done.stderr
 
 
-@pytest.mark.parametrize("words", ["schema -o made", "plan", "show x", "sandbox --port 0", "fmt"])
+@pytest.mark.parametrize("words", ["schema -o made", "plan", "sandbox --port 0"])
 def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, words: str) -> None:
     """`-C` with a missing folder is a usage error for every command."""
     done = project.run("-C", "typo", *words.split())
@@ -196,31 +179,14 @@ def test_no_output_overwrites_project_files_and_manifests(project: Project, word
     assert {path: path.read_text() for path in before} == before
 
 
+OUTPUTS = ("plan --report markdown={}", "apply -y --report json={}", "state export -o {}")
+KEPT = ("manifests/more.json", ".syncengine/state.db", ".syncengine/cache.db", "data/rows.json", "secret/key.txt")
+KEPT += ("out/time.jsonl", ".git/config", ".syncengine/.gitignore", "narrative.txt")
+
+
 @pytest.mark.parametrize(
-    "words",
-    [
-        "plan --out {}",
-        "plan --report markdown={}",
-        "apply -y --report json={}",
-        "state export -o {}",
-        "publish saved.plan --to github --dotenv {}",
-        "plan --report sarif={}",
-    ],
-)
-@pytest.mark.parametrize(
-    "place",
-    [
-        "manifests/more.json",
-        ".syncengine/state.db",
-        ".syncengine/cache.db",
-        "data/rows.json",
-        "data/rows.jsonl",
-        "secret/key.txt",
-        "out/time.jsonl",
-        ".git/config",
-        ".syncengine/.gitignore",
-        "narrative.txt",
-    ],
+    ("words", "place"),
+    [*(("plan --out {}", place) for place in KEPT), *((words, "data/rows.json") for words in OUTPUTS)],
 )
 def test_no_output_overwrites_inputs_and_internal_files(project: Project, words: str, place: str) -> None:
     """Manifests in JSON, state, data, keys, posted time and Git's files are kept, and nothing is planned or sent."""
@@ -232,7 +198,6 @@ def test_no_output_overwrites_inputs_and_internal_files(project: Project, words:
     written = {
         "manifests/more.json": '{"tags": [{"name": "NEW-1"}],}',
         "data/rows.json": '[{"a": 1}]',
-        "data/rows.jsonl": '{"a": 1}\n{"a": 2}\n',
         "secret/key.txt": "key",
         "out/time.jsonl": '{"group": "g-1"}\n',
         ".git/config": "",
@@ -262,7 +227,7 @@ def test_a_schema_replaces_only_a_schema(project: Project, name: str) -> None:
     assert [path.read_text() for path in (project.folder / "made").iterdir()] == ['{"mine": true}']
 
 
-@pytest.mark.parametrize("content", ["", " \n", "[]"])
+@pytest.mark.parametrize("content", ["", "[]"])
 def test_an_output_replaces_an_empty_file(project: Project, content: str) -> None:
     """An output also replaces its own earlier version."""
     project.wants(tags=OLD)
@@ -271,7 +236,7 @@ def test_an_output_replaces_an_empty_file(project: Project, content: str) -> Non
         assert project.run("plan", "--out", "saved.json").code == 0
 
 
-@pytest.mark.parametrize("content", ["not ours", "{}", "\ud800", "{" * 100_000, '{"format": "other/v1"}'])
+@pytest.mark.parametrize("content", ["not ours", "\ud800", '{"format": "other/v1"}'])
 def test_an_output_replaces_no_other_file(project: Project, content: str) -> None:
     """A file that the program did not write is kept, whatever it contains."""
     project.wants(tags=OLD)
@@ -282,11 +247,10 @@ def test_an_output_replaces_no_other_file(project: Project, content: str) -> Non
 
 
 @pytest.mark.parametrize("format", PLAN_REPORTS)
-@pytest.mark.parametrize("names", [["OLD-1"], ["OLD-1", "NEW-1"], []], ids=["nothing", "a change", "a removal"])
-def test_an_output_replaces_any_report(project: Project, format: str, names: list[str]) -> None:
+def test_an_output_replaces_any_report(project: Project, format: str) -> None:
     """A report may be replaced by one of another format, or by a saved plan."""
     project.settle(tags=OLD)
-    project.wants(tags=[tag(name) for name in names])
+    project.wants(tags=[tag("OLD-1"), tag("NEW-1")])
     for words in ("", "--report sarif=report", "--report json=report", "--out report"):
         assert project.run("plan", "--report", f"{format}=report").code == 0
         assert project.run("plan", *words.split()).code == 0
@@ -349,7 +313,7 @@ def test_what_is_behind_stdout_is_not_truncated(project: Project, name: str) -> 
     assert (done.returncode, text.startswith("kept\n"), "OLD-1" in text) == (0, True, True)
 
 
-@pytest.mark.parametrize("words", ["apply", "state import -", "state import -y -", "state prune --before 180d"])
+@pytest.mark.parametrize("words", ["apply", "state import -y -"])
 def test_closed_stdin_is_a_usage_error(project: Project, words: str) -> None:
     """A command that asks a question or reads stdin exits with 64."""
     project.settle(tags=OLD)
@@ -358,14 +322,6 @@ def test_closed_stdin_is_a_usage_error(project: Project, words: str) -> None:
         f"{command} <&-", shell=True, cwd=project.folder, env=project.surroundings(), capture_output=True, text=True
     )
     assert (done.returncode, "repeat" in done.stderr or "stdin is closed" in done.stderr) == (64, True), done.stderr
-
-
-def test_an_export_goes_to_stdout_by_a_dash(project: Project) -> None:
-    """`--out -` does not create a file named `-`."""
-    project.settle(tags=OLD)
-    done = project.run("state", "export", "--out", "-")
-    assert (done.code, done.out) == (0, project.run("state", "export").out)
-    assert not (project.folder / "-").exists()
 
 
 def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
@@ -392,8 +348,3 @@ def test_messages_as_json_have_code_and_place(project: Project) -> None:
     done = project.run("plan", "--log-format", "json", "--var-file", os.fsdecode(b"x\xff.yaml"))
     assert done.code == 64
     assert [json.loads(each)["level"] for each in done.err.splitlines()] == ["error"]
-
-
-@pytest.mark.parametrize(("word", "near"), [("lst", "list"), ("pul", "pull"), ("retr", "retry")])
-def test_a_misspelt_command_of_a_group_is_suggested(project: Project, word: str, near: str) -> None:
-    assert f"Did you mean '{near}'?" in project.run("time", word).err

@@ -68,19 +68,6 @@ def test_4_has_the_gate(reported: Project) -> None:
     assert '"tripped": true' in reports(reported)
 
 
-def test_no_state_yet_is_in_the_plan(reported: Project) -> None:
-    """Without a state the report is a plan with the note `no-state`."""
-    assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": "new.db"}).code == 0
-    assert "no-state" in reports(reported)
-
-
-def test_another_teams_state_is_in_the_plan(reported: Project) -> None:
-    """If the state belongs to another team, the report is a plan with `wrong-team`."""
-    reported.settings(service=("team: Another",))
-    assert reported.run("plan", *WORDS).code == 0
-    assert "wrong-team" in reports(reported)
-
-
 def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
     """An unreachable database and a file that is no state are reported as errors."""
     gone = "postgresql+psycopg://127.0.0.1:9/none?connect_timeout=1"

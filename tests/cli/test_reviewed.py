@@ -86,10 +86,8 @@ def test_a_saved_plan_is_a_reviewed_one_too(project: Project) -> None:
     ("wanted", "address"),
     {
         "another value": (changed("A-1", description="three"), "tag/A-1"),
-        "another keyword": (changed("B-1", keywords=["b", "bbb"]), "tag/B-1"),
         "one more keyword": (changed("B-1", keywords=["b", "bb", "more"]), "tag/B-1"),
         "one more field": (changed("D-1", description="new"), "tag/D-1"),
-        "metadata": (changed("D-1", metadata={"m": "x"}), "tag/D-1"),
         "a half of a change": (changed("A-1", keywords=[]), "tag/A-1"),
         "another tag": ({"tags": [*WANTED["tags"], tag("E-1")]}, "tag/E-1"),
         "one that was not to change": (changed("C-1", description="hm"), "tag/C-1"),
@@ -110,7 +108,7 @@ def test_more_than_was_reviewed_is_refused(
     assert [each["address"] for each in compared.document["since"]["more"]] == [address]
 
 
-@pytest.mark.parametrize("name", ["A-1", "B-1", "D-1"])
+@pytest.mark.parametrize("name", ["A-1", "D-1"])
 def test_a_reviewed_change_that_was_dropped_may_be_missing(reviewed: Project, name: str) -> None:
     """`--since` lists it as gone, and the rest is applied."""
     kept = [each for each in WANTED["tags"] if each["name"] != name]
@@ -199,15 +197,6 @@ def test_a_plan_for_something_else_is_refused(
     assert said in messages(done)
 
 
-def test_an_environment_is_remembered(project: Project) -> None:
-    """A plan reviewed for one environment is refused for another one of the same service."""
-    project.settings("environments:", "  test: {variables: {office: a}}", "  live: {variables: {office: b}}")
-    project.wants(**WANTED)
-    assert project.run("--env", "test", "plan", "--report", "json=plan.json").code == 0
-    assert apply(project, "--env", "live").code == 5
-    assert apply(project, "--env", "test").code == 0
-
-
 @pytest.mark.parametrize("more", [(), ("--reviewed", "plan.json")], ids=["alone", "beside one that is there"])
 def test_a_missing_reviewed_plan_is_refused(reviewed: Project, service: Service, more: tuple[str, ...]) -> None:
     """`apply` exits with 5, sends nothing and names the file once, even if another reviewed plan exists."""
@@ -237,14 +226,11 @@ def test_a_missing_reviewed_plan_is_reported_before_the_gate_and_bad_manifests(
 
 BAD = {
     "cut off": (lambda text: text[: len(text) // 2], "is damaged"),
-    "empty": (lambda text: "", "is damaged"),
     "another document": (lambda text: '{"format": "syncengine.report/v1"}', "is not a plan"),
     "errors": (lambda text: '{"format": "syncengine.diagnostics/v1", "diagnostics": []}', "contains no plan"),
     "an address": (lambda text: text.replace('"tag/D-1"', '"D-1"'), "is damaged"),
-    "an action": (lambda text: text.replace('"create"', '"erase"'), "is damaged"),
     "twice": (lambda text: text.replace('"tag/D-1"', '"tag/A-1"'), "is damaged"),
     "nested": (lambda text: "[" * 100_000, "is damaged"),
-    "binary": (lambda text: "\0\x01" * 100, "is damaged"),
     "of an earlier version": (lambda text: text.replace('"basis"', '"other"'), "earlier version"),
 }
 
@@ -452,13 +438,6 @@ def test_the_gate_comes_first(project: Project) -> None:
     assert project.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 4
 
 
-def test_an_equal_plan_exits_as_without_since(reviewed: Project) -> None:
-    """`--detailed-exitcode` exits with 2 for changes and with 0 for none."""
-    assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 2
-    assert apply(reviewed).code == 0
-    assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 0
-
-
 def test_a_plan_that_rules_denied_is_no_reviewed_plan(project: Project, service: Service) -> None:
     """This holds even if the rule has been deleted since, perhaps by the same change."""
     project.settle(tags=[tag("HELD-1")])
@@ -507,16 +486,6 @@ def test_other_former_names_are_more_than_was_reviewed(
     merge.wants(tags=[*merging(*wanted)["tags"], *map(tag, sorted(others))])
     asked = service.asked()
     assert_refused(apply(merge), service, asked)
-
-
-def test_differing_former_names_are_listed_one_by_one(merge: Project) -> None:
-    merge.wants(tags=[*merging("OLD-3", "OLD-1")["tags"], tag("OLD-2")])
-    since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
-    (different,) = (each["changes"] for each in since["different"] if each["address"] == "tag/NEW-1")
-    assert different == [
-        {"path": ["merges"], "before": "OLD-2", "after": None},
-        {"path": ["merges"], "before": None, "after": "OLD-3"},
-    ]
 
 
 def test_a_former_name_removed_meanwhile_may_be_missing(merge: Project) -> None:

@@ -134,13 +134,6 @@ def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, 
     assert service.asked() == asked
 
 
-def test_an_unrelated_apply_does_not_make_a_saved_plan_stale(saved: Project, service: Service) -> None:
-    """Only the rows that the plan changes count."""
-    saved.settle(tags=[tag("TOUCHED-1"), tag("OTHER-1", description="changed"), tag("MORE-1")])
-    assert saved.run("apply", "saved.plan").code == 0
-    assert len(service.tags()) == 3
-
-
 def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
     """A saved plan is used up only once its run has ended."""
     service.fault("upsertTags", delay=60)

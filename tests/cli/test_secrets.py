@@ -40,11 +40,8 @@ def test_a_key_in_the_project_file_is_refused_without_being_shown(project: Proje
 
 PASSWORDS = (
     "Winter@2026!",
-    "Win/ter2026",
     "Win/t@2026",
-    "Win?t@2026",
     "Win#t@2026",
-    "2026@Winter/2026",
     "a:2026",
     "%402026",
 )
@@ -52,9 +49,7 @@ COMMANDS = (
     ("plan",),
     ("apply", "-y"),
     ("state", "list"),
-    ("state", "lock"),
     ("plan", "--format", "json"),
-    ("-v", "plan"),
 )
 
 

@@ -98,8 +98,9 @@ def test_an_apply_after_two_failed_ones_converges(estate: Estate) -> None:
     estate.assert_converges()
 
 
-@pytest.mark.parametrize("command", [("validate",), ("plan", "--sandbox"), ("render",)], ids=" ".join)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("command", "number"), [(("validate",), signal.SIGTERM), (("plan", "--sandbox"), signal.SIGINT)]
+)
 def test_an_interrupt_while_many_tags_are_read_ends_with_one_word(
     tmp_path: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
@@ -189,7 +190,7 @@ def test_an_interrupt_while_a_value_is_freed_is_not_lost(
     assert (done.code, done.err.strip()) == (130, "interrupted")
 
 
-@pytest.mark.parametrize("pause", [0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.04])
+@pytest.mark.parametrize("pause", [0, 0.003, 0.02])
 def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
     """Pressing Ctrl-C twice shows no traceback."""
     process = _start_reading(tmp_path, "plan", "--sandbox")
@@ -237,9 +238,7 @@ sys.meta_path.insert(0, Interrupting())
 """Start-up code: the signal arrives while a module is imported."""
 
 
-@pytest.mark.parametrize(
-    "module", ["orjson", "json.decoder", "syncengine.cli", "click", "syncengine.cli.plan", "syncengine.plan.build"]
-)
+@pytest.mark.parametrize("module", ["orjson", "syncengine.cli", "syncengine.cli.plan", "syncengine.plan.build"])
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
     estate: Estate, tmp_path: Path, module: str
 ) -> None:
@@ -273,9 +272,8 @@ sys.stdout = Interrupting(sys.stdout.detach(), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    "words", ["plan --format json", "plan --format json --report sarif=-", "apply -y --format json"]
+    ("words", "number"), [("plan --format json --report sarif=-", "SIGINT"), ("apply -y --format json", "SIGTERM")]
 )
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_after_a_document_adds_no_second_one(
     project: Project, tmp_path: Path, words: str, number: str
 ) -> None:

@@ -149,18 +149,6 @@ def test_a_saved_plan_needs_the_approval_too(project: Project, service: Service)
     assert (done.code, visibility(service)) == (0, {"ALPHA": "PUBLIC"})
 
 
-def test_an_approval_stays_valid_after_a_refused_item(project: Project, service: Service) -> None:
-    """The next apply completes the approved changes without a new approval."""
-    adopted(project, service, *NAMES)
-    project.wants(tags=public(*NAMES))
-    (unit,) = project.run("plan", "--format", "json").document["gate"]["units"]
-    service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no"}])
-    assert apply(project, "--approve-deletes", unit["approve"]).code == 3
-    service.heal()
-    assert apply(project).code == 0
-    assert set(visibility(service).values()) == {"PUBLIC"}
-
-
 def test_imported_rows_without_visibility_are_unknown(project: Project, service: Service) -> None:
     """Exports of earlier versions have no visibility."""
     project.settle(tags=[tag("ALPHA")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -127,12 +126,6 @@ def test_an_uncommitted_manifest_is_named_and_must_not_change(repository: Projec
     assert_not_merged(repository, service, "missing or different here: manifests/all.yaml")
 
 
-def test_an_uncommitted_manifest_that_is_still_the_same_is_no_obstacle(repository: Project) -> None:
-    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
-    save(repository)
-    assert_applied(repository)
-
-
 def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project) -> None:
     """The plan is applied if the tree has no other change."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
@@ -177,14 +170,6 @@ def test_ignored_data_is_an_input(repository: Project, service: Service, name: s
     assert name in save(repository).out
     file.write_text("name\nROW-2\n")
     assert_not_merged(repository, service, name)
-
-
-def test_ignored_data_that_is_the_same_is_no_obstacle(repository: Project) -> None:
-    (repository.folder / "ignored.csv").write_text("name\nROW-1\n")
-    generates(repository, "../ignored.csv")
-    commit(repository)
-    save(repository)
-    assert_applied(repository)
 
 
 def test_templates_and_their_parts_are_inputs(repository: Project, service: Service) -> None:
@@ -262,30 +247,6 @@ def test_inputs_outside_the_merged_tree_are_compared(repository: Project, servic
     assert_applied(repository)
 
 
-def test_committed_data_outside_the_project_is_not_named_as_uncommitted(repository: Project, tmp_path: Path) -> None:
-    """It is still compared when the plan is applied."""
-    outer = tmp_path / "outer"
-    (outer / "shared").mkdir(parents=True)
-    (outer / "shared" / "rows.csv").write_text("name\nROW-1\n")
-    git(outer, "init", "-q", "-b", "main")
-    (repository.folder / ".git").rename(tmp_path / "former")
-    repository.settings("dataFolders: [../shared]")
-    generates(repository, "../../shared/rows.csv")
-    repository.folder.rename(outer / "project")
-    repository.folder = outer / "project"
-    git(outer, "add", "-A")
-    git(outer, "commit", "-qm", "Project")
-    assert "does not hold" not in save(repository).out
-    (outer / "shared" / "rows.csv").write_text("name\nROW-2\n")
-    done = repository.run("apply", "saved.plan", "--format", "json")
-    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
-
-
-def test_a_plan_with_a_base_names_uncommitted_inputs(repository: Project) -> None:
-    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
-    assert "uncommitted files: manifests/all.yaml" in save(repository, "--base", "main").out
-
-
 def test_outside_git_nothing_is_compared(project: Project) -> None:
     project.wants(tags=[tag("FIRST-1")])
     assert "does not hold" not in save(project).out
@@ -309,25 +270,6 @@ def test_a_plan_made_before_the_projects_first_commit_can_be_applied(repository:
     git(outer, "add", "project/manifests", "project/syncengine.yaml")
     git(outer, "commit", "-qm", "Project")
     assert_applied(repository)
-
-
-def test_the_gate_comes_before_the_tree(repository: Project) -> None:
-    """A plan that is neither approved nor merged exits with 4, not 5."""
-    repository.wants(tags=[tag(f"T-{number}") for number in range(4)])
-    commit(repository)
-    assert repository.run("apply", "-y").code == 0
-    repository.wants(tags=[tag("T-0")])
-    commit(repository)
-    save(repository)
-    git(repository.folder, "checkout", "-q", "main")
-    assert repository.run("apply", "saved.plan").code == 4
-
-
-def test_the_document_names_the_tree(repository: Project) -> None:
-    basis = repository.run("plan", "--format", "json").document["basis"]
-    assert basis["tree"] == git(repository.folder, "rev-parse", "HEAD^{tree}")
-    assert basis["uncommitted"] is None
-    assert json.loads(json.dumps(basis))["environment"] is None
 
 
 def forge(project: Project, tree: Tree) -> None:
