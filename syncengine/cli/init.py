@@ -60,11 +60,9 @@ def init(
         advice,
         begin,
         beside_others,
-        in_sandbox,
         is_project,
+        next_steps,
         of_file,
-        of_jobs,
-        of_project,
         refuse_subfolder,
         starter_files,
     )
@@ -121,15 +119,14 @@ def init(
     for name in begun.kept:
         output.say(f"{Path(folder, name)} already exists and was kept.")
     run = "syncengine " if place.resolve() == Path.cwd() else f"syncengine -C {as_word(str(place))} "
-    steps = in_sandbox(run, csv and MANIFEST) if FILE_NAME in begun.written else []
+    commit = ""
     if ci:
         file, name = place / CI[ci], CI[ci]
         is_own = name in begun.written or (file.is_file() and file.read_bytes() == str(contents[name]).encode())
-        steps += of_jobs(run, ci, branch, of_file(name, installation, is_kept=not is_own))
-    else:
-        steps += of_project(run)
+        commit = of_file(name, installation, is_kept=not is_own)
+    fresh = (MANIFEST if csv else "") if FILE_NAME in begun.written else None
     output.say("Next:")
-    for number, step in enumerate(steps, 1):
+    for number, step in enumerate(next_steps(run, fresh, ci, branch, commit), 1):
         output.say(f"{number:2}. {step}")
     return ExitCode.DONE
 

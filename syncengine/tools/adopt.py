@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from syncengine.document.diagnostics import Collector, in_order, suggestion
@@ -24,13 +24,16 @@ from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS, NOT_TEXT, SECTIONS
 from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource, Status
+from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Status
 from syncengine.state.store import State
 from syncengine.tools.init.from_csv import names_matters
 from syncengine.tools.state_edits import named_run
 
 SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")
+METADATA, KIND, SERVER_ID = "metadata.", "kind", "serverId"
+_BETWEEN = re.compile(r"\s*[;\n]\s*")
+_KINDS = {kind.value: section for section, kind in SECTIONS.items()}
 
 
 def listed(data: bytes, file: str) -> list[Recorded]:
@@ -40,22 +43,37 @@ def listed(data: bytes, file: str) -> list[Recorded]:
     """
     findings = Collector(file)
     if file.lower().endswith(".csv"):
-        document = document_of(data, findings)
-        documents = Documents(() if document is None else (document,))
+        table = document_of(data, findings)
+        roots: tuple[Node, ...] = () if table is None else (table,)
     else:
-        documents = read(data, findings)
-    roots = tuple(_as_manifest(root) for root in documents.roots)
+        roots = tuple(
+            MappingNode([Scalar("tags", root.mark, "")], [root], root.mark) if isinstance(root, SequenceNode) else root
+            for root in read(data, findings).roots
+        )
     ids = dict(_server_ids(roots, findings))
     declared = declarations(Documents(roots), findings)
     rows: dict[Key, Recorded] = {}
     for each, resource in zip(declared.resources, resources_of(declared, findings), strict=True):
         if resource is None:
             continue
-        row = _row(resource, ids.get(id(each.node)))
-        if rows.setdefault(row.key, row) is not row:
-            findings.error("duplicate-resource", each.node, f"{row.key} is listed twice", str(row.key))
-    if any(d.severity is Severity.ERROR for d in findings.found):
-        raise Problems(in_order(d for d in findings.found if d.severity is Severity.ERROR))
+        key, server_id = resource.key, ids.get(id(each.node))
+        # As if we had created it. The tags of a category need its id, so that one without it is sent again.
+        is_unknown = key.kind is Kind.CATEGORY and server_id is None
+        is_anywhere = key.kind is Kind.TAG and not resource.body.fields.keys() & ALTERNATIVES.keys()
+        row = Recorded(
+            key,
+            resource.body,
+            doubtful=is_unknown,
+            confirmed=not is_unknown,
+            server_id=server_id,
+            source=resource.source,
+            protect=resource.protect,
+            former_categories=(ANY_CATEGORY,) if is_anywhere else (),
+        )
+        if rows.setdefault(key, row) is not row:
+            findings.error("duplicate-resource", each.node, f"{key} is listed twice", str(key))
+    if errors := [d for d in findings.found if d.severity is Severity.ERROR]:
+        raise Problems(in_order(errors))
     return list(rows.values())
 
 
@@ -69,29 +87,6 @@ def adopted(state: State, rows: list[Recorded], *, replaces: bool) -> list[Recor
     return new
 
 
-def _row(resource: Resource, server_id: str | None) -> Recorded:
-    """Return a row as if we had created the resource; a category without an id, which its tags need, is doubtful."""
-    unknown = resource.key.kind is Kind.CATEGORY and server_id is None
-    is_anywhere = resource.key.kind is Kind.TAG and not resource.body.fields.keys() & ALTERNATIVES.keys()
-    return Recorded(
-        resource.key,
-        resource.body,
-        doubtful=unknown,
-        confirmed=not unknown,
-        server_id=server_id,
-        source=resource.source,
-        protect=resource.protect,
-        former_categories=(ANY_CATEGORY,) if is_anywhere else (),
-    )
-
-
-def _as_manifest(root: Node) -> Node:
-    """Return the document as a manifest; a bare list is a list of tags."""
-    if not isinstance(root, SequenceNode):
-        return root
-    return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
-
-
 def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[int, str]]:
     """Remove `serverId` from every resource and yield each node's `id()` with the value; refuse unknown sections."""
     for root in roots:
@@ -100,29 +95,23 @@ def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[in
         for key, value in zip(root.keys, root.values, strict=True):
             if key.text not in SECTIONS_KNOWN:
                 findings.error("unknown-section", key, f"list existing resources under {', '.join(SECTIONS)}")
-            elif isinstance(value, SequenceNode):
-                yield from _ids_of(value, findings)
+                continue
+            for item in value.items if isinstance(value, SequenceNode) else ():
+                found = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
+                if found is None or not isinstance(item, MappingNode):
+                    continue
+                at = [key.text for key in item.keys].index(SERVER_ID)
+                del item.keys[at], item.values[at]
+                if isinstance(found, Scalar) and not found.is_null and found.text.strip():
+                    yield id(item), found.text.strip()
+                else:
+                    message = f"`{SERVER_ID}` must be the resource's id on the service, as text"
+                    findings.error("bad-value", found, message)
         kept = [pair for pair in zip(root.keys, root.values, strict=True) if pair[0].text in SECTIONS_KNOWN]
         root.keys, root.values = [key for key, _ in kept], [value for _, value in kept]
 
 
-def _ids_of(section: SequenceNode, findings: Collector) -> Iterator[tuple[int, str]]:
-    for item in section.items:
-        server_id = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
-        if server_id is None or not isinstance(item, MappingNode):
-            continue
-        at = [key.text for key in item.keys].index(SERVER_ID)
-        del item.keys[at], item.values[at]
-        if isinstance(server_id, Scalar) and not server_id.is_null and server_id.text.strip():
-            yield id(item), server_id.text.strip()
-        else:
-            findings.error("bad-value", server_id, f"`{SERVER_ID}` must be the resource's id on the service, as text")
-
-
-METADATA = "metadata."
-KIND, SERVER_ID = "kind", "serverId"
-_BETWEEN = re.compile(r"\s*[;\n]\s*")
-_KINDS = {kind.value: section for section, kind in SECTIONS.items()}
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,40 +180,30 @@ def _header_is_good(header: Sequence[str], start: RowStart, findings: Collector)
 def _take(
     header: Sequence[str], row: Sequence[str], line: RowStart, items: dict[str, list[Node]], findings: Collector
 ) -> None:
+    """Add a row as a resource to its section: that of its kind, else that of the identity column in the header."""
     cells = {
         name: (cell, line.place(n)) for n, (name, cell) in enumerate(zip(header, row, strict=True)) if cell.strip()
     }
     kind, where = cells.pop(KIND, ("", line.place()))
-    section = _section(header, kind.strip())
+    by_identity = (kind.value for kind in (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY) if IDENTITIES[kind] in header)
+    section = _KINDS.get(kind.strip() or next(by_identity, ""))
     if section is None:
         findings.at("bad-value", where.line + 1, where.column + 1, f"`{KIND}` must be {' or '.join(_KINDS)}")
         return
-    items.setdefault(section, []).append(_item(cells, line.place()))
-
-
-def _section(header: Sequence[str], kind: str) -> str | None:
-    """Return the section of a row: by its kind, else by the identity column in the header."""
-    if kind:
-        return _KINDS.get(kind)
-    kinds = (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY)
-    found = next((kind for kind in kinds if IDENTITIES[kind] in header), None)
-    return next((section for section, kind in SECTIONS.items() if kind is found), None)
-
-
-def _item(cells: Mapping[str, tuple[str, Position]], at: Position) -> MappingNode:
-    fields: dict[str, Node] = {
-        name: _value(name, cell, where) for name, (cell, where) in cells.items() if not name.startswith(METADATA)
-    }
-    entries = {name.removeprefix(METADATA): cell for name, cell in cells.items() if name.startswith(METADATA)}
-    if entries:
-        keys = [Scalar(name, where, '"') for name, (_, where) in entries.items()]
-        fields["metadata"] = MappingNode(keys, [Scalar(cell, where, '"') for cell, where in entries.values()], at)
-    return MappingNode([Scalar(name, at, "") for name in fields], list(fields.values()), at)
-
-
-def _value(name: str, cell: str, at: Position) -> Node:
-    if name in LISTS:
-        return SequenceNode([Scalar(word, at, '"') for word in _BETWEEN.split(cell.strip()) if word], at)
-    if name in NOT_TEXT:
-        return Scalar(cell.strip().lower() if cell.strip().isalpha() else cell.strip(), at, "")
-    return Scalar(cell, at, '"')
+    start = line.place()
+    fields: dict[str, Node] = {}
+    metadata = MappingNode([], [], start)
+    for name, (cell, at) in cells.items():
+        if name.startswith(METADATA):
+            metadata.keys.append(Scalar(name.removeprefix(METADATA), at, '"'))
+            metadata.values.append(Scalar(cell, at, '"'))
+        elif name in LISTS:
+            fields[name] = SequenceNode([Scalar(word, at, '"') for word in _BETWEEN.split(cell.strip()) if word], at)
+        elif name in NOT_TEXT:
+            fields[name] = Scalar(cell.strip().lower() if cell.strip().isalpha() else cell.strip(), at, "")
+        else:
+            fields[name] = Scalar(cell, at, '"')
+    if metadata.keys:
+        fields["metadata"] = metadata
+    item = MappingNode([Scalar(name, start, "") for name in fields], list(fields.values()), start)
+    items.setdefault(section, []).append(item)

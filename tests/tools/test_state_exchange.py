@@ -47,41 +47,17 @@ def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None
     assert (project.folder / "e.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def _cut(lines: list[str]) -> list[str]:
-    return lines[:-1]
-
-
-def _lacking_one_in_the_middle(lines: list[str]) -> list[str]:
-    return [lines[0], *lines[2:]]
-
-
-def _cut_inside_a_line(lines: list[str]) -> list[str]:
-    return [*lines[:-1], lines[-1][:30]]
-
-
-def _with_a_line_twice(lines: list[str]) -> list[str]:
-    return [*lines, lines[-1]]
-
-
-def _followed_by_another(lines: list[str]) -> list[str]:
-    return [*lines, *lines]
-
-
-def _of_its_head_alone(lines: list[str]) -> list[str]:
-    return lines[:1]
-
-
-BROKEN = {
-    _cut: "incomplete-export",
-    _of_its_head_alone: "incomplete-export",
-    _lacking_one_in_the_middle: "incomplete-export",
-    _cut_inside_a_line: "bad-row",
-    _with_a_line_twice: "duplicate-resource",
-    _followed_by_another: "bad-row",
+BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "cut": (lambda lines: lines[:-1], "incomplete-export"),
+    "its head alone": (lambda lines: lines[:1], "incomplete-export"),
+    "lacking one in the middle": (lambda lines: [lines[0], *lines[2:]], "incomplete-export"),
+    "cut inside a line": (lambda lines: [*lines[:-1], lines[-1][:30]], "bad-row"),
+    "with a line twice": (lambda lines: [*lines, lines[-1]], "duplicate-resource"),
+    "followed by another": (lambda lines: [*lines, *lines], "bad-row"),
 }
 
 
-@pytest.mark.parametrize(("broken", "code"), BROKEN.items())
+@pytest.mark.parametrize(("broken", "code"), BROKEN.values(), ids=BROKEN)
 def test_an_export_that_is_not_whole_is_refused(
     project: Project, broken: Callable[[list[str]], list[str]], code: str
 ) -> None:

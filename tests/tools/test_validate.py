@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.manifest.loading import write
-from tests.tools.validating import validate
+from tests.support import warm
 
 BROAD = "tags:\n  - {name: Alpha, keywords: [ab]}\n"
 WRONG = "tags:\n  - {nam: Beta}\n"
+
+
+def validate(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run `validate` and return its exit code and output."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    done = warm.run(["validate", *arguments], folder=folder, environ=environ)
+    assert "Traceback" not in done.err
+    return done.code, done.out
 
 
 def found(folder: Path, *arguments: str) -> tuple[int, list[tuple[str, str]]]:

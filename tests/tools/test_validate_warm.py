@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from syncengine.manifest.cache import Settled, seal, unseal
-from tests.tools.validating import validate
+from tests.tools.test_validate import validate
 
 MANY = 4_000
 
@@ -57,15 +57,6 @@ def test_a_change_is_noticed(estate: Path) -> None:
     assert "warning" not in validate(estate)[1]
     file.write_text("tags:\n  - nmae: Beta\n")
     assert validate(estate)[0] == 8
-
-
-def test_large_manifests_are_read_by_several_processes(tmp_path: Path) -> None:
-    """Large manifests are read by several processes."""
-    (tmp_path / "manifests").mkdir()
-    for part in "ab":
-        tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
-        (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
-    assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY:,} resources in 2 files.\n")
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -59,15 +59,14 @@ def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str
     samples = {name: text for name, text in contents.items() if name.startswith(f"{MANIFESTS}/")}
     there = Search(folder)
     there.start(folder / MANIFESTS)
-    if all(_holds(file.path, samples.get(file.name)) for file in there.files):
-        return dict(contents)
-    return {name: text for name, text in contents.items() if name not in samples or (folder / name).exists()}
+    others = [each for each in there.files if each.name not in samples or not _is(each.path, samples[each.name])]
+    return {
+        name: text for name, text in contents.items() if not others or name not in samples or (folder / name).exists()
+    }
 
 
-def _holds(file: Path, content: str | bytes | None) -> bool:
-    """Return whether a file has this content. Another file is not read."""
-    if content is None:
-        return False
+def _is(file: Path, content: str | bytes) -> bool:
+    """Return whether a file has this content. One of another size is not read."""
     whole = content.encode() if isinstance(content, str) else content
     return file.stat().st_size == len(whole) and file.read_bytes() == whole
 
@@ -94,36 +93,35 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
-    """Write `contents` into the folder. Raise `SyncengineError` if it already has a project, or when writing fails."""
+    """Write `contents` into the folder. An existing file stays, but for the lines that `.gitignore` lacks.
+
+    Raise `SyncengineError` if the folder already has a project, or when writing fails.
+    """
     if FILE_NAME in contents and is_project(folder):
         raise SyncengineError(f"{folder / FILE_NAME} exists: the folder already has a project", code="project-exists")
     written: list[str] = []
     kept: list[str] = []
     try:
         for name, content in contents.items():
-            (written if _put(folder / name, content, extend=name == IGNORE) else kept).append(name)
+            path = folder / name
+            new: bytes | None = content.encode() if isinstance(content, str) else content
+            if not (path.exists() or path.is_symlink()):
+                refuse_links(path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+            elif name == IGNORE and isinstance(content, str):
+                there = path.read_bytes()
+                missing = [line for line in content.encode().splitlines() if line not in there.splitlines()]
+                end = b"" if there.endswith(b"\n") or not there else b"\n"
+                new = there + end + b"".join(line + b"\n" for line in missing) if missing else None
+            else:
+                new = None
+            if new is not None:
+                write_whole(path, [new])
+            (kept if new is None else written).append(name)
     except OSError as error:
         place = error.filename or folder
         raise SyncengineError(f"{place}: cannot be written: {error.strerror}", code="unwritable-file") from None
     return Begun(tuple(written), tuple(kept))
-
-
-def _put(path: Path, content: str | bytes, *, extend: bool) -> bool:
-    """Write a file and return whether it changed; an existing file stays, or gets missing lines if `extend`."""
-    if not (path.exists() or path.is_symlink()):
-        refuse_links(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, [content.encode() if isinstance(content, str) else content])
-        return True
-    if not extend or isinstance(content, bytes):
-        return False
-    there = path.read_text(encoding="utf-8", errors="surrogateescape")
-    missing = [line for line in content.splitlines() if line not in there.splitlines()]
-    if missing:
-        end = "" if there.endswith("\n") or not there else "\n"
-        text = there + end + "".join(f"{line}\n" for line in missing)
-        write_whole(path, [text.encode(errors="surrogateescape")])
-    return bool(missing)
 
 
 _SANDBOX = "It plans against the embedded sandbox, where nothing is real."
@@ -162,8 +160,9 @@ def advice(made: Generated) -> Iterator[str]:
             f"the end of {MANIFEST} says how to use them."
         )
     if made.status is not None:
-        live = " and ".join(map(_cell, made.status.live))
-        counts = ", ".join(f"{rows} × {_cell(value)}" for value, rows in made.status.counts.items())
+        live = " and ".join(quoted(value) if value else "empty" for value in made.status.live)
+        numbers = made.status.counts.items()
+        counts = ", ".join(f"{rows} × {quoted(value) if value else 'empty'}" for value, rows in numbers)
         yield (
             f"Column {quoted(made.status.column)} may say which matters are closed: {counts}. All rows become tags; "
             f"the `when` in {MANIFEST}, once you take its `#` away, keeps {live}. "
@@ -172,41 +171,33 @@ def advice(made: Generated) -> Iterator[str]:
         )
 
 
-def _cell(value: str) -> str:
-    return quoted(value) if value else "empty"
+def next_steps(run: str, generated: str | None, host: str | None, branch: str, commit: str) -> list[str]:
+    """Return the steps from a new project to the real service, and to the jobs of a host if one was chosen.
 
-
-def in_sandbox(run: str, generated: str | None) -> list[str]:
-    """Return the first steps of a new project. `run` begins a command that names the folder.
-
-    `generated` is the manifest that was made from the user's own data, if any.
+    `run` begins a command that names the folder. `generated` is the manifest that was made from the user's own data,
+    `""` if there are samples, or `None` if the project was there before. `commit` is the step for the file with the
+    jobs, which apply a push to `branch`.
     """
-    check = (
+    steps = (
         [f"Check the fields that were guessed in {generated}, and `visibility: PRIVATE` there."] if generated else []
     )
-    return [*check, f"`{run}plan`, then `{run}apply`. {_SANDBOX}"]
-
-
-def of_project(run: str) -> list[str]:
-    """Return the steps from the sandbox to the real service, and to the jobs of a host."""
+    if generated is not None:
+        steps.append(f"`{run}plan`, then `{run}apply`. {_SANDBOX}")
+    service, adopt = _SERVICE.format(run=run), _ADOPT.format(run=run)
+    if host is None:
+        return [
+            *steps,
+            f"For the real service: {service[0].lower()}{service[1:]}",
+            adopt,
+            f"For pull requests: `{run}init --ci github`, or gitlab; it shows how to say what the jobs install.",
+        ]
     return [
-        f"For the real service: {_SERVICE[0].lower()}{_SERVICE[1:].format(run=run)}",
-        _ADOPT.format(run=run),
-        f"For pull requests: `{run}init --ci github`, or gitlab; it shows how to say what the jobs install.",
-    ]
-
-
-def of_jobs(run: str, host: str, branch: str, commit: str) -> list[str]:
-    """Return the steps until the jobs of a host work; a push to `branch` applies.
-
-    `commit` is the step for the file with the jobs.
-    """
-    return [
-        _SERVICE.format(run=run),
+        *steps,
+        service,
         "Create the database of the state, with a role that writes and one that may only SELECT, and set "
         "state: {env: SYNCENGINE_STATE}. A state in Git (git+ref://…) needs no database, but one "
         "URL that may push, and one that may only fetch.",
-        _ADOPT.format(run=run),
+        adopt,
         f"Apply once by hand, since a job creates no state: `{run}apply --new-state`.",
         *(each.format(branch=branch) for each in _SETTINGS[host]),
         commit,

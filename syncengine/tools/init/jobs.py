@@ -75,18 +75,13 @@ def installation_of(text: str) -> Installation:
         if PurePosixPath(text).is_absolute() or ".." in PurePosixPath(text).parts:
             raise ValueError("jobs find a wheel only in the repository: commit it, and give its path from the root")
         return Installation(text if text.endswith("]") else f"{text}[{EXTRA}]")
-    return Installation(_required(text))
-
-
-def _required(text: str) -> str:
-    """Return a requirement with the extra that a shared state needs."""
     found = _REQUIREMENT.fullmatch(text)
     if found is None:
         raise ValueError("expected the path of a wheel, a URL or a requirement, such as NAME==VERSION")
     name, extras, rest = found[1], found[2] or "", found[3] or ""
-    named = f"{name}[{','.join(sorted({EXTRA, *filter(None, re.split(r'[ ,]+', extras))}))}]"
+    named = f"{name}[{','.join(sorted({EXTRA, *filter(None, re.split(r'[ ,]+', extras))}))}]"  # a shared state needs it
     if rest.startswith("@"):
-        return f"{named} @ {_checked(rest[1:].strip())}"
+        return Installation(f"{named} @ {_checked(rest[1:].strip())}")
     plain = re.sub(r"[-_.]+", "-", name).lower()  # names that an index takes for the same
     if plain == STRANGER:
         raise ValueError(f"`{STRANGER}` is another project's library on the package index")
@@ -94,7 +89,7 @@ def _required(text: str) -> str:
         rest = rest or f"=={__version__}"
     if not _EXACT.fullmatch(rest):
         raise ValueError(f"jobs would install another version tomorrow: write {name}==VERSION")
-    return named + rest
+    return Installation(named + rest)
 
 
 def _checked(url: str) -> str:
