@@ -58,36 +58,30 @@ class Paging(OneOf):
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {**PAGING_NEEDS}})
     kinds = PAGINGS
 
-    next: Annotated[
-        Identity | None, Field(description="Path of the next page's URL in the answer, such as `links.next`.")
-    ] = None
-    page: Annotated[
-        Identity | None, Field(description="Query parameter for the page number; an empty page ends the list.")
-    ] = None
-    cursor: Annotated[
-        Identity | None, Field(description="Query parameter for the token of the next page, which the answer has `at`.")
-    ] = None
-    at: Annotated[
-        Identity | None,
-        Field(description="Path of the next page's token in the answer, such as `nextPageToken`; without one it ends."),
-    ] = None
-    offset: Annotated[
-        Identity | None,
-        Field(description="Query parameter for the number of rows read so far; an empty page ends the list."),
-    ] = None
-    limit: Annotated[Identity | None, Field(description="Query parameter for the number of rows of a page.")] = None
-    size: Annotated[
-        Annotated[int, Whole(1, 1_000_000)] | None,
-        Field(description="Number of rows of a page, for `limit`."),
-    ] = None
-    link: Annotated[
-        OnlyTrue | None,
-        Field(description='Follow the header `Link` with `rel="next"`.'),
-    ] = None
-    first: Annotated[
-        Annotated[int, Whole(0, 1_000_000)] | None,
-        Field(description="Number of the first page, 1 by default; or the first offset, 0 by default."),
-    ] = None
+    next: Identity | None = Field(
+        default=None, description="Path of the next page's URL in the answer, such as `links.next`."
+    )
+    page: Identity | None = Field(
+        default=None, description="Query parameter for the page number; an empty page ends the list."
+    )
+    cursor: Identity | None = Field(
+        default=None, description="Query parameter for the token of the next page, which the answer has `at`."
+    )
+    at: Identity | None = Field(
+        default=None,
+        description="Path of the next page's token in the answer, such as `nextPageToken`; without one it ends.",
+    )
+    offset: Identity | None = Field(
+        default=None, description="Query parameter for the number of rows read so far; an empty page ends the list."
+    )
+    limit: Identity | None = Field(default=None, description="Query parameter for the number of rows of a page.")
+    size: Annotated[int, Whole(1, 1_000_000)] | None = Field(
+        default=None, description="Number of rows of a page, for `limit`."
+    )
+    link: OnlyTrue | None = Field(default=None, description='Follow the header `Link` with `rel="next"`.')
+    first: Annotated[int, Whole(0, 1_000_000)] | None = Field(
+        default=None, description="Number of the first page, 1 by default; or the first offset, 0 by default."
+    )
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Paging:
@@ -197,11 +191,11 @@ class Each(StrEnum):
 class HttpSourceSection(Model):
     """An HTTP service that sinks and templates may name."""
 
-    url: Annotated[WebUrl, Field(description="The service's URL, or a reference to it: {env: NAME} or {file: PATH}.")]
-    headers: Annotated[
-        Headers | None, Field(description="Sent with every request; write credentials as {env} or {file}.")
-    ] = None
-    timeout: Annotated[Duration | None, Field(description="How long an answer may take; 30s by default.")] = None
+    url: WebUrl = Field(description="The service's URL, or a reference to it: {env: NAME} or {file: PATH}.")
+    headers: Headers | None = Field(
+        default=None, description="Sent with every request; write credentials as {env} or {file}."
+    )
+    timeout: Duration | None = Field(default=None, description="How long an answer may take; 30s by default.")
 
 
 def _in_full(value: Any) -> Any:
@@ -218,10 +212,10 @@ class SourceConfig(OneOf):
     title = "a source"
     kinds = ("sql", "http")
 
-    sql: Annotated[
-        Place | None, Field(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    ] = None
-    http: Annotated[HttpSource | None, Field(description="The URL of an HTTP service, or a reference.")] = None
+    sql: Place | None = Field(
+        default=None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference."
+    )
+    http: HttpSource | None = Field(default=None, description="The URL of an HTTP service, or a reference.")
 
 
 class LookupQuery(OneOf):
@@ -229,12 +223,12 @@ class LookupQuery(OneOf):
 
     kinds = ("source", "url")
 
-    source: Annotated[Template | None, Field(description="A source of the project file.")] = None
-    url: Annotated[
-        Place | None, Field(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    ] = None
-    query: Annotated[Template, Field(description="One SELECT with :names for its parameters.")]
-    params: Annotated[Params | None, Field(description="A template for each parameter of the query.")] = None
+    source: Template | None = Field(default=None, description="A source of the project file.")
+    url: Place | None = Field(
+        default=None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference."
+    )
+    query: Template = Field(description="One SELECT with :names for its parameters.")
+    params: Params | None = Field(default=None, description="A template for each parameter of the query.")
 
 
 class SqlSinkConfig(OneOf):
@@ -242,45 +236,43 @@ class SqlSinkConfig(OneOf):
 
     kinds = ("source", "url")
 
-    source: Annotated[Template | None, Field(description="A source of the project file.")] = None
-    url: Annotated[
-        Place | None, Field(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    ] = None
-    statement: Annotated[Template, Field(description="One statement with :names for its parameters; never a template.")]
-    params: Annotated[Params | None, Field(description="A template for each name in the statement.")] = None
-    receipts: Annotated[
-        Flag | None, Field(description="Keep receipts in the target; without them, delivery is at least once.")
-    ] = None
-    allow_no_row: Annotated[
-        Flag | None, Field(description="Take a statement that changes no row for a delivery; refused by default.")
-    ] = None
+    source: Template | None = Field(default=None, description="A source of the project file.")
+    url: Place | None = Field(
+        default=None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference."
+    )
+    statement: Template = Field(description="One statement with :names for its parameters; never a template.")
+    params: Params | None = Field(default=None, description="A template for each name in the statement.")
+    receipts: Flag | None = Field(
+        default=None, description="Keep receipts in the target; without them, delivery is at least once."
+    )
+    allow_no_row: Flag | None = Field(
+        default=None, description="Take a statement that changes no row for a delivery; refused by default."
+    )
 
 
 class FindConfig(Model):
     """A request that finds the entry of a group in the receiver, after an attempt of unknown end."""
 
-    method: Annotated[Method | None, Field(description="The HTTP method; GET by default.")] = None
-    path: Annotated[
-        Template | None, Field(description="The path below the source's URL; a template. For a sink with a `source`.")
-    ] = None
-    url: Annotated[
-        WebUrl | None, Field(description="The URL to ask, or a reference. For a sink with a `url` of its own.")
-    ] = None
-    query: Annotated[
-        Params | None,
-        Field(description="Query parameters; templates. `reference` must be equal to the one with `group.groupId`."),
-    ] = None
-    entries: Annotated[Template, Field(description='The list in the answer, such as "{{ response.time_entries }}".')]
-    reference: Annotated[
-        Template, Field(description='The reference of an `entry`, such as "{{ entry.external_reference.id }}".')
-    ]
-    external_id: Annotated[
-        Template | None, Field(description="Sent to the service as external id of an entry that is found.")
-    ] = None
-    after: Annotated[
-        Duration | None,
-        Field(description="When to ask, since the end of the last attempt; the sink's timeout and 60s by default."),
-    ] = None
+    method: Method | None = Field(default=None, description="The HTTP method; GET by default.")
+    path: Template | None = Field(
+        default=None, description="The path below the source's URL; a template. For a sink with a `source`."
+    )
+    url: WebUrl | None = Field(
+        default=None, description="The URL to ask, or a reference. For a sink with a `url` of its own."
+    )
+    query: Params | None = Field(
+        default=None,
+        description="Query parameters; templates. `reference` must be equal to the one with `group.groupId`.",
+    )
+    entries: Template = Field(description='The list in the answer, such as "{{ response.time_entries }}".')
+    reference: Template = Field(description='The reference of an `entry`, such as "{{ entry.external_reference.id }}".')
+    external_id: Template | None = Field(
+        default=None, description="Sent to the service as external id of an entry that is found."
+    )
+    after: Duration | None = Field(
+        default=None,
+        description="When to ask, since the end of the last attempt; the sink's timeout and 60s by default.",
+    )
     paging: Paging | None = None
 
 
@@ -289,92 +281,84 @@ class HttpSinkConfig(OneOf):
 
     kinds = ("source", "url")
 
-    source: Annotated[Template | None, Field(description="A source of the project file.")] = None
-    url: Annotated[WebUrl | None, Field(description="The URL of the service, or a reference.")] = None
-    method: Annotated[Method | None, Field(description="The HTTP method; POST by default.")] = None
-    path: Annotated[Template | None, Field(description="The path below the URL; a template.")] = None
-    headers: Annotated[Headers | None, Field(description="Headers of the request: templates, {env} or {file}.")] = None
-    body: Annotated[
-        JsonTemplate | None,
-        Field(description="The body: JSON whose texts are templates.", alias="json"),
-    ] = None
-    health: Annotated[
-        UrlPath | None, Field(description="A path that answers 2xx to GET when the service is healthy.")
-    ] = None
-    timeout: Annotated[Duration | None, Field(description="How long an answer may take; 30s by default.")] = None
-    find: Annotated[
-        FindConfig | None,
-        Field(description="Ask for a group's entry before the group is sent again; without it, at least once."),
-    ] = None
+    source: Template | None = Field(default=None, description="A source of the project file.")
+    url: WebUrl | None = Field(default=None, description="The URL of the service, or a reference.")
+    method: Method | None = Field(default=None, description="The HTTP method; POST by default.")
+    path: Template | None = Field(default=None, description="The path below the URL; a template.")
+    headers: Headers | None = Field(default=None, description="Headers of the request: templates, {env} or {file}.")
+    body: JsonTemplate | None = Field(
+        default=None, description="The body: JSON whose texts are templates.", alias="json"
+    )
+    health: UrlPath | None = Field(
+        default=None, description="A path that answers 2xx to GET when the service is healthy."
+    )
+    timeout: Duration | None = Field(default=None, description="How long an answer may take; 30s by default.")
+    find: FindConfig | None = Field(
+        default=None, description="Ask for a group's entry before the group is sent again; without it, at least once."
+    )
 
 
 class JsonlSection(Model):
     """A file with one JSON object per line."""
 
-    path: Annotated[FilePath, Field(description="The file's path, relative to the project's folder.")]
-    body: Annotated[
-        JsonTemplate | None,
-        Field(description="The object to write; the whole group by default.", alias="json"),
-    ] = None
+    path: FilePath = Field(description="The file's path, relative to the project's folder.")
+    body: JsonTemplate | None = Field(
+        default=None, description="The object to write; the whole group by default.", alias="json"
+    )
 
 
 class CsvSection(Model):
     """A CSV file with one record per group below a header."""
 
-    path: Annotated[FilePath, Field(description="The file's path, relative to the project's folder.")]
-    columns: Annotated[Params, Field(description="A template for each column of the header, in order.")]
+    path: FilePath = Field(description="The file's path, relative to the project's folder.")
+    columns: Params = Field(description="A template for each column of the header, in order.")
 
 
 class RefuseRule(Model):
     """A rule that refuses posted time."""
 
-    when: Annotated[Condition, Field(description="An expression; a group for which it is true is refused.")]
-    message: Annotated[Template, Field(description="The message shown to the user who posted the time.")]
+    when: Condition = Field(description="An expression; a group for which it is true is refused.")
+    message: Template = Field(description="The message shown to the user who posted the time.")
 
 
 class LookupSection(Model):
     """A row of the target that is looked up before any delivery."""
 
-    name: Annotated[SinkName, Field(description="The lookup's name; its row is `lookup.NAME` in templates.")]
-    when: Annotated[
-        Condition | None, Field(description="Look up only if this expression is true; otherwise `lookup.NAME` is none.")
-    ] = None
+    name: SinkName = Field(description="The lookup's name; its row is `lookup.NAME` in templates.")
+    when: Condition | None = Field(
+        default=None, description="Look up only if this expression is true; otherwise `lookup.NAME` is none."
+    )
     sql: LookupQuery
-    missing: Annotated[Template | None, Field(description="The message of the refusal when no row is found.")] = None
+    missing: Template | None = Field(default=None, description="The message of the refusal when no row is found.")
 
 
 class NarrativeSection(Model):
     """The text that describes the work of a group."""
 
-    template: Annotated[
-        TemplateFile | None, Field(description="The template file, relative to the project's folder.")
-    ] = None
-    max_length: Annotated[
-        Annotated[int, Whole(0, 10_000_000)] | None,
-        Field(description="Maximum characters; longer text is cut. 0 (default) means no limit."),
-    ] = None
-    newline: Annotated[Newline | None, Field(description="Text that replaces each line break.")] = None
-    summary: Annotated[
-        Flag | None,
-        Field(
-            description="Whether the built-in narrative ends with a summary of the durations;"
-            " by default, ADD_SUMMARY_TO_NARRATIVE of the registration decides."
-        ),
-    ] = None
+    template: TemplateFile | None = Field(
+        default=None, description="The template file, relative to the project's folder."
+    )
+    max_length: Annotated[int, Whole(0, 10_000_000)] | None = Field(
+        default=None, description="Maximum characters; longer text is cut. 0 (default) means no limit."
+    )
+    newline: Newline | None = Field(default=None, description="Text that replaces each line break.")
+    summary: Flag | None = Field(
+        default=None,
+        description="Whether the built-in narrative ends with a summary of the durations;"
+        " by default, ADD_SUMMARY_TO_NARRATIVE of the registration decides.",
+    )
 
 
 class DurationSection(Model):
     """How the duration is computed."""
 
-    from_: Annotated[
-        DurationFrom | None,
-        Field(description="The posted total (total, default), or the sum of the rows (rows).", alias="from"),
-    ] = None
-    weighting: Annotated[
-        Weighting | None,
-        Field(description="Whether experienceWeightingPercent counts; unless-edited by default."),
-    ] = None
-    round_up_to: Annotated[Span | None, Field(description="A unit to round up to, like 6m; 0s (default): off.")] = None
+    from_: DurationFrom | None = Field(
+        default=None, description="The posted total (total, default), or the sum of the rows (rows).", alias="from"
+    )
+    weighting: Weighting | None = Field(
+        default=None, description="Whether experienceWeightingPercent counts; unless-edited by default."
+    )
+    round_up_to: Span | None = Field(default=None, description="A unit to round up to, like 6m; 0s (default): off.")
 
 
 SINKS: dict[str, type[Model]] = {
@@ -394,89 +378,75 @@ class SinkConfig(OneOf):
     title = "a sink"
     kinds = SINKS
 
-    name: Annotated[SinkName, Field(description="The name of the sink in receipts and in `Idempotency-Key`.")]
-    when: Annotated[Condition | None, Field(description="Deliver only groups for which this expression is true.")] = (
-        None
+    name: SinkName = Field(description="The name of the sink in receipts and in `Idempotency-Key`.")
+    when: Condition | None = Field(default=None, description="Deliver only groups for which this expression is true.")
+    each: Each | None = Field(
+        default=None,
+        description="tag: a group with several tags is delivered once for each tag, with its share of the duration;"
+        " `when`, lookups and narrative are evaluated for that tag."
+        " Without it, such a group is refused unless `tags` is used.",
     )
-    each: Annotated[
-        Each | None,
-        Field(
-            description="tag: a group with several tags is delivered once for each tag, with its share of the duration;"
-            " `when`, lookups and narrative are evaluated for that tag."
-            " Without it, such a group is refused unless `tags` is used."
-        ),
-    ] = None
     sql: SqlSinkConfig | None = None
     http: HttpSinkConfig | None = None
     jsonl: JsonlSection | None = None
     csv: CsvSection | None = None
-    external_id: Annotated[Template | None, Field(description="Sent to the service with SUCCESS as external id.")] = (
-        None
+    external_id: Template | None = Field(default=None, description="Sent to the service with SUCCESS as external id.")
+    refuse_on: Statuses | None = Field(
+        default=None, description="Additional HTTP statuses that count as a refusal, not as a failure."
     )
-    refuse_on: Annotated[
-        Statuses | None, Field(description="Additional HTTP statuses that count as a refusal, not as a failure.")
-    ] = None
-    trouble_on: Annotated[
-        Statuses | None,
-        Field(description="Additional HTTP statuses that count as a failure, not as a refusal: 404 of an ingress."),
-    ] = None
-    refused: Annotated[Template | None, Field(description="The message shown to the user when the sink refuses.")] = (
-        None
+    trouble_on: Statuses | None = Field(
+        default=None,
+        description="Additional HTTP statuses that count as a failure, not as a refusal: 404 of an ingress.",
     )
+    refused: Template | None = Field(default=None, description="The message shown to the user when the sink refuses.")
 
 
 class WebhookSection(Model):
     """The webhook receiver to which the service posts time."""
 
-    callback_url: Annotated[Callback | None, Field(description="The public URL of this receiver.")] = None
-    caller_key: Annotated[
-        SecretReference | None, Field(description="The key that the service sends to authenticate itself.")
-    ] = None
-    bind: Annotated[Listen | None, Field(description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")] = None
-    max_body: Annotated[
-        Annotated[int, Whole(1024, 1 << 30)] | None,
-        Field(description="Maximum size of a request body in bytes; 1048576 by default."),
-    ] = None
+    callback_url: Callback | None = Field(default=None, description="The public URL of this receiver.")
+    caller_key: SecretReference | None = Field(
+        default=None, description="The key that the service sends to authenticate itself."
+    )
+    bind: Listen | None = Field(default=None, description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")
+    max_body: Annotated[int, Whole(1024, 1 << 30)] | None = Field(
+        default=None, description="Maximum size of a request body in bytes; 1048576 by default."
+    )
 
 
 class PostedTimeSection(Model):
     """Where posted time comes from and where it is delivered."""
 
-    mode: Annotated[
-        Annotated[Mode, OrFalse()] | None,
-        Field(description="How posted time arrives; fetch by default."),
-    ] = None
+    mode: Annotated[Mode, OrFalse()] | None = Field(
+        default=None, description="How posted time arrives; fetch by default."
+    )
     webhook: WebhookSection | None = None
-    fetch_limit: Annotated[
-        Annotated[int, Whole(1, 10_000)] | None,
-        Field(description="Groups to request at once; 25 by default."),
-    ] = None
-    timezone: Annotated[
-        TimeZone | None, Field(description="`user` (default), or the time zone in which all times are shown.")
-    ] = None
-    refuse: Annotated[tuple[RefuseRule, ...] | None, Field(description="Rules that refuse posted time.")] = None
-    unmatched: Annotated[
-        Unmatched | None,
-        Field(description="Whether a group that no sink accepts is refused or accepted; refuse by default."),
-    ] = None
-    lookups: Annotated[
-        tuple[LookupSection, ...] | None, Field(description="Rows of the target, looked up before any delivery.")
-    ] = None
+    fetch_limit: Annotated[int, Whole(1, 10_000)] | None = Field(
+        default=None, description="Groups to request at once; 25 by default."
+    )
+    timezone: TimeZone | None = Field(
+        default=None, description="`user` (default), or the time zone in which all times are shown."
+    )
+    refuse: tuple[RefuseRule, ...] | None = Field(default=None, description="Rules that refuse posted time.")
+    unmatched: Unmatched | None = Field(
+        default=None, description="Whether a group that no sink accepts is refused or accepted; refuse by default."
+    )
+    lookups: tuple[LookupSection, ...] | None = Field(
+        default=None, description="Rows of the target, looked up before any delivery."
+    )
     narrative: NarrativeSection | None = None
     duration: DurationSection | None = None
-    deliver: Annotated[tuple[SinkConfig, ...] | None, Field(description="Sinks, in order of delivery.")] = None
-    keep: Annotated[Duration | None, Field(description="How long delivered groups are kept whole; 60d by default.")] = (
-        None
-    )
+    deliver: tuple[SinkConfig, ...] | None = Field(default=None, description="Sinks, in order of delivery.")
+    keep: Duration | None = Field(default=None, description="How long delivered groups are kept whole; 60d by default.")
 
 
 class ServeSection(Model):
     """The long-running connector."""
 
-    every: Annotated[Duration, Field(description="How often manifests are applied; 5m by default.")] = 300.0
-    listen: Annotated[
-        Listen, Field(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:8766 by default.")
-    ] = ("127.0.0.1", 8766)
+    every: Duration = Field(default=300.0, description="How often manifests are applied; 5m by default.")
+    listen: Listen = Field(
+        default=("127.0.0.1", 8766), description="Address of /healthz, /readyz and /metrics; 127.0.0.1:8766 by default."
+    )
 
 
 # --- what the parts of one environment must agree on

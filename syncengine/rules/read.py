@@ -61,34 +61,24 @@ class RuleItem(OneOf):
     synonyms: ClassVar[AnyMapping[str, str]] = {"kind": "for", "if": "deny", "title": "name", "who": "by"}
     kinds = tuple(ruling.value for ruling in Ruling)
 
-    name: Annotated[SinkName, Field(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")]
-    for_: Annotated[
-        RuleKind,
-        Field(
-            description="The changes to judge: of a tag, category or activity-type, or the plan as a whole.",
-            alias="for",
-        ),
-    ]
-    deny: Annotated[Condition | None, Field(description="An expression; if it is true, the plan is denied.")] = None
-    warn: Annotated[Condition | None, Field(description="An expression; if it is true, the plan shows a warning.")] = (
-        None
+    name: SinkName = Field(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")
+    for_: RuleKind = Field(
+        description="The changes to judge: of a tag, category or activity-type, or the plan as a whole.", alias="for"
     )
-    approve: Annotated[
-        Condition | None, Field(description="An expression; if it is true, the plan needs an approval.")
-    ] = None
-    message: Annotated[Template | None, Field(description="A template of the message about each change.")] = None
-    by: Annotated[
-        Words | None, Field(description="The people to ask for the approval; the plan names them to its reviewers.")
-    ] = None
-
-
-ADDRESS_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^(tag|category|activity-type)/.+$"}
+    deny: Condition | None = Field(default=None, description="An expression; if it is true, the plan is denied.")
+    warn: Condition | None = Field(default=None, description="An expression; if it is true, the plan shows a warning.")
+    approve: Condition | None = Field(
+        default=None, description="An expression; if it is true, the plan needs an approval."
+    )
+    message: Template | None = Field(default=None, description="A template of the message about each change.")
+    by: Words | None = Field(
+        default=None, description="The people to ask for the approval; the plan names them to its reviewers."
+    )
 
 
 def _address(value: Any) -> str:
-    if (
-        found := address(text_of(value, expected := "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"))
-    ) is None:
+    expected = "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"
+    if (found := address(text_of(value, expected))) is None:
         raise problem("bad-value", f"must be {expected}")
     return found
 
@@ -108,6 +98,12 @@ def _changes(value: Any) -> tuple[str, ...] | dict[str, str]:
         return tuple(dict.fromkeys(each_part(dict(enumerate(value)), lambda _, each: _address(each)).values()))
     raise refusal(value, "a list of addresses, or a mapping of addresses to actions", "[]")
 
+
+_ADDRESS = {"type": "string", "pattern": "^(tag|category|activity-type)/.+$"}
+_ACTIONS = {"type": "object", "propertyNames": _ADDRESS, "additionalProperties": {"enum": list(ACTIONS)}}
+Changes = Annotated[
+    Any, PlainValidator(_changes), WithJsonSchema({"anyOf": [{"type": "array", "items": _ADDRESS}, _ACTIONS]})
+]
 
 _MANIFEST = part_of("Manifest")
 
@@ -158,43 +154,25 @@ class Expectation(Model):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    denied: Annotated[Names | None, Field(description="All rules that deny the plan; [] for none.")] = None
-    warned: Annotated[Names | None, Field(description="All rules that warn about the plan; [] for none.")] = None
-    approve: Annotated[Names | None, Field(description="All rules that ask for an approval; [] for none.")] = None
-    summary: Annotated[
-        ExpectedSummary | None,
-        Field(description="Counts of the plan, as in its JSON; counts that are not listed are not compared."),
-    ] = None
-    changes: Annotated[
-        Annotated[
-            Any,
-            PlainValidator(_changes),
-            WithJsonSchema(
-                {
-                    "anyOf": [
-                        {"type": "array", "items": ADDRESS_SCHEMA},
-                        {
-                            "type": "object",
-                            "propertyNames": ADDRESS_SCHEMA,
-                            "additionalProperties": {"enum": list(ACTIONS)},
-                        },
-                    ]
-                }
-            ),
-        ]
-        | None,
-        Field(description="The addresses of all changes in any order, or a mapping of the addresses to actions."),
-    ] = None
-    tags: Annotated[
-        Tags | None, Field(description="All tags that the manifests declare, with all their fields, in any order.")
-    ] = None
-    tag_categories: Annotated[
-        Categories | None, Field(description="All tag categories that the manifests declare, with all their fields.")
-    ] = None
-    activity_types: Annotated[
-        ActivityTypes | None, Field(description="All activity types that the manifests declare, with all their fields.")
-    ] = None
-    errors: Annotated[Names | None, Field(description="The codes of all errors that prevent the plan.")] = None
+    denied: Names | None = Field(default=None, description="All rules that deny the plan; [] for none.")
+    warned: Names | None = Field(default=None, description="All rules that warn about the plan; [] for none.")
+    approve: Names | None = Field(default=None, description="All rules that ask for an approval; [] for none.")
+    summary: ExpectedSummary | None = Field(
+        default=None, description="Counts of the plan, as in its JSON; counts that are not listed are not compared."
+    )
+    changes: Changes | None = Field(
+        default=None, description="The addresses of all changes in any order, or a mapping of the addresses to actions."
+    )
+    tags: Tags | None = Field(
+        default=None, description="All tags that the manifests declare, with all their fields, in any order."
+    )
+    tag_categories: Categories | None = Field(
+        default=None, description="All tag categories that the manifests declare, with all their fields."
+    )
+    activity_types: ActivityTypes | None = Field(
+        default=None, description="All activity types that the manifests declare, with all their fields."
+    )
+    errors: Names | None = Field(default=None, description="The codes of all errors that prevent the plan.")
 
 
 def _manifest_or_path(value: Any) -> Node:
@@ -218,18 +196,16 @@ class RuleTest(Model):
     title = "a test"
     synonyms: ClassVar[AnyMapping[str, str]] = {"given": "recorded", "state": "recorded", "want": "expect"}
 
-    name: Annotated[Filled, Field(description="The name of the test.")]
-    recorded: Annotated[
-        Section | None, Field(description="A manifest of what was applied before; nothing by default.")
-    ] = None
-    manifests: Annotated[
-        Manifests, Field(description="A manifest, or a list of manifests and paths of the project's manifests.")
-    ]
-    data: Annotated[
-        Texts | None, Field(description="Files that the manifests read, by path, instead of the project's own.")
-    ] = None
-    variables: Annotated[Texts | None, Field(description="Variables that override the project's variables.")] = None
-    expect: Annotated[Expectation, Field(description="The expected plan or errors.")]
+    name: Filled = Field(description="The name of the test.")
+    recorded: Section | None = Field(
+        default=None, description="A manifest of what was applied before; nothing by default."
+    )
+    manifests: Manifests = Field(description="A manifest, or a list of manifests and paths of the project's manifests.")
+    data: Texts | None = Field(
+        default=None, description="Files that the manifests read, by path, instead of the project's own."
+    )
+    variables: Texts | None = Field(default=None, description="Variables that override the project's variables.")
+    expect: Expectation = Field(description="The expected plan or errors.")
 
 
 class Policies(Model):
@@ -237,8 +213,8 @@ class Policies(Model):
 
     model_config = ConfigDict(title="syncengine rules", json_schema_extra={"type": ["object", "null"]})
 
-    rules: Annotated[list[RuleItem] | None, Field(description="Rules for plans of this project.")] = None
-    tests: Annotated[list[RuleTest] | None, Field(description="Tests of rules, manifests and templates.")] = None
+    rules: list[RuleItem] | None = Field(default=None, description="Rules for plans of this project.")
+    tests: list[RuleTest] | None = Field(default=None, description="Tests of rules, manifests and templates.")
 
 
 SECTIONS = {"rules": "a rule", "tests": "a test"}
