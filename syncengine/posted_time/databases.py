@@ -13,7 +13,7 @@ from datetime import date, datetime
 from datetime import time as day_time
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -37,13 +37,6 @@ MOST_SILENT = 4
 T = TypeVar("T")
 
 
-class _Asking(NamedTuple, Generic[T]):
-    """A piece of work in a thread. `given_up` is set when no one waits for its answer any longer."""
-
-    answer: Future[T]
-    given_up: threading.Event
-
-
 class Database:
     """A database of sinks or lookups. `public_name` is its name in messages to users: that of its first sink, if any.
 
@@ -54,7 +47,7 @@ class Database:
         self.engine = engine
         self.public_name = public_name
         self._patience = patience
-        self._silent: list[_Asking[Any]] = []
+        self._silent: list[Future[Any]] = []
         is_sqlite = engine.dialect.name == "sqlite"
         # Writers of a SQLite file take turns in their threads, where each can give up by itself.
         self._turns = nullcontext() if is_sqlite else asyncio.Semaphore(AT_ONCE)
@@ -66,23 +59,23 @@ class Database:
 
         Simultaneous callers share a probe.
         """
+
+        def look(connection: sa.Connection) -> None:
+            connection.execute(sa.select(1))
+            if connection.dialect.name == "sqlite":  # which opens the file only now
+                connection.exec_driver_sql("PRAGMA schema_version").all()
+
+        async def probed() -> tuple[TroubleKind, str | None] | None:
+            try:
+                await self.read(look)
+            except FAILURES as error:
+                return meaning(error) or TroubleKind.UNKNOWN, cause(error)
+            return None
+
         if self._probing is None or self._probing.done():
-            self._probing = asyncio.create_task(self._probed())
+            self._probing = asyncio.create_task(probed())
         trouble = await asyncio.shield(self._probing)
         return SinkTrouble(name, trouble[0], sentence(name, trouble[0]), trouble[1]) if trouble else None
-
-    async def _probed(self) -> tuple[TroubleKind, str | None] | None:
-        def look(_: threading.Event) -> None:
-            with self.engine.connect() as connection:
-                connection.execute(sa.select(1))
-                if connection.dialect.name == "sqlite":  # which opens the file only now
-                    connection.exec_driver_sql("PRAGMA schema_version").all()
-
-        try:
-            await self.ask(look)
-        except FAILURES as error:
-            return meaning(error) or TroubleKind.UNKNOWN, cause(error)
-        return None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -113,40 +106,40 @@ class Database:
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
         """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
         async with self._turns:
-            asking = self._begun(work)
-            waiting = asyncio.wrap_future(asking.answer)
-            waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # retrieve a late error
+            answer, given_up = self._begin(work)
+            waiting = asyncio.wrap_future(answer)
+            waiting.add_done_callback(lambda late: late.cancelled() or late.exception())  # retrieve a late error
             await asyncio.wait([waiting], timeout=self._patience)
-        return self._answered(asking)
+        return self._end(answer, given_up)
 
     def ask_now(self, work: Callable[[threading.Event], T]) -> T:
-        """Do the same as `ask`, where no event loop runs."""
-        asking = self._begun(work)
-        concurrent.futures.wait([asking.answer], timeout=self._patience)
-        return self._answered(asking)
+        """Do the same as `ask`, but block: while a route is built, nothing else goes on."""
+        answer, given_up = self._begin(work)
+        concurrent.futures.wait([answer], timeout=self._patience)
+        return self._end(answer, given_up)
 
-    def _begun(self, work: Callable[[threading.Event], T]) -> _Asking[T]:
-        self._silent = [asking for asking in self._silent if not asking.answer.done()]
+    def _begin(self, work: Callable[[threading.Event], T]) -> tuple[Future[T], threading.Event]:
+        self._silent = [answer for answer in self._silent if not answer.done()]
         if len(self._silent) >= MOST_SILENT:
             raise Silent
-        asking = _Asking[T](Future(), threading.Event())
-        asking.answer.set_running_or_notify_cancel()
+        answer, given_up = Future[T](), threading.Event()
+        answer.set_running_or_notify_cancel()
 
         def run() -> None:
             try:
-                asking.answer.set_result(work(asking.given_up))
+                answer.set_result(work(given_up))
             except BaseException as error:  # it is raised in the waiting task
-                asking.answer.set_exception(error)
+                answer.set_exception(error)
 
         # A daemon and no thread of a pool: a process that ends waits for those, and a silent database never answers.
         threading.Thread(target=run, name="database", daemon=True).start()
-        return asking
+        return answer, given_up
 
-    def _answered(self, asking: _Asking[T]) -> T:
-        if asking.answer.done():
-            return asking.answer.result()
-        asking.given_up.set()
-        self._silent.append(asking)
+    def _end(self, answer: Future[T], given_up: threading.Event) -> T:
+        if answer.done():
+            return answer.result()
+        given_up.set()
+        self._silent.append(answer)
         self.engine.dispose()  # earlier connections would not answer either
         raise Silent
 

@@ -38,7 +38,6 @@ from syncengine.project.types import (
     UrlPath,
     WebUrl,
     Whole,
-    Written,
     parsed,
 )
 
@@ -218,8 +217,8 @@ class SourceConfig(OneOf):
     http: HttpSource | None = Field(default=None, description="The URL of an HTTP service, or a reference.")
 
 
-class LookupQuery(OneOf):
-    """A database query that finds a row of the target."""
+class InDatabase(OneOf):
+    """A statement in a database: of a source, or at a URL of its own."""
 
     kinds = ("source", "url")
 
@@ -227,19 +226,18 @@ class LookupQuery(OneOf):
     url: Place | None = Field(
         default=None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference."
     )
+
+
+class LookupQuery(InDatabase):
+    """A database query that finds a row of the target."""
+
     query: Template = Field(description="One SELECT with :names for its parameters.")
     params: Params | None = Field(default=None, description="A template for each parameter of the query.")
 
 
-class SqlSinkConfig(OneOf):
+class SqlSinkConfig(InDatabase):
     """A statement that delivers a group."""
 
-    kinds = ("source", "url")
-
-    source: Template | None = Field(default=None, description="A source of the project file.")
-    url: Place | None = Field(
-        default=None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference."
-    )
     statement: Template = Field(description="One statement with :names for its parameters; never a template.")
     params: Params | None = Field(default=None, description="A template for each name in the statement.")
     receipts: Flag | None = Field(
@@ -464,42 +462,38 @@ def check_names(
 
     `node` is the `postedTime` section as parsed.
     """
-
-    def refuse(code: str, written: Written, message: str) -> None:
-        findings.at(code, written.line, written.column, message)
-
-    references = [(lookup.sql.source, "sql") for lookup in section.lookups or ()]
-    for sink in section.deliver or ():
+    sinks, lookups = section.deliver or (), section.lookups or ()
+    references = [(lookup.sql.source, "sql") for lookup in lookups]
+    for sink in sinks:
         references += [(part.source, kind) for kind, part in (("sql", sink.sql), ("http", sink.http)) if part]
         if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
             message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
-            refuse("bad-value", sink.name, message)
+            findings.at("bad-value", sink.name.line, sink.name.column, message)
     for written, kind in references:
-        source = sources.get(written.text) if written else None
-        if written is not None and source is None:
-            hint = suggestion(written.text, sorted(sources)) or (
-                "" if sources else "; the project file has no `sources:`"
-            )
-            refuse("unknown-source", written, f"there is no source `{display(written.text)}`{hint}")
-        elif written is not None and getattr(source, kind) is None:
-            refuse("unknown-source", written, f"the source `{display(written.text)}` is not of the kind `{kind}`")
-    groups: tuple[tuple[str, tuple[SinkConfig | LookupSection, ...]], ...]
-    groups = (("sink", section.deliver or ()), ("lookup", section.lookups or ()))
-    for what, named in groups:
-        met = set[str]()
-        for each in named:
-            if each.name.text in met:
-                refuse("duplicate-name", each.name, f"there are two {what}s named `{each.name.text}`")
-            met.add(each.name.text)
-    webhook = section.webhook or WebhookSection()
-    where = node.get("webhook") or node.get("mode") or node
-    if section.mode is Mode.WEBHOOK and webhook.callback_url is None:
-        findings.error("missing-field", where, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
-    if section.mode is Mode.WEBHOOK and webhook.caller_key is None:
-        why = "without it, anybody could post time"
-        findings.error(
-            "missing-field", where, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}"
-        )
+        if written is None:
+            continue
+        name, source = display(written.text), sources.get(written.text)
+        if source is None:
+            none = "" if sources else "; the project file has no `sources:`"
+            message = f"there is no source `{name}`{suggestion(written.text, sorted(sources)) or none}"
+            findings.at("unknown-source", written.line, written.column, message)
+        elif getattr(source, kind) is None:
+            message = f"the source `{name}` is not of the kind `{kind}`"
+            findings.at("unknown-source", written.line, written.column, message)
+    met = set[tuple[str, str]]()
+    for what, each in [*(("sink", sink.name) for sink in sinks), *(("lookup", lookup.name) for lookup in lookups)]:
+        if (what, each.text) in met:
+            message = f"there are two {what}s named `{each.text}`"
+            findings.at("duplicate-name", each.line, each.column, message)
+        met.add((what, each.text))
+    if section.mode is Mode.WEBHOOK:
+        webhook = section.webhook or WebhookSection()
+        where, needs = node.get("webhook") or node.get("mode") or node, "`postedTime.mode: webhook` needs"
+        if webhook.callback_url is None:
+            findings.error("missing-field", where, f"{needs} `postedTime.webhook.callbackUrl`")
+        if webhook.caller_key is None:
+            why = "without it, anybody could post time"
+            findings.error("missing-field", where, f"{needs} `postedTime.webhook.callerKey`: {why}")
 
 
 def check_addresses(section: PostedTimeSection, serve: ServeSection, node: Mapping, findings: Collector) -> None:
