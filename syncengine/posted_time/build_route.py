@@ -15,11 +15,10 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.document.diagnostics import in_order
-from syncengine.document.validation import Model
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.group import named_zone
-from syncengine.posted_time.route import NARRATIVE, Lookup, Narrative, Route, RouteSettings, Rule, SinkRule
+from syncengine.posted_time.route import NARRATIVE, Lookup, Narrative, Route, Rule, SinkRule
 from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile, CsvRecords, JsonLines
 from syncengine.posted_time.sinks.contract import Sink, Words, objection
 from syncengine.posted_time.sinks.find import LATE, Find
@@ -30,7 +29,7 @@ from syncengine.project import delivery_schema as file
 from syncengine.project.connections import Connections
 from syncengine.project.load import AT_LEAST_ONCE, levelled
 from syncengine.project.model import MANIFESTS, Project
-from syncengine.project.references import Reference, sqlite_file
+from syncengine.project.references import sqlite_file
 from syncengine.project.types import Written
 from syncengine.templating.names import Scope, Shape
 
@@ -122,11 +121,19 @@ class _Building:
             when, message = self.compiler.condition(rule.when), self.compiler.text(rule.message)
             rules += [Rule(when, message)] if when and message else []
         lookups = self._lookups(section.lookups or ())
-        narrative = self._narrative(section.narrative or file.NarrativeSection())
+        told = section.narrative or file.NarrativeSection()
+        template = self.compiler.builtin(NARRATIVE)
+        if told.template:
+            template = self.compiler.file(told.template.text, self._scope, told.template) or template
+            if told.summary is not None:
+                why = "`summary` is about the built-in narrative: leave it or `template` out"
+                self._refuse(told.template, why)
+        line_break = "\n" if told.newline is None else told.newline
+        narrative = Narrative(template, told.max_length or 0, line_break, told.summary)
         self._scope["narrative"] = None
         # What is behind `lookup` and `narrative` counts as used by the template that uses them.
         behind = {"lookup": _names(*(text for each in lookups for text in (each.params, each.when, each.missing)))}
-        of_narrative = narrative.template.names
+        of_narrative = template.names
         behind["narrative"] = of_narrative | (behind["lookup"] if "lookup" in of_narrative else frozenset())
         sink_rules, needs_narrative = list[SinkRule](), False
         for sink in section.deliver or ():
@@ -137,13 +144,16 @@ class _Building:
                 is_of_one_tag = "tag" in names and "tags" not in names and not content.is_whole
                 sink_rules.append(SinkRule(content.sink, when, sink.each is not None, is_of_one_tag))
                 needs_narrative = needs_narrative or content.is_whole
-        settings = RouteSettings(
-            named_zone(section.timezone) if section.timezone not in (None, file.USER) else None,
-            section.duration or file.DurationSection(),
-            section.unmatched or file.Unmatched.REFUSE,
-            needs_narrative or "narrative" in self.compiler.names,
+        return Route(
+            zone=named_zone(section.timezone) if section.timezone not in (None, file.USER) else None,
+            duration=section.duration or file.DurationSection(),
+            unmatched=section.unmatched or file.Unmatched.REFUSE,
+            needs_narrative=needs_narrative or "narrative" in self.compiler.names,
+            rules=tuple(rules),
+            lookups=lookups,
+            narrative=narrative,
+            sink_rules=tuple(sink_rules),
         )
-        return Route(settings, tuple(rules), lookups, narrative, tuple(sink_rules))
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
         """Build the lookups in order, so that each can use the columns of earlier lookups."""
@@ -163,34 +173,23 @@ class _Building:
         self._scope.setdefault("lookup", Shape("lookup", {}))
         return tuple(found)
 
-    def _narrative(self, section: file.NarrativeSection) -> Narrative:
-        template = self.compiler.builtin(NARRATIVE)
-        if section.template:
-            template = self.compiler.file(section.template.text, self._scope, section.template) or template
-            if section.summary is not None:
-                message = "`summary` is about the built-in narrative: leave it or `template` out"
-                self._refuse(section.template, message)
-        newline = "\n" if section.newline is None else section.newline
-        return Narrative(template, section.max_length or 0, newline, section.summary)
-
     # --- sinks
 
     def _content(self, section: file.SinkConfig) -> _Content | None:
-        """Build a sink from the only section of a kind that it has. Return `None` when that is invalid."""
-        kind, settings = next((kind, found) for kind in SINK_KINDS if (found := getattr(section, kind)) is not None)
-        self._check_files(section.name, settings)
-        return SINK_KINDS[kind](self, section, settings)
+        """Build a sink from the only section of a kind that it has. Return `None` when that is invalid.
 
-    def _check_files(self, at: Written, settings: Model) -> None:
-        """Check that a sink can write its files line by line, and that they have no other use in the project."""
+        Its files must be written line by line, and have no other use in the project.
+        """
+        kind, settings = next((kind, found) for kind in SINK_KINDS if (found := getattr(section, kind)) is not None)
         for name in file.FILES.get(type(settings), ()):
             path = getattr(settings, name)
             place = self.project.root / path
             if use := self._use_of(place.resolve()):
-                self._refuse(at, f"{path} is {use}: set `path` to a file for posted time alone", "bad-path")
+                self._refuse(section.name, f"{path} is {use}: set `path` to a file for posted time alone", "bad-path")
             elif place.exists() and not place.is_file():
                 why = "so what was written cannot be read again after a crash"
-                self._refuse(at, f"{path} is no regular file, {why}: set `path` to a file", "bad-path")
+                self._refuse(section.name, f"{path} is no regular file, {why}: set `path` to a file", "bad-path")
+        return SINK_KINDS[kind](self, section, settings)
 
     def _use_of(self, path: Path) -> str | None:
         """Return the use that the project already has for a file, as the end of a message, or `None`."""
@@ -242,7 +241,12 @@ class _Building:
             text = ", ".join(map(str, both))
             self._refuse(section.name, f"both `refuseOn` and `troubleOn` list {text}: list it in one", "bad-value")
         path = self.compiler.path(http.path, self._scope) if http.path else None
-        headers = self._headers(found.headers)
+        headers = dict[str, Text]()
+        for name, value in found.headers.items():
+            if isinstance(value, Written) and (written := self._text(value)) is not None:
+                headers[name] = written
+                if isinstance(written.constant, str) and (odd := objection(written.constant.strip())):
+                    self._refuse(value, f"the header {name} cannot be sent: {odd}", "bad-value")
         body = None if http.body is None else self._json(http.body)
         sink = HttpSink(
             name=section.name.text,
@@ -257,17 +261,6 @@ class _Building:
             find=self._find(section, http, http.find, address) if http.find else None,
         )
         return _Content(sink, _names(path, body, *headers.values()))
-
-    def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
-        """Compile the headers that are templates, and check that constant values can be sent."""
-        made = dict[str, Text]()
-        for name, value in headers.items():
-            if not isinstance(value, Written) or (text := self._text(value)) is None:
-                continue
-            made[name] = text
-            if isinstance(text.constant, str) and (why := objection(text.constant.strip())):
-                self._refuse(value, f"the header {name} cannot be sent: {why}", "bad-value")
-        return made
 
     def _check_address(self, address: Address, at: Written) -> None:
         """Check that the URL and the secret headers exist and can be sent, without showing them."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
@@ -222,21 +222,18 @@ class Prepared:
         return keys
 
 
-@dataclass(frozen=True, slots=True)
-class RouteSettings:
-    """The settings without templates. `needs_narrative`: a sink's content contains the narrative."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class Route:
+    """The compiled rules, lookups, narrative and sinks through which groups are delivered.
+
+    `zone` is the zone in which all times are shown, `None` for those of the rows. `needs_narrative`: a sink's content
+    contains the narrative.
+    """
 
     zone: tzinfo | None
     duration: DurationSection
     unmatched: Unmatched
-    needs_narrative: bool = True
-
-
-@dataclass(eq=False, repr=False)
-class Route:
-    """The compiled rules, lookups, narrative and sinks through which groups are delivered."""
-
-    settings: RouteSettings
+    needs_narrative: bool
     rules: tuple[Rule, ...]
     lookups: tuple[Lookup, ...]
     narrative: Narrative
@@ -273,7 +270,7 @@ class Route:
     ) -> Prepared | Refused | Failed:
         # The order decides which reason a person reads: of the time itself, of the firm's rules, of its tags, of what
         # the ledger does not know, of where it may go.
-        if (why_not := objection(group, self.settings.duration)) is not None:
+        if (why_not := objection(group, self.duration)) is not None:
             return Refused(why_not)
         whole = Part(self.variables(group))
         for tag in whole.variables["tags"] or (None,):
@@ -286,12 +283,21 @@ class Route:
             return parts
         needs_whole = whole not in parts and not all(rule.each_tag for rule in self.sink_rules)
         for part in (whole, *parts) if needs_whole else parts:
-            if (trouble := await self._completed(part.variables, rehearse, heard)) is not None:
+            if (trouble := await self._complete(part.variables, rehearse, heard)) is not None:
                 return trouble
         taking = self._taking(whole, parts)
         if isinstance(taking, Refused):
             return taking
-        self._divide_anew(whole, parts, [part for _, part in taking])
+        # The share of a tag that goes nowhere would be lost, so the duration is divided anew between those that a sink
+        # takes. Connectors leave such tags out before they divide.
+        takers = [part for _, part in taking]
+        kept = [part for part in parts if part is not whole and part in takers]
+        if kept and len(kept) < len(parts):
+            durations = divided(whole.variables["group"], whole.variables["duration"], len(kept))
+            for part, duration in zip(kept, durations, strict=True):
+                part.variables["duration"] = duration
+                if "narrative" in part.variables:
+                    part.variables["narrative"] = self.narrative.render(part.variables)
         group_id, content = group.groupId or "", digest(group)
         rendered_groups = []
         for sink, part in taking:
@@ -323,7 +329,7 @@ class Route:
             return Refused(parts)
         return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
-    async def _completed(
+    async def _complete(
         self, variables: dict[str, Any], rehearse: bool, heard: Callable[[str], None]
     ) -> Refused | Failed | None:
         """Add the lookups' rows and any narrative needed to `variables`, or return the reason why that failed."""
@@ -335,10 +341,9 @@ class Route:
             if isinstance(row, Refused | Failed):
                 return row
             rows[lookup.name] = row
-        if self.settings.needs_narrative:
-            variables["narrative"] = self.narrative.render(variables)
-        elif rehearse:  # to be shown, although no sink needs it
-            with suppress(RenderTrouble):
+        if self.needs_narrative or rehearse:
+            # In a rehearsal it is shown, although no sink may need it.
+            with nullcontext() if self.needs_narrative else suppress(RenderTrouble):
                 variables["narrative"] = self.narrative.render(variables)
         return None
 
@@ -353,31 +358,16 @@ class Route:
                 return Refused(ONE_TAG.format(sink=rule.sink.name))
             taking += [(rule.sink, part) for part in matches]
         takers = [part for _, part in taking]
-        if self.settings.unmatched is Unmatched.ACCEPT or whole in takers:
+        if self.unmatched is Unmatched.ACCEPT or whole in takers:
             return taking
         rest = [part.variables["tag"] for part in parts if part not in takers]
         if not rest:
             return taking
         return Refused(NO_SINK_OF_TAG.format(tag=rest[0] and rest[0].name) if taking else NO_SINK)
 
-    def _divide_anew(self, whole: Part, parts: tuple[Part, ...], takers: Sequence[Part]) -> None:
-        """Divide the duration between the tags that a sink with `each: tag` takes, if there are others.
-
-        The share of a tag that goes nowhere would be lost. Connectors leave such tags out before they divide.
-        """
-        kept = [part for part in parts if part is not whole and part in takers]
-        if len(kept) in (0, len(parts)):
-            return
-        durations = divided(whole.variables["group"], whole.variables["duration"], len(kept))
-        for part, duration in zip(kept, durations, strict=True):
-            part.variables["duration"] = duration
-            if "narrative" in part.variables:
-                part.variables["narrative"] = self.narrative.render(part.variables)
-
     def variables(self, group: Group) -> dict[str, Any]:
         """Return the template variables of a group."""
-        zone = self.settings.zone
-        seen = placed(without_descriptions(group), zone)
+        seen = placed(without_descriptions(group), self.zone)
         return {
             "group": seen,
             "tag": seen.tag,
@@ -385,7 +375,7 @@ class Route:
             "rows": seen.timeRows,
             "user": seen.user,
             "activityType": seen.activityType,
-            "duration": duration_of(seen, self.settings.duration),
-            "start": group_start(seen, zone),
+            "duration": duration_of(seen, self.duration),
+            "start": group_start(seen, self.zone),
             "connectorConfiguration": _Configuration(self.configuration),
         }

@@ -14,7 +14,7 @@ from typing import Any
 from syncengine.errors import Diagnostic, Problems
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.route import NARRATIVE, Narrative, Route, RouteSettings
+from syncengine.posted_time.route import NARRATIVE, Narrative, Route
 from syncengine.posted_time.templates import Compiler
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 from syncengine.project.load import load_project
@@ -96,4 +96,13 @@ def bare_route() -> Route:
     """A route without sinks, compiled once."""
     compiler = Compiler(Path(), "syncengine.yaml")
     duration = DurationSection.model_construct(from_=None, weighting=None, round_up_to=None)
-    return Route(RouteSettings(None, duration, Unmatched.ACCEPT), (), (), Narrative(compiler.builtin(NARRATIVE)), ())
+    return Route(
+        zone=None,
+        duration=duration,
+        unmatched=Unmatched.ACCEPT,
+        needs_narrative=True,
+        rules=(),
+        lookups=(),
+        narrative=Narrative(compiler.builtin(NARRATIVE)),
+        sink_rules=(),
+    )

@@ -39,10 +39,10 @@ def test_any_json_object_is_read_hashed_stored_and_measured(sent: dict[str, Any]
     assert isinstance(orjson.loads(stored(sent)), dict)
     placed(found)
     route = ROUTE
-    if objection(found, route.settings.duration) == UNREADABLE:
+    if objection(found, route.duration) == UNREADABLE:
         return
     variables = route.variables(found)
-    assert duration_of(found, route.settings.duration) == variables["duration"]
+    assert duration_of(found, route.duration) == variables["duration"]
     assert isinstance(route.narrative.render(variables), str)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from syncengine.posted_time.build_route import BuiltRoute
 from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
-from syncengine.posted_time.route import Route, SinkRule
+from syncengine.posted_time.route import SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
@@ -49,7 +50,7 @@ class World:
         inbox = MortalInbox(open_database(self.path, write=True), lambda: 1.0)
         inbox.fate = self.fate
         bare = bare_route()
-        route = Route(bare.settings, (), (), bare.narrative, tuple(SinkRule(sink, None) for sink in self.sinks))
+        route = replace(bare, sink_rules=tuple(SinkRule(sink, None) for sink in self.sinks))
         delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
         self.fate.left = deaths
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import pytest
 from syncengine.posted_time.build_route import BuiltRoute
 from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.route import Route, SinkRule
+from syncengine.posted_time.route import SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, InboxTransaction
@@ -52,7 +52,7 @@ def test_a_process_that_slept_through_its_lease_delivers_nothing(tmp_path: Path)
     inbox = Sleeper(database, clock.now)
     inbox.clock = clock
     bare = bare_route()
-    route = Route(bare.settings, (), (), bare.narrative, (SinkRule(sink, None),))
+    route = replace(bare, sink_rules=(SinkRule(sink, None),))
     delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=clock.now)
     with inbox, inbox.lease(Holder.here("serve", {}), wait=0):
         with pytest.raises(LockLost):

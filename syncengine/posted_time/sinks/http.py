@@ -144,10 +144,18 @@ class HttpSink:
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         request: HttpRequest = rendered.content
         headers = {**request.headers, "Idempotency-Key": idempotency_key(rendered)}
+        unreachable, rejected = TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION
         async with self._free:
             if (rest := self._rests_until - time.monotonic()) > 0:  # it asked while this request waited for its turn
-                return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), rest=rest)
-            answer = await self._answered(request, headers, rendered.variables)
+                return Failed(unreachable, self._sentence(unreachable), rest=rest)
+            try:
+                reply = await self._send(self.method, request.path, headers, request.body)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                is_sure = isinstance(error, NOT_SENT)
+                return Failed(unreachable, self._sentence(unreachable), is_sure, detail=cause_of(error))
+            except Problems as problems:  # the file of a secret is missing
+                return Failed(rejected, self._sentence(rejected), detail=problems.found[0].message)
+            answer = self._answer(reply, rendered.variables)
             if isinstance(answer, Failed) and answer.rest:
                 self._rests_until = time.monotonic() + answer.rest
             return answer
@@ -155,17 +163,6 @@ class HttpSink:
     def receiver(self) -> str:
         """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
         return sha256_of(f"{self.name} {self.address.url()}".encode())
-
-    async def _answered(self, request: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
-        try:
-            reply = await self._send(self.method, request.path, headers, request.body)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            kind = TroubleKind.UNREACHABLE
-            return Failed(kind, self._sentence(kind), isinstance(error, NOT_SENT), detail=cause_of(error))
-        except Problems as problems:  # the file of a secret is missing
-            kind = TroubleKind.AUTHENTICATION
-            return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
-        return self._answer(reply, variables)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
@@ -192,7 +189,7 @@ class HttpSink:
             return self._trouble(TroubleKind.UNREACHABLE, cause_of(error))
         except Problems as problems:
             return self._trouble(TroubleKind.AUTHENTICATION, problems.found[0].message)
-        if self.address.health and not is_success(status):
+        if self.address.health and not httpx.codes.is_success(status):
             return self._trouble(NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE))
         return self._trouble(TroubleKind.UNREACHABLE) if status in (502, 503, 504) else None
 
@@ -226,7 +223,7 @@ class HttpSink:
         except orjson.JSONDecodeError:
             response = None
         scope = {**variables, "response": response, "status": status}
-        if is_success(status):
+        if httpx.codes.is_success(status):
             return Took(reference_in_answer(self.words.external_id, scope))
         is_4xx = 400 <= status < 500
         is_trouble = status in NOT_THE_USERS or status in self.trouble_on
@@ -264,7 +261,3 @@ def idempotency_key(rendered: RenderedGroup) -> str:
 def is_sendable(value: str) -> bool:
     """Return whether a secret can be sent in a header: only printable ASCII arrives unchanged."""
     return value.isascii() and value.isprintable()
-
-
-def is_success(status: int) -> bool:
-    return 200 <= status < 300
