@@ -18,12 +18,9 @@ from starlette.routing import Route
 
 from syncengine.errors import SyncengineError
 from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
-from syncengine.sandbox import control
-from syncengine.sandbox.console import routes as console
+from syncengine.sandbox import console, control
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.interface import CUT, PREFIX, Interface
-from syncengine.sandbox.long_poll import Bell
-from syncengine.sandbox.webhook import WebhookCaller
+from syncengine.sandbox.interface import CUT, PREFIX, Interface, call_webhook
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
@@ -39,13 +36,6 @@ class RunningSandbox:
     control_url: str
     api_key: str
     console_url: str
-
-
-def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
-    """Return the ASGI application. Setting `stopping` ends replies that are still waiting."""
-    interface = Interface(sandbox, api_key, stopping, bell)
-    routes = [*console.routes(sandbox), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
-    return Starlette(routes=routes)
 
 
 def serve(
@@ -134,13 +124,11 @@ class _Server(uvicorn.Server):
         on_ready: Callable[[], None],
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        self._stopping = asyncio.Event()
-        self._on_ready = on_ready
-        bell = Bell()
-        sandbox.on_change = bell.ring
-        self._webhook = WebhookCaller(sandbox, bell)
+        self._sandbox, self._on_ready = sandbox, on_ready
+        self._stopping = asyncio.Event()  # ends replies that are still waiting
+        interface = Route(f"{PREFIX}/{{path:path}}", Interface(sandbox, api_key, self._stopping))
         config = uvicorn.Config(
-            origin_form(build(sandbox, api_key, self._stopping, bell)),
+            origin_form(Starlette(routes=[*console.routes(sandbox), interface, *control.routes(sandbox)])),
             http=bounded(_Protocol, Bounds(read_seconds, most_unread=sys.maxsize)),
             ws="none",
             loop="asyncio",
@@ -155,7 +143,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._calling = asyncio.create_task(self._webhook.run())
+        self._calling = asyncio.create_task(call_webhook(self._sandbox))
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

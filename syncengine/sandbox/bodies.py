@@ -44,7 +44,7 @@ DONE = RuleAnswer(200, {})
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("missing", "blank")
+        raise PydanticCustomError("missing", "blank")  # told like a field that is not there
     return text
 
 
@@ -196,20 +196,16 @@ def read(model: type[B], item: Any) -> B:
     first = problems[0]
     if len(unknown) == len(problems):
         raise ApiError(400, f"unknown {'field' if len(unknown) == 1 else 'fields'}: {', '.join(sorted(unknown))}")
-    name, words, depth = _described(model, first["loc"])
-    is_absent = first["type"] == "missing" or (first["input"] is None and depth == len(first["loc"]))
-    raise ApiError(400, f"{name} is missing" if is_absent else f"{name} must be {words}")
-
-
-def _described(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str, int]:
-    """Return the name of the innermost field on the way to an error, its words, and the depth at which it stands."""
-    name, words, depth = str(loc[0]), "an object", 0
+    # The innermost field on the way to the error, its words, and the depth at which it stands: the rest of the way are
+    # names of union members and indexes.
+    name, words, depth = str(first["loc"][0]), "an object", 0
     inner: type[BaseModel] | None = model
-    for place, part in enumerate(loc, 1):
+    for place, part in enumerate(first["loc"], 1):
         field = next((f for f in inner.model_fields.values() if f.alias == part), None) if inner else None
         if field is not None:
             name, words, depth, inner = str(part), field.description or "an object", place, _model_in(field.annotation)
-    return name, words, depth
+    is_absent = first["type"] == "missing" or (first["input"] is None and depth == len(first["loc"]))
+    raise ApiError(400, f"{name} is missing" if is_absent else f"{name} must be {words}")
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

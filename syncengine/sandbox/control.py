@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncengine.sandbox import posting, state
+from syncengine.sandbox import posting
 from syncengine.sandbox.bodies import (
     DONE,
     ApiError,
@@ -29,69 +29,14 @@ from syncengine.sandbox.bodies import (
     read,
 )
 from syncengine.sandbox.faults import HttpReply, faults_from
-from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.instance import Sandbox, everything
 from syncengine.sandbox.interface import body_of, parse_body, response
 from syncengine.sandbox.rules import RULES, delete_type
 from syncengine.sandbox.store import TEAM, Store
 
 
-class ControlRequest(NamedTuple):
-    """A request to the control API."""
-
-    body: Any
-    query: Mapping[str, str]
-
-
-Handler = Callable[[Sandbox, ControlRequest], RuleAnswer]
-
-
-def _state(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    return RuleAnswer(200, state.everything(sandbox.store))
-
-
-def _requests(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    since = request.query.get("since", "0")
-    if not since.isdecimal():
-        raise ApiError(400, "since must be the number of a request")
-    return RuleAnswer(200, {"requests": list(sandbox.log.since(int(since)))})
-
-
-def _reset(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    sandbox.reset()
-    return DONE
-
-
-def _add_faults(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    sandbox.faults.add(faults_from(request.body))
-    return DONE
-
-
-def _clear_faults(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    sandbox.faults.clear()
-    return DONE
-
-
-def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    return RuleAnswer(200, {"late": [entry.as_json() for entry in sandbox.late.pending()]})
-
-
 class _Chosen(RequestBody):
     seq: Count = None
-
-
-def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    """Execute the late call of request `seq`, or all waiting calls in order of arrival when `seq` is not given."""
-    chosen = read(_Chosen, request.body).seq
-    numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
-    if chosen is not None and not numbers:
-        raise ApiError(404, f"there is no waiting call with seq {chosen}")
-    executed = [entry.as_json() for number in numbers if (entry := sandbox.late.execute(number))]
-    return RuleAnswer(200, {"executed": executed})
-
-
-def _drop_late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    sandbox.late.clear()
-    return DONE
 
 
 class _Settings(KnownBody):
@@ -129,61 +74,70 @@ _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
 }
 """The rule that deletes each kind of resource, and the field of the rule's body for each field of the request."""
 
-
-def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    deletion = read(_Deletion, request.body)
-    if deletion.kind not in _DELETIONS:
-        raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
-    rule, names = _DELETIONS[deletion.kind]
-    fields = deletion.values()
-    if missing := [name for name in names if not fields.get(name, "").strip()]:
-        raise ApiError(400, f"{missing[0]} is missing")
-    return sandbox.do(rule, {theirs: fields[ours] for ours, theirs in names.items()})
-
-
-def _by_rule(rule: Rule) -> Handler:
-    """Return a handler that applies `rule` as another connector or a person would: not logged and without faults."""
-
-    def handler(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-        if not isinstance(request.body, dict):
-            raise ApiError(400, "the body must be an object")
-        return sandbox.do(rule, request.body)
-
-    return handler
-
-
-CONTROLS: dict[tuple[str, str], Handler] = {
-    ("GET", "/state"): _state,
-    ("GET", "/requests"): _requests,
-    ("POST", "/reset"): _reset,
-    ("POST", "/settings"): _by_rule(_choose),
-    ("POST", "/faults"): _add_faults,
-    ("DELETE", "/faults"): _clear_faults,
-    ("GET", "/late"): _late_calls,
-    ("POST", "/late/execute"): _execute,
-    ("DELETE", "/late"): _drop_late_calls,
-    ("POST", "/tags"): _by_rule(RULES["upsertTags"]),
-    ("POST", "/categories"): _by_rule(RULES["upsertTagCategories"]),
-    ("POST", "/activity-types"): _by_rule(RULES["uploadActivityTypes"]),
-    ("POST", "/posted-time"): _by_rule(posting.post),
-    ("POST", "/posted-time/offer"): _by_rule(posting.offer),
-    ("POST", "/delete"): _delete,
+_BY_RULE: dict[str, Rule] = {
+    "/settings": _choose,
+    "/tags": RULES["upsertTags"],
+    "/categories": RULES["upsertTagCategories"],
+    "/activity-types": RULES["uploadActivityTypes"],
+    "/posted-time": posting.post,
+    "/posted-time/offer": posting.offer,
 }
+"""What a POST to a path does, as another connector or a person would: not logged and without faults."""
+
+_PATHS = ("/state", "/requests", "/reset", "/faults", "/late", "/late/execute", "/delete", *_BY_RULE)
+_METHODS = {"/state": ["GET"], "/requests": ["GET"], "/faults": ["POST", "DELETE"], "/late": ["GET", "DELETE"]}
+
+
+def _answer(sandbox: Sandbox, method: str, path: str, body: Any, query: Mapping[str, str]) -> RuleAnswer:
+    if path in _BY_RULE:
+        if not isinstance(body, dict):
+            raise ApiError(400, "the body must be an object")
+        return sandbox.do(_BY_RULE[path], body)
+    match method, path:
+        case _, "/state":
+            return RuleAnswer(200, everything(sandbox.store))
+        case _, "/requests":
+            since = query.get("since", "0")
+            if not since.isdecimal():
+                raise ApiError(400, "since must be the number of a request")
+            return RuleAnswer(200, {"requests": list(sandbox.log.since(int(since)))})
+        case _, "/reset":
+            sandbox.reset()
+        case "POST", "/faults":
+            sandbox.faults.add(faults_from(body))
+        case "DELETE", "/faults":
+            sandbox.faults.clear()
+        case "GET" | "HEAD", "/late":
+            return RuleAnswer(200, {"late": [call.entry.as_json() for call in sandbox.late.values()]})
+        case "DELETE", "/late":
+            sandbox.drop_late()
+        case _, "/late/execute":  # that of request `seq`, or all waiting calls in order of arrival
+            chosen = read(_Chosen, body).seq
+            numbers = [seq for seq in sandbox.late if chosen in (None, seq)]
+            if chosen is not None and not numbers:
+                raise ApiError(404, f"there is no waiting call with seq {chosen}")
+            executed = [entry.as_json() for number in numbers if (entry := sandbox.execute_late(number))]
+            return RuleAnswer(200, {"executed": executed})
+        case _, "/delete":
+            deletion = read(_Deletion, body)
+            if deletion.kind not in _DELETIONS:
+                raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
+            rule, names = _DELETIONS[deletion.kind]
+            fields = deletion.values()
+            if missing := [name for name in names if not fields.get(name, "").strip()]:
+                raise ApiError(400, f"{missing[0]} is missing")
+            return sandbox.do(rule, {theirs: fields[ours] for ours, theirs in names.items()})
+    return DONE
 
 
 def routes(sandbox: Sandbox) -> list[Route]:
-    return [
-        Route(f"/sandbox{path}", _endpoint(sandbox, handler), methods=[method])
-        for (method, path), handler in CONTROLS.items()
-    ]
-
-
-def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        control_request = ControlRequest(parse_body(await body_of(request)), request.query_params)
-        return response(HttpReply(*handler(sandbox, control_request)))
+        body = parse_body(await body_of(request))
+        path = request.url.path.removeprefix("/sandbox")
+        return response(HttpReply(*_answer(sandbox, request.method, path, body, request.query_params)))
 
-    return local(answer, lambda error: response(HttpReply(error.status, error.body)))
+    endpoint = local(answer, lambda error: response(HttpReply(error.status, error.body)))
+    return [Route(f"/sandbox{path}", endpoint, methods=_METHODS.get(path, ["POST"])) for path in _PATHS]
 
 
 def local(

@@ -1,15 +1,14 @@
-"""Faults that a test asks for: which requests they hit, how a hit request is answered, and calls executed late."""
+"""Faults that a test asks for: which requests they hit, and how a request that is hit is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
 from syncengine.sandbox.bodies import ApiError, Count, Flag, KnownBody, RuleAnswer, Seconds, TextMap, read
-from syncengine.sandbox.request_log import Lateness, LoggedRequest
 from syncengine.sandbox.store import Json
 from syncengine.service.operations import OPERATIONS
 
@@ -41,11 +40,6 @@ class Late(KnownBody):
     seconds: Seconds = None
     answer: Annotated[_Status | Literal["cut", "hold"], Field(description="a status, cut or hold")] = HOLD
 
-    @property
-    def status(self) -> int | None:
-        """The status that is answered at once, or `None` when there is no immediate answer."""
-        return self.answer if isinstance(self.answer, int) else None
-
 
 class ItemError(KnownBody):
     index: Annotated[int, Field(ge=0, description="a non-negative integer")]
@@ -76,11 +70,6 @@ class Fault(KnownBody):
     late: Annotated[Late | None, Field(description="an object")] = None
 
     @property
-    def failing(self) -> dict[int, str]:
-        """The errors of items that fail, by their index."""
-        return {each.index: each.error_description for each in self.item_errors or ()}
-
-    @property
     def answers(self) -> bool:
         """Whether the fault replaces the whole answer. With item errors, `status` only changes the answer's status."""
         return self.body is not None or (self.status is not None and not self.item_errors)
@@ -101,8 +90,12 @@ class HttpReply:
 
 
 def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], RuleAnswer]) -> HttpReply:
-    """Return the reply to a request that `fault` hits. `handle` processes the request, given the items to fail."""
-    answer = handle(fault.failing) if fault.processes else RuleAnswer(0, None)
+    """Return the reply to a request that `fault` hits.
+
+    `handle` processes the request, given the errors of the items to fail by their index.
+    """
+    failing = {each.index: each.error_description for each in fault.item_errors or ()}
+    answer = handle(failing) if fault.processes else RuleAnswer(0, None)
     if fault.drop:
         return HttpReply(None, delay=fault.delay)
     if fault.answers:
@@ -163,47 +156,3 @@ def faults_from(body: Any) -> list[Fault]:
         if fault.late and others:
             raise ApiError(400, f"late cannot be combined with {', '.join(sorted(others))}")
     return faults
-
-
-class LateCall(NamedTuple):
-    """A call to execute late. `tell` passes the answer to a client that still waits, or `None` for a dropped call."""
-
-    entry: LoggedRequest
-    execute: Callable[[], RuleAnswer]
-    tell: Callable[[RuleAnswer | None], None]
-
-
-class LateCalls:
-    """The waiting calls by the number of their request, in order of arrival. `now` returns milliseconds.
-
-    A call acts on the data at the time of its execution, after all requests that came in between.
-    """
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
-        self._calls: dict[int, LateCall] = {}
-
-    def hold(self, call: LateCall, seconds: float | None) -> None:
-        """Keep a call that is due after `seconds`, or that is executed only on request when `seconds` is `None`."""
-        call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
-        self._calls[call.entry.seq] = call
-
-    def pending(self) -> Iterator[LoggedRequest]:
-        return (call.entry for call in self._calls.values())
-
-    def execute(self, number: int) -> LoggedRequest | None:
-        """Execute the call of request `number` now and return its log entry, or `None` when it is not waiting."""
-        call = self._calls.pop(number, None)
-        if call is None:
-            return None
-        answer = call.execute()
-        call.entry.late = Lateness(None, self._now(), answer.status)
-        call.tell(answer)
-        return call.entry
-
-    def clear(self) -> None:
-        """Drop the waiting calls. They are never executed, and clients that are held get no answer."""
-        while self._calls:
-            call = self._calls.pop(next(iter(self._calls)))
-            call.entry.late = None
-            call.tell(None)

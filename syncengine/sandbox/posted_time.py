@@ -60,7 +60,12 @@ def unregister_fetch(store: Store, _request: RuleRequest) -> RuleAnswer:
 def register_webhook(store: Store, request: RuleRequest) -> RuleAnswer:
     """Register a webhook. Registering it again restores its key when that is lost."""
     body = read(bodies.Webhook, request.body)
-    if not _is_callable(body.callback_url):
+    try:
+        parts = urlsplit(body.callback_url)
+        is_callable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_callable = False
+    if not is_callable:
         raise ApiError(400, "callbackUrl must be an http or https URL")
     if not (store.key_is_lost and store.connection["callbackUrl"] == body.callback_url):
         _none_yet(store)
@@ -75,14 +80,6 @@ def unregister_webhook(store: Store, _request: RuleRequest) -> RuleAnswer:
     store.connect(mechanism=None, callbackUrl=None, callerKey=False)
     store.caller_key = None
     return DONE
-
-
-def _is_callable(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 # Offers to a fetch client (docs/interface.md 4)
@@ -146,12 +143,6 @@ def update_status(store: Store, request: RuleRequest) -> RuleAnswer:
     else:
         _acknowledge(store, posted, update)
     return DONE
-
-
-def first_due(store: Store) -> int | None:
-    """Return the earliest time at which a group may be offered, or `None` when no group is waiting."""
-    due: int | None = store.first_link(POSTED_TIME)
-    return due
 
 
 def _offer(store: Store, posted: Json, now: int, seconds: float, **changes: Any) -> None:

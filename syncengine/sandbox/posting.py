@@ -113,11 +113,17 @@ def composed(store: Store, item: Any, request: RuleRequest) -> Json:
 
     A null inside tags, rows and users stays, since the service sends null for an empty title (docs/service.md §2).
     """
-    values = read(_PartialGroup, item).values()
+    values, now = read(_PartialGroup, item).values(), _instant(request.now)
     offset = values.get("tzOffsetMins", 0)
-    rows = [_row(row, offset, request.now) for row in values.get("timeRows", [{"durationSecs": _total(values)}])]
+    rows = [
+        _row(row, offset, request.now)
+        for row in values.get("timeRows", [{"durationSecs": values.get("totalDurationSecs", DURATION)}])
+    ]
     total = values.get("totalDurationSecs", sum(_seconds(row) for row in rows))
-    tags = [_tag(store, tag) for tag in values.get("tags", [{"name": name} for name in _names(store, values, rows)])]
+    names = [values["tag"]] if values.get("tag") else []
+    if not names and "tags" not in values and values.get("matchKeywords", True):
+        names = matching(store.rows(TAGS), rows)
+    tags = [_tag(store, tag) for tag in values.get("tags", [{"name": name} for name in names])]
     filled = {
         "groupId": request.new_id(),
         "description": "",
@@ -125,7 +131,7 @@ def composed(store: Store, item: Any, request: RuleRequest) -> Json:
         "totalDurationSecs": total,
         "totalDurationHours": round(total / 3600, 2),
         "tzOffsetMins": offset,
-        "localDate": (_instant(request.now) + timedelta(minutes=offset)).date().isoformat(),
+        "localDate": (now + timedelta(minutes=offset)).date().isoformat(),
         "timestamp": request.now,
         "groupName": "",
         "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
@@ -137,23 +143,10 @@ def composed(store: Store, item: Any, request: RuleRequest) -> Json:
         "activityType": _activity_type(store, values, tags),
         "user": {**USER, **values.get("user", {})},
     }
-    left_out = {name for name, value in item.items() if value is None} | _NOT_SENT
+    # Left out is what is not posted content: the sandbox's own fields, and those that are set when the group is sent.
+    own = {"tag", "matchKeywords", "status", "callerKey"}
+    left_out = {name for name, value in item.items() if value is None} | own
     return {name: value for name, value in filled.items() if value is not None and name not in left_out}
-
-
-_NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
-"""Fields that are not part of the posted content: the sandbox's own, and those set when the group is sent."""
-
-
-def _names(store: Store, values: Json, rows: list[Json]) -> list[str]:
-    if values.get("tag"):
-        return [values["tag"]]
-    return matching(store.rows(TAGS), rows) if values.get("matchKeywords", True) else []
-
-
-def _total(values: Json) -> int:
-    total: int = values.get("totalDurationSecs", DURATION)
-    return total
 
 
 def _row(item: Any, offset: int, now: int) -> Json:
@@ -212,12 +205,8 @@ def matching(tags: Iterable[Json], rows: Iterable[Json]) -> list[str]:
     part of a word, as the lints of manifests assume.
     """
     texts = [_folded(row[name]) for row in rows for name in ("activity", "description") if isinstance(row[name], str)]
-    return sorted(tag["name"] for tag in tags if any(_is_in(word, texts) for word in tag["keywords"]))
-
-
-def _is_in(keyword: str, texts: list[str]) -> bool:
-    word = _folded(keyword)
-    return bool(word) and any(word in text for text in texts)
+    words = {tag["name"]: list(filter(None, map(_folded, tag["keywords"]))) for tag in tags}
+    return sorted(name for name, words in words.items() if any(word in text for word in words for text in texts))
 
 
 def _folded(text: str) -> str:

@@ -146,7 +146,6 @@ class Store:
         return {**CONNECTION, **(self.get(TEAM, "connection") or {})}
 
     def connect(self, **changes: Any) -> None:
-        """Change the connection."""
         self.put(TEAM, "connection", {**self.connection, **changes})
 
     @property
@@ -172,29 +171,22 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     except (OSError, sqlite3.Error) as error:
         raise SyncengineError(f"{path}: {error}", code="sandbox-data") from error
     try:
-        _prepare(database, path)
+        database.executescript(
+            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"
+        )
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version in (0, VERSION):
+            database.executescript(f"{_SCHEMA} PRAGMA user_version = {VERSION}")
+            return database
     except sqlite3.Error as error:
         database.close()
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
             message = f"{path} is in use by another sandbox; wait for it to end, or stop it"
             raise LockHeld(message, code="sandbox-in-use") from error
         raise SyncengineError(f"{path}: {error}", code="sandbox-data") from error
-    except SyncengineError:
-        database.close()
-        raise
-    return database
-
-
-def _prepare(database: sqlite3.Connection, path: Path | None) -> None:
-    database.execute("PRAGMA locking_mode = EXCLUSIVE")
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version not in (0, VERSION):
-        message = (
-            f"{path}: the sandbox's data are of version {version}, and only version {VERSION} can be read; delete the"
-            " file to begin with an empty sandbox"
-        )
-        raise SyncengineError(message, code="sandbox-data")
-    database.executescript(_SCHEMA)
-    database.execute(f"PRAGMA user_version = {VERSION}")
+    database.close()
+    message = (
+        f"{path}: the sandbox's data are of version {version}, and only version {VERSION} can be read; delete the"
+        " file to begin with an empty sandbox"
+    )
+    raise SyncengineError(message, code="sandbox-data")

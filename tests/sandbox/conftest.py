@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.sandbox import posting, state
+from syncengine.sandbox import posting
 from syncengine.sandbox.app import running_sandbox
-from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.instance import Sandbox, everything
 from syncengine.sandbox.rules import RULES
 from tests.support import loopback
 
@@ -67,7 +67,7 @@ class Asking:
         return answer
 
     def state(self) -> dict[str, Any]:
-        return state.everything(self.sandbox.store)
+        return everything(self.sandbox.store)
 
     def tag(self, name: str) -> dict[str, Any]:
         return next(tag for tag in self.state()["tags"] if tag["name"] == name)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.sandbox.console import form, page
+from syncengine.sandbox import console
 from tests.support import loopback
 
 from .conftest import Talking
@@ -51,13 +51,13 @@ def browser(running: Talking) -> Iterator[httpx.Client]:
 )
 def test_a_duration_is_read_as_people_write_it(text: str, seconds: int | None) -> None:
     """A duration is `1h 30m`, `1:30` or minutes; it must be more than zero and at most a day."""
-    assert form.duration(text) == seconds
+    assert console.duration(text) == seconds
 
 
 @pytest.mark.parametrize(("lines", "shares"), [("", [100]), ("a", [100]), ("a\nb\n\n c", [34, 33, 33])])
 def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int]) -> None:
     """The shares add up to the whole time; manual rows carry their names wrapped as in docs/service.md §2."""
-    rows = form.rows(lines, 100)
+    rows = console.rows_of(lines, 100)
     assert [row["durationSecs"] for row in rows] == shares
     assert [row["activity"] for row in rows] == [f"@_{name}_@" for name in lines.split() or ["empty"]]
 
@@ -74,14 +74,14 @@ def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int])
 )
 def test_the_browsers_time_zone_is_used(zone: str, offset: str, minutes: int, names: set[str | None]) -> None:
     """An unknown time zone or an impossible offset is treated as absent."""
-    body = form.read({**form.EMPTY, "zone": zone, "offset": offset, "activities": "a\nb"}).body
+    body = console.group_of({**console.EMPTY, "zone": zone, "offset": offset, "activities": "a\nb"})[0]
     assert body["tzOffsetMins"] == minutes
     assert {row.get("timezone_name") for row in body["timeRows"]} == names
 
 
 def test_two_names_are_two_people() -> None:
     """Each user name gets ids and an e-mail address of its own, so that a sink can tell users apart."""
-    ann, bob = form.user("Ann Bell"), form.user("Bob O'Neil")
+    ann, bob = (console.group_of({"user": name})[0]["user"] for name in ("Ann Bell", "Bob O'Neil"))
     assert (ann["externalId"], ann["email"], bob["userId"]) == ("ab", "ann.bell@example.com", "user-bob-o-neil")
 
 
@@ -91,13 +91,13 @@ def test_two_names_are_two_people() -> None:
 )
 def test_a_duration_is_shown_in_hours_minutes_and_seconds(seconds: Any, shown: str) -> None:
     """Parts that are zero are left out; a value that is no duration is shown unchanged."""
-    assert page.duration(seconds) == shown
+    assert console.shown_duration(seconds) == shown
 
 
 def test_an_instant_beyond_the_calendar_is_shown_as_a_number() -> None:
     """A timestamp outside the calendar does not break the page."""
-    assert page.instant(0) == "1970-01-01 00:00:00"
-    assert page.instant(10**30) == str(10**30)
+    assert console.instant(0) == "1970-01-01 00:00:00"
+    assert console.instant(10**30) == str(10**30)
 
 
 ODD: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
-from syncengine.sandbox.request_log import LoggedRequest, RequestLog
+from syncengine.sandbox.instance import LoggedRequest, RequestLog
 from tests.support import loopback
 
 from .conftest import Talking

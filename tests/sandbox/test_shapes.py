@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.sandbox import posting
-from syncengine.sandbox.console import form
+from syncengine.sandbox import console, posting
 
 from .conftest import Asking
 
@@ -62,7 +61,7 @@ def misfits(value: Any, shape: Any, place: str = "") -> list[str]:
         {"tag": "T", "activityType": "A", "originatingUser": {"name": "Ann"}},
         {"tags": [{"name": "T"}], "totalDurationSecs": 1234, "tzOffsetMins": -120},
         {"user": None, "tags": None, "timeRows": None, "localDate": None},
-        form.read({**form.EMPTY, "user": "Ann Bell", "tag": "T", "activities": "a\nb"}).body,
+        console.group_of({**console.EMPTY, "user": "Ann Bell", "tag": "T", "activities": "a\nb"})[0],
     ],
 )
 def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, posted: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import posting, state
+from syncengine.sandbox import instance, posting
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
 from syncengine.sandbox.instance import Sandbox
@@ -87,9 +87,9 @@ def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path
         sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k"})
         sandbox.do(RULES["registerConnector"], {"connectorType": "t"})
         sandbox.do(RULES["reportHealthFailure"], {"errorType": "UNKNOWN"})
-        before = state.everything(sandbox.store)
+        before = instance.everything(sandbox.store)
     with closing(Sandbox(data)) as again:
-        after = state.everything(again.store)
+        after = instance.everything(again.store)
         assert after["postedTime"] == before["postedTime"]
         assert (before["connection"]["callerKeyLost"], after["connection"]["callerKeyLost"]) == (False, True)
         assert after["connection"] == {**before["connection"], "callerKeyLost": True}
@@ -135,7 +135,7 @@ def test_a_rule_that_fails_half_way_has_changed_nothing(tmp_path: Path) -> None:
         batch = {"tagCategories": [{"externalId": "c"}, {}]}
         assert sandbox.do(RULES["upsertTagCategories"], batch).status == 400
         assert sandbox.do(RULES["upsertTag"], {"name": "T"}).status == 200
-        held = state.everything(sandbox.store)
+        held = instance.everything(sandbox.store)
         assert ([tag["name"] for tag in held["tags"]], held["categories"]) == (["T"], [])
 
 
@@ -163,7 +163,7 @@ def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
         process.wait()
     with closing(Sandbox(data)) as again:
         assert again.store.keys(TAGS) == names
-        assert next(state.tags(again.store))["keywords"] == []
+        assert next(instance.tags(again.store))["keywords"] == []
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
@@ -243,6 +243,6 @@ def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]
         with closing(Sandbox(data, new_id=lambda: f"id-{next(ids)}")) as sandbox:
             for operation, body in history:
                 sandbox.do(ASKABLE[operation], body)
-            held = state.everything(sandbox.store)
+            held = instance.everything(sandbox.store)
         with closing(Sandbox(data)) as again:
-            assert state.everything(again.store) == held
+            assert instance.everything(again.store) == held
