@@ -166,12 +166,12 @@ def of_folder(folder: Path) -> dict[str, str]:
 def is_in_repository(folder: Path) -> bool:
     """Return whether the folder or one of its parents contains `.git`, without asking Git."""
     place = folder.resolve()
-    return any(_is_repository(each / ".git") for each in (place, *place.parents))
-
-
-def _is_repository(place: Path) -> bool:
-    """Return whether Git may stop its search here: at a file that names a repository, or at a folder with a HEAD."""
-    return place.exists() and (place.is_file() or not os.access(place, os.X_OK) or os.path.lexists(place / "HEAD"))
+    markers = (each / ".git" for each in (place, *place.parents))
+    # Git ends its search at a file that names a repository, and at a folder with a HEAD.
+    return any(
+        marker.exists() and (marker.is_file() or not os.access(marker, os.X_OK) or os.path.lexists(marker / "HEAD"))
+        for marker in markers
+    )
 
 
 def names_repository(folder: Path) -> bool:

@@ -61,7 +61,11 @@ def without_login(text: str) -> str:
 def located_ref(text: str, root: Path) -> GitRef | None:
     """Return the ref that a setting of the project in `root` names, or `None` when it is not a ref of a remote."""
     remote, separator, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
-    if not separator or not is_git_ref(text) or not _is_remote(remote) or not _is_name(name):
+    is_remote = is_address(remote) or _NAMED.fullmatch(remote) is not None
+    is_name = _NAME.fullmatch(name) is not None and not any(
+        ".." in part or part.endswith((".lock", ".")) for part in name.split("/")
+    )
+    if not (separator and is_git_ref(text) and is_remote and is_name):
         return None
     path = root / remote if remote.startswith(("./", "../")) else None
     return GitRef(str(path.resolve()) if path else remote, f"{NAMESPACE[1:]}{name}", root)
@@ -79,14 +83,3 @@ def is_address(remote: str) -> bool:
     if _OPTION_HOST.match(remote):
         return False
     return any(pattern.fullmatch(remote) for pattern in (_URL, _SCP, _PATH))
-
-
-def _is_remote(text: str) -> bool:
-    return is_address(text) or _NAMED.fullmatch(text) is not None
-
-
-def _is_name(text: str) -> bool:
-    parts = text.split("/")
-    return _NAME.fullmatch(text) is not None and not any(
-        ".." in part or part.endswith((".lock", ".")) for part in parts
-    )

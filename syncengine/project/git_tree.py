@@ -96,7 +96,19 @@ class Repository:
             why = "Git 2.38 or newer is required" if answer.returncode == 129 else _why(answer)
             raise Usage(f"HEAD does not contain {name} and cannot be merged with it ({why}): merge {name} first")
         tree, *files = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
-        found = [self._conflict(file, name) for file in dict.fromkeys(filter(None, files))]
+        found = []
+        for file in dict.fromkeys(filter(None, files)):
+            inside = file.startswith(self.prefix)
+            cure = (
+                "merge them first; until then no plan is reliable" if inside else "it is outside the project's folder"
+            )
+            conflict = Diagnostic(
+                severity=Severity.ERROR if inside else Severity.WARNING,
+                code=MERGE_CONFLICT,
+                message=f"HEAD and {name} both changed this file, and Git cannot merge it: {cure}",
+                file=os.fsencode(os.path.relpath(file, self.prefix or ".")).decode("utf-8", "replace"),
+            )
+            found.append(conflict)
         if any(each.severity is Severity.ERROR for each in found):
             raise Problems(found)
         return tree, found
@@ -105,45 +117,32 @@ class Repository:
         """Return the tree of the project's folder within a tree of the repository."""
         return self.text("rev-parse", "--verify", f"{tree}:{self.prefix}").strip()
 
-    def _conflict(self, file: str, name: str) -> Diagnostic:
-        inside = file.startswith(self.prefix)
-        cure = "merge them first; until then no plan is reliable" if inside else "it is outside the project's folder"
-        return Diagnostic(
-            severity=Severity.ERROR if inside else Severity.WARNING,
-            code=MERGE_CONFLICT,
-            message=f"HEAD and {name} both changed this file, and Git cannot merge it: {cure}",
-            file=os.fsencode(os.path.relpath(file, self.prefix or ".")).decode("utf-8", "replace"),
-        )
-
     def _commit_of(self, work_tree: WorkTree) -> str:
         """Return a commit of HEAD with the changes of the work tree. It leaves no trace in the repository."""
         own = {**git_environment.author_of("2000-01-01T00:00:00Z"), "GIT_INDEX_FILE": str(self.objects / "index")}
-        kept = [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
-        added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]  # or a repository in it
-        entries = [*kept, *self._stored([*(each for each in work_tree.changed if each.mode != SUBMODULE), *added])]
-        removals = [
-            TreeEntry("0", "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted
-        ]
-        self.text("read-tree", "HEAD", environ=own)
-        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines([*removals, *entries]))
-        tree = self.text("write-tree", environ=own).strip()
-        return self.text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
-
-    def _stored(self, entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:
-        """Yield entries of the work tree with the ids of their contents, as `git add` would store them."""
+        nothing = "0" * len(self.text("rev-parse", "HEAD").strip())
+        entries = [TreeEntry("0", nothing, path) for path in work_tree.deleted]
+        entries += [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
+        # A new path that ends in a slash is a repository in this one.
+        added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]
         files = []
-        for entry in entries:
+        for entry in (*(each for each in work_tree.changed if each.mode != SUBMODULE), *added):
             path = self.top / entry.path
             if path.is_symlink():
                 link = os.fsencode(path.readlink())
                 oid = self.text("hash-object", "-w", "--stdin", standard_input=link).strip()
-                yield TreeEntry(LINK, oid, entry.path)
+                entries.append(TreeEntry(LINK, oid, entry.path))
             elif path.is_file():
                 files.append(entry)
+        # As `git add` would store them: Git converts a file by its path.
         lines = "".join(f"{quoted(each.path)}\n" for each in files).encode("utf-8", "surrogateescape")
         command = ("hash-object", "-w", "--stdin-paths")
         oids = self.text(*command, standard_input=lines, at=self.top).split() if files else ()
-        yield from (entry._replace(oid=oid) for entry, oid in zip(files, oids, strict=True))
+        entries += [entry._replace(oid=oid) for entry, oid in zip(files, oids, strict=True)]
+        self.text("read-tree", "HEAD", environ=own)
+        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines(entries))
+        tree = self.text("write-tree", environ=own).strip()
+        return self.text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
 
     def ask(
         self,
@@ -254,7 +253,11 @@ class RevisionFiles:
         for path in self.ignored():
             source, target = self.repo.root / path, self.checkout.folder / path
             if source.is_file() and not source.is_symlink() and not target.exists():
-                _place(source, target)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    os.link(source, target, follow_symlinks=False)
+                except OSError:  # on another file system, or one without links
+                    shutil.copyfile(source, target)
 
     def bring(self, path: str) -> None:
         """Bring a file or folder and the targets of links in it; `path` is relative to the repository's top."""
@@ -266,15 +269,29 @@ class RevisionFiles:
             self.met.add(place)
             entries = [each for each in self._entries([place]) if not (self.to / each.path).exists()]
             files = [each for each in entries if each.mode != SUBMODULE]
+            # A checkout converts files by the attributes in all folders above them.
+            folders = {str(folder) for each in files for folder in PurePosixPath(each.path).parents}
+            names = sorted(os.path.normpath(f"{folder}/.gitattributes") for folder in folders)
+            missing = [name for name in names if not (self.to / name).exists()]
+            attributes = [each for each in self._entries(missing) if each.mode in (FILE, PROGRAM)] if missing else []
             self.to.mkdir(parents=True, exist_ok=True)
-            self._check_out(files, self._attributes(files))
+            self._check_out(files, attributes)
             for entry in entries:
+                written = self.to / entry.path
                 if entry.mode == SUBMODULE:
                     self._bring_submodule(entry)
-                elif (self.to / entry.path).is_symlink():
-                    waiting += self._leads(self.to / entry.path, entry)
+                elif not written.is_symlink():
+                    self._complete(written, entry)
                 else:
-                    self._complete(self.to / entry.path, entry)
+                    link = written.readlink()
+                    target = os.path.normpath(self.repo.top / PurePosixPath(entry.path).parent / link)
+                    is_inside = Path(target).is_relative_to(self.repo.top)
+                    inside = os.path.relpath(target, self.repo.top)
+                    if is_inside:
+                        waiting.append(inside)
+                    if not is_inside or link.is_absolute():  # it is made to lead to the same place from here
+                        written.unlink()
+                        written.symlink_to(self.to / inside if is_inside else target)
 
     def bring_outside(self, paths: Iterable[Path]) -> None:
         """Bring those of `paths` that lie in the checkout but outside the project's folder."""
@@ -295,13 +312,6 @@ class RevisionFiles:
                 return
             RevisionFiles(inner, entry.oid, self.name, self.to / entry.path, self.found).bring(".")
 
-    def _attributes(self, entries: Iterable[TreeEntry]) -> list[TreeEntry]:
-        """Return the files of attributes in folders above `entries`, by which a checkout converts them."""
-        folders = {str(folder) for each in entries for folder in PurePosixPath(each.path).parents}
-        names = sorted(os.path.normpath(f"{folder}/.gitattributes") for folder in folders)
-        missing = [name for name in names if not (self.to / name).exists()]
-        return [each for each in self._entries(missing) if each.mode in (FILE, PROGRAM)] if missing else []
-
     def _check_out(self, entries: Sequence[TreeEntry], attributes: Sequence[TreeEntry]) -> None:
         """Write files by Git; what a filter refuses is written as it is stored, with a warning."""
         if not entries:
@@ -317,36 +327,21 @@ class RevisionFiles:
         Path(own["GIT_INDEX_FILE"]).unlink(missing_ok=True)
         if answer.returncode == 0:
             return
-        if len(entries) == 1:
-            self._write_as_stored(entries[0], _why(answer))
+        if len(entries) > 1:
+            middle = len(entries) // 2  # all of them again: some were written in part
+            self._check_out(entries[:middle], attributes)
+            self._check_out(entries[middle:], attributes)
             return
-        middle = len(entries) // 2  # all of them again: some were written in part
-        self._check_out(entries[:middle], attributes)
-        self._check_out(entries[middle:], attributes)
-
-    def _write_as_stored(self, entry: TreeEntry, why: str) -> None:
-        answer = self.repo.ask("cat-file", "blob", entry.oid)
-        if answer.returncode != 0:
+        (entry,) = entries
+        stored = self.repo.ask("cat-file", "blob", entry.oid)
+        if stored.returncode != 0:
             raise Usage(f"the object {entry.oid} is not in this clone: {FETCH_ALL}")
         target = self.to / entry.path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        target.write_bytes(answer.stdout)
-        if _POINTER.match(answer.stdout) is None:
-            self._warn(entry, f"a checkout of it fails, so it is read as it is stored ({why})")
-
-    def _leads(self, path: Path, entry: TreeEntry) -> list[str]:
-        """Return where a link leads in the repository. One that leads elsewhere is made to lead there from here too."""
-        target = os.path.normpath(self.repo.top / PurePosixPath(entry.path).parent / path.readlink())
-        if Path(target).is_relative_to(self.repo.top):
-            inside = os.path.relpath(target, self.repo.top)
-            if path.readlink().is_absolute():
-                path.unlink()
-                path.symlink_to(self.to / inside)
-            return [inside]
-        path.unlink()
-        path.symlink_to(target)
-        return []
+        target.write_bytes(stored.stdout)
+        if _POINTER.match(stored.stdout) is None:
+            self._warn(entry, f"a checkout of it fails, so it is read as it is stored ({_why(answer)})")
 
     def _complete(self, path: Path, entry: TreeEntry) -> None:
         """Replace a Git LFS pointer by the content that it stands for, or warn when this clone lacks it."""
@@ -368,7 +363,13 @@ class RevisionFiles:
         found = entries_of(self.repo.top, self.tree, places, self.repo.environ)
         if found is None:
             raise GitFailed(f"Git cannot list the files of {self.name}: {FETCH_ALL}")
-        return [each for each in found if _is_inside(each.path)]
+        # A tree can be forged: no path of it may lead out of the folder, or into that of Git.
+        unsafe = {"..", ".", "", ".git"}
+        return [
+            each
+            for each in found
+            if unsafe.isdisjoint(PurePosixPath(each.path).parts) and not each.path.startswith("/")
+        ]
 
     def ignored(self) -> Iterator[str]:
         """Yield Git-ignored files that manifests may read, except hidden ones."""
@@ -403,20 +404,6 @@ def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]
     folders = (project.files / name for name in project.data_folders)
     files.bring_outside((*project.manifests, *project.policy_paths, *folders))
     return project
-
-
-def _is_inside(path: str) -> bool:
-    """Return whether a path from a tree, which can be forged, stays inside the folder."""
-    return not {"..", ".", "", ".git"}.intersection(PurePosixPath(path).parts) and not path.startswith("/")
-
-
-def _place(source: Path, target: Path) -> None:
-    """Link a file, or copy it where linking fails."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _why(answer: subprocess.CompletedProcess[bytes]) -> str:

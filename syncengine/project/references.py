@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.project.git_ref import GitRef, is_git_ref, located_ref
+from syncengine.project.git_ref import is_git_ref, located_ref
 
 MISSING = "missing-setting"
 """The diagnostic code of a required setting that is not set."""
@@ -165,21 +165,15 @@ def state_at(text: str, root: Path) -> str:
     Text that begins like a path is a path.
     """
     if is_git_ref(text):
-        return str(_git_ref(text, root))
+        if (ref := located_ref(text, root)) is None:
+            remotes = "a URL (https, ssh or file), a path or the name of a remote (docs/state.md)"
+            expected = f"expected git+ref://REMOTE/refs/syncengine/NAME, where REMOTE is {remotes}"
+            raise setting_problem("state-url", f"the state's URL is not supported: {expected}")
+        return str(ref)
     if "\0" in text or (not KNOWN.match(text) if URL.match(text) else not may_be_path(text)):
         expected = "expected a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or git+ref://REMOTE/refs/…"
         raise setting_problem("state-url", f"the state's URL is not supported: {expected} (for a file, write ./NAME)")
     return located(text, root)
-
-
-def _git_ref(text: str, root: Path) -> GitRef:
-    if (ref := located_ref(text, root)) is None:
-        expected = (
-            "expected git+ref://REMOTE/refs/syncengine/NAME, where REMOTE is a URL (https, ssh or file), a path or"
-        )
-        message = f"the state's URL is not supported: {expected} the name of a remote (docs/state.md)"
-        raise setting_problem("state-url", message)
-    return ref
 
 
 def _from_environment(name: str, environ: Mapping[str, str], what: str) -> str:
