@@ -21,8 +21,7 @@ from syncengine.errors import ExitCode, SyncengineError
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.project.model import Project
-    from syncengine.publish.comment import Publishing
-    from syncengine.publish.documents import Outputs
+    from syncengine.publish.comment import Outputs, Publishing
 
 DEFAULT_KEY = "default"
 
@@ -45,9 +44,7 @@ def publish(
     """
     from syncengine.project import git
     from syncengine.project.load import project_folder
-    from syncengine.publish.comment import KEY, LIMITS, Marker, comment_of
-    from syncengine.publish.comment import publish as publish_comment
-    from syncengine.publish.documents import append_outputs, publication_of, refuse_committed, write_dotenv
+    from syncengine.publish import comment
     from syncengine.publish.hosts import HOSTS
     from syncengine.render.documents import dumped
     from syncengine.render.formats import PublishFormat
@@ -55,22 +52,22 @@ def publish(
     if dotenv is not None:
         OutputFiles(options.folder, [file]).refuse_unsuitable(dotenv, f"--dotenv {dotenv}")
     name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
-    if not KEY.fullmatch(name):
+    if not comment.KEY.fullmatch(name):
         raise click.UsageError(f"--key {name!r}: use letters, digits, dots and hyphens")
     path = options.folder / file
     project = None
     with suppress(SyncengineError):  # without its project, a plan is published as it is
         project = options.project()
-    publication = publication_of(path, file, lambda plan: _judged(plan, project))
+    publication = comment.publication_of(path, file, lambda plan: _judged(plan, project))
     kind = HOSTS[host]
     place = kind.place_in(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
     if not dry_run:
         head = None if place.follows else git.head(options.folder)
-        refuse_committed(publication, path, file, head.id if head else None)
-    marker = Marker(name, place.head, place.run)
+        comment.refuse_committed(publication, path, file, head.id if head else None)
+    marker = comment.Marker(name, place.head, place.run)
     output = Output(options, project_folder(options.folder), project.blob if project else None)
     look = replace(output.look(), colour=False, lines=None)
-    text = comment_of(publication, place, marker, LIMITS[host], look)
+    text = comment.comment_of(publication, place, marker, comment.LIMITS[host], look)
     if dry_run:
         output.data(
             dumped(PublishFormat(outcome="dry-run", text=text, outputs=publication.outputs))
@@ -80,10 +77,10 @@ def publish(
         return ExitCode.DONE
     # For later steps and jobs of CI, before anything is sent to the host.
     if dotenv is not None:
-        write_dotenv(publication.outputs, options.folder / dotenv)
+        comment.write(options.folder / dotenv, comment.output_lines(publication.outputs), "the outputs")
     if output_file := os.environ.get("GITHUB_OUTPUT"):
-        append_outputs(publication.outputs, Path(output_file))
-    done = publish_comment(kind, place, marker, text)
+        comment.write(Path(output_file), comment.output_lines(publication.outputs), "the outputs", append=True)
+    done = comment.publish(kind, place, marker, text)
     _tell(output, done, text, format, publication.outputs)
     return ExitCode.DONE
 
@@ -100,14 +97,13 @@ def _judged(plan: Plan, project: Project | None) -> Plan:
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
     """Print the outcome. A text that could not become a comment goes to the job's summary, or to its log."""
-    from syncengine.publish.comment import Published
-    from syncengine.publish.documents import append
+    from syncengine.publish.comment import Published, write
     from syncengine.render.documents import dumped
     from syncengine.render.formats import PublishFormat
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if done.outcome is Published.SUMMARY and summary:
-        append(Path(summary), f"{text}\n", "the job's summary")
+        write(Path(summary), f"{text}\n", "the job's summary", append=True)
     if format == "json":
         output.data(dumped(PublishFormat(outcome=done.outcome, url=done.url, reason=done.reason, outputs=outputs)))
     elif done.outcome is Published.SUMMARY:

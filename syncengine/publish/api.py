@@ -29,7 +29,7 @@ FIRST_WAIT = 0.5
 TIMEOUT_SECONDS = 20.0
 LARGEST = 64 * 1024 * 1024
 MOST_PAGES = 1_000
-"""A list of 100,000 comments is no list, but a host that names the same page again and again in other words."""
+"""A list of 100,000 comments is no list, but a host that names the same page again and again."""
 MOST_REDIRECTS = 5
 PER_PAGE = 100
 SECONDARY_SECONDS = 60.0
@@ -107,37 +107,25 @@ class HostApi:
     def pages(self, path: str, key: str | None = None) -> Iterator[Any]:
         """Yield the items of all pages of a list, which is in the member `key` of an object, if given.
 
-        The host names the next page. If it names none, pages are counted until one brings nothing new, since a host may
-        put fewer items on a page than it was asked to.
+        The host names the next page as a link or a number. Only a page on itself gets the token.
         """
-        address, last, is_linked, read = _with_page(path, 1), None, False, 0
-        for page in range(1, MOST_PAGES + 1):
+        address = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
+        for _ in range(MOST_PAGES):
             data, headers = self.get(address)
-            is_member = key is not None and isinstance(data, dict)
-            items = data.get(key) if is_member else data
+            items = data.get(key) if key is not None and isinstance(data, dict) else data
             if not isinstance(items, list):
                 raise self._trouble(f" answered GET {path} with JSON that is not a list")
-            if items == last:
-                return
             yield from items
-            last, read = items, read + len(items)
-            is_linked = is_linked or "link" in headers or "x-next-page" in headers
-            is_whole = is_linked or not items or (is_member and read == data.get("total_count"))
-            following = self._next(path, headers) or (None if is_whole else _with_page(path, page + 1))
-            if following is None:
+            number = headers.get("x-next-page", "")
+            if link := next_link(headers):
+                address = urljoin(f"{self._url}/", link)
+                if origin(address) != origin(self._url):
+                    raise self._trouble(" names a next page on another host, which must not get the token")
+            elif number.isascii() and number.isdigit():
+                address = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}&page={number}"
+            else:
                 return
-            address = following
         raise self._trouble(f": {path} has more than {MOST_PAGES} pages")
-
-    def _next(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """Return the address of the next page, if the host names one on itself; only it gets the token."""
-        if link := next_link(headers):
-            address = urljoin(f"{self._url}/", link)
-            if origin(address) != origin(self._url):
-                raise self._trouble(" names a next page on another host, which must not get the token")
-            return address
-        named = headers.get("x-next-page", "")
-        return _with_page(path, int(named)) if named.isascii() and named.isdigit() else None
 
     def persist(self, step: Callable[[], T]) -> T:
         """Repeat `step` while it raises `Transient`, and return its result. Raise `Unreachable` when time runs out."""
@@ -180,13 +168,27 @@ class HostApi:
             raise Transient(f"no answer to {method}: {cause_of(error)}") from None
 
     def _read(self, method: str, path: str, reply: Reply) -> HostReply:
-        """Return the JSON of an answer, `None` without content. Raise `Transient` for another text, as a gateway's."""
-        if reply.ok:
-            try:
-                return HostReply(orjson.loads(reply.content) if reply.content else None, reply.headers)
-            except orjson.JSONDecodeError:
+        """Return the JSON of an answer, `None` without content. Raise `Transient` for another text, as a gateway's.
+
+        The words of an error are the host's own, without the token.
+        """
+        try:
+            data = orjson.loads(reply.content) if reply.content else None
+        except orjson.JSONDecodeError:
+            if reply.ok:
                 raise Transient(f"{reply.status} with an answer that is not JSON") from None
-        words = f"{reply.status} to {method} {urlsplit(path).path}: {self._words(reply)}"
+            data = None
+        if reply.ok:
+            return HostReply(data, reply.headers)
+        said = list[Any]()
+        if isinstance(data, dict):
+            said = [next((data[k] for k in ("message", "error") if data.get(k)), None)]
+            for details in (data.get("errors"), data.get("error_description")):
+                each = details if isinstance(details, list) else [details]
+                said += [d.get("message") or d.get("code") if isinstance(d, dict) else d for d in each]
+        texts = (word if isinstance(word, str) else orjson.dumps(word).decode() for word in said if word)
+        message = tidy(without(self._token, ": ".join(dict.fromkeys(texts)) or "no message"))
+        words = f"{reply.status} to {method} {urlsplit(path).path}: {message}"
         delay = asked_wait(reply.status, reply.headers, words, time.time())
         if reply.status in RETRIABLE or delay is not None:
             raise Transient(words, delay)
@@ -203,20 +205,6 @@ class HostApi:
 
     def _trouble(self, words: str) -> SyncengineError:
         return SyncengineError(f"{self._name}{words}", code="publish-host")
-
-    def _words(self, reply: Reply) -> str:
-        """Return the host's own error messages, without the token."""
-        try:
-            data = orjson.loads(reply.content or b"null")
-        except orjson.JSONDecodeError:
-            data = None
-        if not isinstance(data, dict):
-            return "no message"
-        message = next((data[k] for k in ("message", "error") if data.get(k)), None)
-        details = [*_as_list(data.get("errors")), *_as_list(data.get("error_description"))]
-        words = [message, *(d.get("message") or d.get("code") if isinstance(d, dict) else d for d in details)]
-        texts = (word if isinstance(word, str) else orjson.dumps(word).decode() for word in words if word)
-        return tidy(without(self._token, ": ".join(dict.fromkeys(texts)) or "no message"))
 
 
 def asked_wait(status: int, headers: Mapping[str, str], words: str, now: float) -> float | None:
@@ -239,11 +227,3 @@ def asked_wait(status: int, headers: Mapping[str, str], words: str, now: float) 
         return TOO_QUICK_SECONDS
     is_secondary = status in (403, 429) and any(each in words for each in ("rate limit", "abuse detection"))
     return SECONDARY_SECONDS if is_secondary else None
-
-
-def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []
-
-
-def _with_page(path: str, page: int) -> str:
-    return f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}&page={page}"

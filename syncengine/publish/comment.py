@@ -1,39 +1,180 @@
-"""One comment of a pull request for each key, with the text of the newest run, even if several jobs write at once.
+"""JSON file → its text and outputs → one comment of a pull request for each key, even if several jobs write at once.
 
-The hosts have no conditional write. So every write is preceded and followed by a look at all of our comments with the
-key. One of them survives, by a rule that all jobs share, and the others are deleted.
+Files are documents of docs/formats.md that `plan`, `apply` and `validate` print or write, and saved plans. Any defect
+of a file is an error. The hosts have no conditional write. So every write is preceded and followed by a look at all of
+our comments with the key. One of them survives, by a rule that all jobs share, and the others are deleted.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from syncengine.apply.report import Outcome, Report, RunStatus
+from syncengine.document.json_paths import misfit
 from syncengine.errors import SyncengineError
+from syncengine.plan import saved
+from syncengine.plan.model import Plan
+from syncengine.project import git
+from syncengine.project.files import refuse_links, write_whole
 from syncengine.publish.api import NotAllowed, NotThere
-from syncengine.publish.documents import Publication
 from syncengine.publish.hosts import Host
 from syncengine.publish.place import CommentPlace, PullState, RunOrder, as_number
-from syncengine.render.markdown import code
+from syncengine.render import formats
+from syncengine.render.documents import SHOWN, diagnostics_of, document_in, plan_of, report_of
+from syncengine.render.markdown import Size, code, plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.style import Look
+
+CURE = "write it with `syncengine plan --report json=FILE`"
+SAFE = re.compile(r"[0-9A-Za-z._-]*")
+"""The letters of an output, which is always one line."""
+PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
+COUNTED = ("create", "update", "delete", "retire", "forget")
+"""The actions that outputs count. Those from the third on are removals."""
+
+Outputs = Mapping[str, str]
+"""The names and values for later steps and jobs: words, numbers and ids, never text from a manifest."""
+
+
+# --- the file
+
+
+class Publication(NamedTuple):
+    """A document to publish. `markdown` renders it, in at most a number of units of a measure.
+
+    `has_commit` is whether the document names its commit wherever there is one, as all do but errors.
+    """
+
+    markdown: Callable[[Look, int, Size], str]
+    outputs: Outputs
+    commit: str | None = None
+    has_commit: bool = False
+
+
+def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> Publication:
+    """Return the publication of a file, called `name` in messages. Raise `SyncengineError` for any other file.
+
+    `approved` applies approvals to a saved plan, whose file contains none.
+    """
+    try:
+        refuse_links(path)
+    except OSError:
+        linked = "is a symbolic link or in a linked folder, which may lead to what this run did not write"
+        raise _unfit(f"{name} {linked}: {CURE}") from None
+    try:
+        if not path.is_file():  # reading a pipe would block
+            raise _unfit(f"{name} {'is not a file' if path.exists() else 'does not exist'}: {CURE}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise _unfit(f"{name} cannot be read: {error.strerror}") from None
+    if not content.strip():
+        raise _unfit(f"{name} is empty: the command that writes it must have been stopped early")
+    try:
+        is_saved = bool(bytes(msgspec.json.decode(content, type=saved.Printed).execution))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        is_saved = False
+    if is_saved:
+        return _of_plan(approved(saved.load(path, SHOWN)), name)
+    try:
+        document = document_in(content, formats.PlanFormat | formats.ReportFormat | formats.Diagnostics)
+    except msgspec.ValidationError as error:
+        if "$.format" in str(error) or "`format`" in str(error):
+            raise _unfit(f"{name} is neither a plan nor a report of this version: {CURE}") from None
+        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
+    except ValueError:
+        raise _unfit(f"{name} is not JSON: {CURE}") from None
+    try:
+        if isinstance(document, formats.PlanFormat):
+            return _of_plan(plan_of(document), name)
+        if isinstance(document, formats.ReportFormat):
+            return _of_report(report_of(document), name)
+        found = diagnostics_of(document.diagnostics)
+        return Publication(partial(trouble_markdown, found), _outputs({}, False, False, "", name))
+    except (ValueError, KeyError) as error:
+        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
+
+
+def refuse_committed(publication: Publication, path: Path, name: str, head: str | None) -> None:
+    """Refuse a file that this run did not write: one that Git has, or one made at another commit than `head`.
+
+    Whoever can commit a file can commit a forged plan, but none that names its own commit.
+    """
+    if git.may_keep(path.parent, path.name):
+        cure = "write it elsewhere, or delete it from Git"
+        raise _unfit(f"{name} is in Git, or Git cannot say, so that it may not be what this run wrote: {cure}")
+    if head and publication.commit != head and (publication.commit or publication.has_commit):
+        made = f"at commit {publication.commit[:SHORT]}" if publication.commit else "outside of Git"
+        raise _unfit(f"{name} was made {made}, and {head[:SHORT]} is checked out: {CURE}")
+
+
+def _unfit(message: str) -> SyncengineError:
+    return SyncengineError(message, code="publish-file")
+
+
+def _of_plan(plan: Plan, name: str) -> Publication:
+    counts = {word: getattr(plan.summary, word) for word in COUNTED}
+    outputs = _outputs(counts, plan.changes_something, plan.gate.is_closed, plan.id, name)
+    return Publication(partial(plan_markdown, plan), outputs, plan.basis.commit, has_commit=True)
+
+
+def _of_report(report: Report, name: str) -> Publication:
+    """Return the publication of a report, whose outputs count the applied changes."""
+    applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
+    is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
+    outputs = _outputs(applied, report.totals.applied > 0, is_closed, report.plan or "", name)
+    # A refused run may have been unable to read the project, with its commit.
+    has_commit = report.status is not RunStatus.REFUSED
+    return Publication(partial(report_markdown, report), outputs, report.circumstances.commit, has_commit)
+
+
+def _outputs(counts: Mapping[str, int], changes: bool, is_closed: bool, plan_id: str, name: str) -> Outputs:
+    if not PLAN_ID.fullmatch(plan_id):
+        raise _unfit(f"{name} is damaged: its plan id is malformed")
+    create, update, *removals = (counts.get(word, 0) for word in COUNTED)
+    return {
+        "has_changes": str(changes).lower(),
+        "create": str(create),
+        "update": str(update),
+        "remove": str(sum(removals)),
+        "gate": str(is_closed).lower(),
+        "plan_id": plan_id,
+    }
+
+
+def output_lines(outputs: Outputs) -> str:
+    """Return `name=value` lines, which CI passes to later steps and jobs."""
+    assert all(SAFE.fullmatch(value) for value in outputs.values())
+    return "".join(f"{name}={value}\n" for name, value in outputs.items())
+
+
+def write(path: Path, text: str, purpose: str, *, append: bool = False) -> None:
+    """Write a file that CI reads, or append to one that other programs may write too."""
+    try:
+        if not append:
+            write_whole(path, [text.encode()])
+            return
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        raise SyncengineError(f"{path}: {purpose} cannot be written: {error.strerror}", code="report-file") from None
+
+
+# --- its text, with a hidden marker of key, commit and CI run, within the host's limit
 
 KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._]|-(?!-)){0,99}")
 """The pattern of a key, which cannot end an HTML comment."""
 _PARTS = re.compile(r" (\w+)=([0-9a-f]+)(?= )")
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
-LOOKS = 12
-"""The largest number of looks at the comments. Two are usual; as many jobs as write at once may need one more each."""
-
-SETTLING_SECONDS = 1.0
-"""The time that a job of an older run may take from its look to its write, which overwrites ours."""
-
-
-# --- the hidden marker, with key, commit and CI run
 
 
 class Marker(NamedTuple):
@@ -57,9 +198,6 @@ def run_of(body: str) -> RunOrder:
     """Return the CI run that wrote a comment of ours. An unreadable marker counts as the oldest run."""
     parts = dict(_PARTS.findall(body.partition("-->")[0]))
     return RunOrder(*(as_number(parts.get(name, "")) for name in ("id", "run", "attempt")))
-
-
-# --- its text, within the host's limit
 
 
 class CommentLimit(NamedTuple):
@@ -89,6 +227,11 @@ def comment_of(publication: Publication, place: CommentPlace, marker: Marker, li
 
 
 # --- its place
+
+LOOKS = 12
+"""The largest number of looks at the comments. Two are usual; as many jobs as write at once may need one more each."""
+SETTLING_SECONDS = 1.0
+"""The time that a job of an older run may take from its look to its write, which overwrites ours."""
 
 
 class Published(StrEnum):

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
@@ -69,17 +69,17 @@ class Pull(NamedTuple):
 
 
 class Host(ABC):
-    """The interface of one host to one project. `close` ends its connections."""
+    """The interface of one host to one project. `close` ends its connections.
+
+    `request` is the host's own term for a pull request, `needs` the right that a token needs to write comments,
+    `variable` the one with the token. `stand_ins` replace the variables of a CI job for `--dry-run`.
+    """
 
     title: ClassVar[str]
     request: ClassVar[str]
-    """The host's own term for a pull request."""
     needs: ClassVar[str]
-    """The right that a token needs to write comments."""
     variable: ClassVar[str]
-    """The variable with the token."""
     stand_ins: ClassVar[Mapping[str, str]]
-    """Stand-ins for the variables of a CI job, for `--dry-run`."""
     update_method: ClassVar[str]
 
     def __init__(self, place: CommentPlace, token: str) -> None:
@@ -118,15 +118,11 @@ class Host(ABC):
         """Yield the pull requests of a commit into this project. Forks have more. Raise `NotThere` if it is unknown."""
 
     @abstractmethod
-    def _list(self, number: int) -> str:
-        """Return the path of the comments of a pull request."""
+    def path(self, number: int, comment: int | None = None) -> str:
+        """Return the path of the comments of a pull request, or of one of them."""
 
     @abstractmethod
-    def _one(self, number: int, id: int) -> str:
-        """Return the path of one comment."""
-
-    @abstractmethod
-    def _comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
+    def comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
         """Return the comment in an item of the list, or `None` for a note that the host wrote itself."""
 
     @abstractmethod
@@ -135,21 +131,19 @@ class Host(ABC):
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of a pull request, each once, even if it moves to another page meanwhile."""
-        found = (self._comment(number, item) for item in self.api.pages(self._list(number)))
+        found = (self.comment(number, item) for item in self.api.pages(self.path(number)))
         yield from {comment.id: comment for comment in found if comment is not None}.values()
 
     def create(self, number: int, body: str) -> Comment | None:
-        return self._comment(number, self.api.write("POST", self._list(number), {"body": body}))
+        return self.comment(number, self.api.write("POST", self.path(number), {"body": body}))
 
     def update(self, number: int, id: int, body: str) -> None:
-        self.api.write(self.update_method, self._one(number, id), {"body": body})
+        self.api.write(self.update_method, self.path(number, id), {"body": body})
 
     def delete(self, number: int, id: int) -> None:
         """Delete a comment of ours, unless another job has deleted it already."""
-        try:
-            self.api.write("DELETE", self._one(number, id))
-        except NotThere:
-            return
+        with suppress(NotThere):
+            self.api.write("DELETE", self.path(number, id))
 
     def merged_pulls(self, commit: str) -> list[Pull]:
         """Return the pull requests by which a commit came to the job's branch, the latest merge first."""
@@ -196,11 +190,9 @@ class GitHub(Host):
             "x-github-api-version": "2022-11-28",
         }
 
-    def _list(self, number: int) -> str:
-        return f"/repos/{self.place.project}/issues/{number}/comments"
-
-    def _one(self, number: int, id: int) -> str:
-        return f"/repos/{self.place.project}/issues/comments/{id}"
+    def path(self, number: int, comment: int | None = None) -> str:
+        where = f"{number}/comments" if comment is None else f"comments/{comment}"
+        return f"/repos/{self.place.project}/issues/{where}"
 
     def author(self) -> str:
         """Return the login of the token's user in lower case. For an app's token, only GraphQL returns a login.
@@ -219,7 +211,7 @@ class GitHub(Host):
         except (NotAllowed, NotThere, KeyError, TypeError, SyncengineError):
             return ACTIONS_BOT
 
-    def _comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
+    def comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
         user = item.get("user") or {}
         url = as_text(item.get("html_url"))
         return Comment(int(item["id"]), str(user.get("login", "")).lower(), item.get("body") or "", url)
@@ -291,16 +283,14 @@ class GitLab(Host):
     def project(self) -> str:
         return f"/projects/{quote(self.place.project, safe='')}"
 
-    def _list(self, number: int) -> str:
-        return f"{self.project}/merge_requests/{number}/notes"
-
-    def _one(self, number: int, id: int) -> str:
-        return f"{self._list(number)}/{id}"
+    def path(self, number: int, comment: int | None = None) -> str:
+        notes = f"{self.project}/merge_requests/{number}/notes"
+        return notes if comment is None else f"{notes}/{comment}"
 
     def author(self) -> str:
         return str(self.api.get("/user").data["id"])
 
-    def _comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
+    def comment(self, number: int, item: Mapping[str, Any]) -> Comment | None:
         if item.get("system"):
             return None
         id, page = int(item["id"]), self.place.page
@@ -326,34 +316,32 @@ class GitLab(Host):
 
     def plan_of(self, pull: Pull, wanted: Wanted) -> bytes | None:
         """Return the plan of the newest pipeline but for those of a merge train, which no person reviewed."""
-        pipelines = [
-            int(pipeline["id"])
-            for pipeline in self.api.pages(f"{self.project}/merge_requests/{pull.number}/pipelines")
-            if not str(pipeline.get("ref")).endswith("/train")
-        ]
-        plans = (self._of_pipeline(id, wanted) for id in sorted(pipelines, reverse=True))
-        return next((plan for plan in plans if plan is not None), None)
+        listed = self.api.pages(f"{self.project}/merge_requests/{pull.number}/pipelines")
+        return self._newest_of((each for each in listed if not str(each.get("ref")).endswith("/train")), wanted)
 
-    def _of_pipeline(self, id: int, wanted: Wanted, depth: int = 0) -> bytes | None:
-        """Return the plan of a pipeline's newest job that has one, or of a child pipeline of the same project."""
+    def _newest_of(self, pipelines: Iterable[Mapping[str, Any]], wanted: Wanted, depth: int = 0) -> bytes | None:
+        """Return the plan of the newest job that has one, also of child pipelines of the same project."""
         project = self.project
-        jobs = [job for job in self.api.pages(f"{project}/pipelines/{id}/jobs") if job["name"] == wanted.artifact]
-        for job in sorted((int(job["id"]) for job in jobs), reverse=True):
-            content = self.file(f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
-            if content is None:
-                content = unpacked(self.file(f"{project}/jobs/{job}/artifacts"), wanted.file)
-            if content is not None:
-                return content
-        if depth == DEPTH:
-            return None
-        try:
-            bridges = list(self.api.pages(f"{project}/pipelines/{id}/bridges"))
-        except NotThere:  # a host without child pipelines
-            bridges = []
-        children = [child for bridge in bridges if (child := bridge.get("downstream_pipeline"))]
-        ids = [int(child["id"]) for child in children if project.endswith(f"/{child.get('project_id')}")]
-        plans = (self._of_pipeline(child, wanted, depth + 1) for child in sorted(ids, reverse=True))
-        return next((plan for plan in plans if plan is not None), None)
+        for id in sorted((int(each["id"]) for each in pipelines), reverse=True):
+            jobs = [
+                each for each in self.api.pages(f"{project}/pipelines/{id}/jobs") if each["name"] == wanted.artifact
+            ]
+            for job in sorted((int(each["id"]) for each in jobs), reverse=True):
+                content = self.file(f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
+                if content is None:
+                    content = unpacked(self.file(f"{project}/jobs/{job}/artifacts"), wanted.file)
+                if content is not None:
+                    return content
+            if depth == DEPTH:
+                continue
+            with suppress(NotThere):  # a host without child pipelines
+                bridges = [
+                    each.get("downstream_pipeline") for each in self.api.pages(f"{project}/pipelines/{id}/bridges")
+                ]
+                children = [each for each in bridges if each and project.endswith(f"/{each.get('project_id')}")]
+                if (plan := self._newest_of(children, wanted, depth + 1)) is not None:
+                    return plan
+        return None
 
 
 def reviewed_files(kind: type[Host], place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:

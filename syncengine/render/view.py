@@ -217,8 +217,9 @@ def _scope(plan: Plan) -> Iterator[str]:
 
 
 def _comparison(since: Since) -> ReviewedComparison:
-    counts = {"new": len(since.new), "different": len(since.different), "gone": len(since.gone), "the same": since.same}
-    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+    listed = (
+        f"{len(since.new):,} new, {len(since.different):,} different, {len(since.gone):,} gone, {since.same:,} the same"
+    )
     verdict = "Today's plan does not go beyond the reviewed plan."
     if since.excess:
         verdict = f"Today's plan goes beyond the reviewed plan in {count_of(len(since.excess), 'place')}:"
@@ -287,10 +288,11 @@ def asks_about_removals_alone(gate: Gate) -> bool:
 def gate_view(plan: Plan) -> GateView:
     """Return the gate in words, those units first that need an approval."""
     gate = plan.gate
+    open_units = [unit for unit in gate.units if unit.is_open]
+    are_removals = asks_about_removals_alone(gate)
     kinds, places = {unit.kind for unit in gate.shown}, {str(unit.approved) for unit in gate.shown}
     if gate.is_closed:
-        heading = "this plan" if not asks_about_removals_alone(gate) else "these removals"
-        heading = f"Blocked: approval needed for {heading}."
+        heading = f"Blocked: approval needed for {'these removals' if are_removals else 'this plan'}."
     elif gate.approved is None or len(places) > 1:
         heading = "Approved: everything that needs approval has been approved."
     else:
@@ -298,7 +300,6 @@ def gate_view(plan: Plan) -> GateView:
         what = "everything that needs approval" if RULE in kinds else what
         heading = f"Approved: {file_name(str(gate.approved))} approves {what}."
     sentence = TRIPPED_BY.get(whose(gate, plan.base))
-    open_units = [unit for unit in gate.units if unit.is_open]
     approvals = [unit.approve for unit in open_units if unit.approve]
     if len(approvals) > MOST_UNITS and gate.approve:
         approvals = [gate.approve]
@@ -307,7 +308,7 @@ def gate_view(plan: Plan) -> GateView:
     return GateView(
         gate.is_closed,
         heading,
-        sentence and sentence.format("removals" if asks_about_removals_alone(gate) else "changes"),
+        sentence and sentence.format("removals" if are_removals else "changes"),
         tuple(map(_unit_line, sorted(gate.shown, key=lambda unit: not unit.is_open)[:MOST_UNITS])),
         f"… and {number(rest)} more; `--format json` lists them all" if rest > 0 else "",
         gate.reasons,
@@ -354,13 +355,10 @@ def _lost(unit: Unit) -> str:
     return " and ".join(filter(None, (", ".join(lost[:-1]), *lost[-1:]))) or count_of(unit.count, "removal")
 
 
-def _category(unit: Unit, name: str) -> str:
-    tags = dict(unit.lost).get("tags", 0)
-    return f"{name} and {count_of(tags, 'tag')}" if tags else name
-
-
 WHAT: Mapping[str, Callable[[Unit, str], str]] = {
-    CATEGORY: _category,
+    CATEGORY: lambda unit, name: (
+        f"{name} and {count_of(tags, 'tag')}" if (tags := dict(unit.lost).get("tags", 0)) else name
+    ),
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
     OPENED_UNIT: lambda unit, name: (
         f"{count_of(unit.count, 'tag')} of unknown visibility made public"

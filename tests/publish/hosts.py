@@ -49,7 +49,7 @@ class Imitation:
     url: str = ""
     page: int = 100
     paging: str = "link"
-    """How the next page is announced: `link` (absent for one page), `keyset`, `number`, or `bare` (never)."""
+    """How the next page is announced: `link` (absent for one page), `keyset` or `number`."""
     comments: dict[int, Json] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)

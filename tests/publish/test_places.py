@@ -38,7 +38,7 @@ def said(done: Ended, host: Imitation) -> bool:
     return bool(host.bodies())
 
 
-@pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
+@pytest.mark.parametrize("paging", ["link", "keyset", "number"])
 def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation, paging: str) -> None:
     """A report goes to the merged pull request among many open ones with its commit, whatever the paging."""
     host.crowd, host.page, host.paging = 7, 3, paging

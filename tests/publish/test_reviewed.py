@@ -124,7 +124,7 @@ def test_a_folder_without_commits_is_named(project: Project, host: Imitation) ->
 # --- choice among pull requests and runs
 
 
-@pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
+@pytest.mark.parametrize("paging", ["link", "keyset", "number"])
 def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
     """Lists of pull requests, runs, artifacts and jobs are read to their end, whatever the host's paging."""
     host.crowd, host.page, host.paging = 7, 3, paging

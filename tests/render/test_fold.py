@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from syncengine.render.escape import cells, unusual_letters
-from syncengine.render.fold import ALIKE, WAYS, Edit, arranged
+from syncengine.render.escape import unusual_letters
+from syncengine.render.fold import WAYS, Edit, arranged
 from syncengine.render.values import ChangeValue, ValuePart, Values
 from syncengine.resource import Value
 
@@ -86,37 +86,12 @@ def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: st
     assert found[-1] is None
 
 
-def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
-    """Among tags that move to one category, the only one that comes from another category is odd."""
-    found = arranged(
-        [f"T-{n}" for n in range(300)], [own("a" if n != 99 else "b", "c") for n in range(300)], folding=True
-    )
-    assert found.odd == [99]
-    assert [len(group.members) for group in found.groups] == [299]
-
-
-def test_values_that_are_set_form_a_group_beside_values_that_change() -> None:
-    found = edits([*(("T", None, "new") for _ in range(6)), *(("T", f"old {n}", f"old {n}!") for n in range(6))])
-    assert found == [Edit("set", None, "new")] * 6 + [Edit("appended", None, "!")] * 6
-
-
 def test_replaced_by_something_else_is_no_edit() -> None:
     """Values replaced by unrelated ones have no edit in common, however many there are."""
     assert set(edits(("T", f"old{n}", f"new{n * 7}") for n in range(50))) == {None}
-
-
-def test_too_few_equal_edits_form_no_group() -> None:
-    changes = [own(f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]
-    found = arranged(["T"] * len(changes), changes, folding=True)
-    assert found.singles == [0, 1]
 
 
 def test_text_of_one_script_has_no_unusual_letters() -> None:
     """Accented letters and whole words in another script are not unusual; mixed scripts and invisible letters are."""
     assert unusual_letters("Müller & Söhne, Łódź: Привет, 東京 (reviewed)") == ()
     assert unusual_letters("p\u0430y\u00adpal") == ("U+00AD SOFT HYPHEN", "U+0430 CYRILLIC SMALL LETTER A")
-
-
-def test_only_letters_beyond_ascii_are_measured_one_by_one() -> None:
-    """A wide letter takes two columns, a combining or invisible one none."""
-    assert [cells(text) for text in ("", "ab", "ab…", "漢字", "e\u0301", "a\u200bb")] == [0, 2, 3, 4, 1, 2]

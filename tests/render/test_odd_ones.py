@@ -19,7 +19,7 @@ from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 from syncengine.resource import Source, Value
 
-from .samples import TRIPPED, activity_type, at, category, field, plan_of, tag
+from .samples import TRIPPED, at, field, plan_of, tag
 
 SECRET = "Strictly confidential merger of A and B"
 
@@ -108,14 +108,6 @@ def test_the_odd_change_comes_before_the_similar_ones(odd: Change, render: Calla
 
 
 @in_short
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_the_similar_changes_are_one_row_with_one_example(odd: Change, render: Callable[[Plan], str]) -> None:
-    shown = render(plan_of(*mass()[:140], odd, *mass()[140:]))
-    assert re.search(r'299 ×\s?`? ?description: \+ " \(reviewed\)"', shown)
-    assert shown.count("e.g. ACME-0001") == 1
-
-
-@in_short
 def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str]) -> None:
     """An unusual letter in a value is named by its code point, so that rows that look alike can be told apart."""
     odd = ("a letter of another script", "a joiner", "a blank that does not break", "a mark for an accent")
@@ -158,14 +150,6 @@ def test_a_small_group_among_thousands_comes_first(render: Callable[[Plan], str]
     shown = render(plan_of(*mass(2_000), *few))
     assert shown.index('+ " (secret)"') < shown.index('+ " (reviewed)"')
     assert "10 ×" in shown
-
-
-@in_short
-def test_unrelated_changes_are_never_folded(render: Callable[[Plan], str]) -> None:
-    """Thirty unrelated changes beside hundreds of similar ones are each shown."""
-    own = [change(n, f"Old {n * 7919 % 1000} text", f"New {n * 104729 % 1000} words") for n in range(600, 630)]
-    shown = render(plan_of(*mass(), *own))
-    assert [each.key for each in own if f'"{each.fields[0].after}"' not in shown] == []
 
 
 @in_short
@@ -266,16 +250,6 @@ def test_every_removal_is_named_before_the_mass(limit: int) -> None:
     assert ("**Shortened" in page) is (named < 3_600)
 
 
-def test_removals_that_do_not_fit_are_counted() -> None:
-    """Removals that do not fit are counted, and the page says `Shortened`."""
-    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
-    page = plan_markdown(plan_of(*lost), limit=65_536)
-    named = len(set(re.findall(r"`LOST-(\d+)`", page)))
-    assert named > 4_000
-    assert f"and {9_000 - named:,} more" in page
-    assert "**Shortened" in page
-
-
 @in_each
 def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
     """A retired tag that loses more keywords than the others is not folded into their row."""
@@ -323,19 +297,6 @@ def test_the_retired_tag_that_loses_another_keyword_stands_alone(
     changes[176] = retired(177, *odd)
     shown = render(plan_of(*changes))
     assert f'removed "{odd[0]}"' in shown
-    assert shown.index("ACME-0177") < shown.index("ACME-0001")
-
-
-@in_short
-def test_a_retired_tag_with_another_keyword_stands_alone_after_many_renames(render: Callable[[Plan], str]) -> None:
-    """As after renaming many tags, each in its own file: the tag that loses an unrelated keyword still comes first."""
-    changes = [
-        replace(retired(n, f"EP {n}"), source=at(1, f"manifests/{n}.yaml"), reason=f"renamed to NEW-{n * 7919 % 5003}")
-        for n in range(1, 501)
-    ]
-    changes[176] = replace(changes[176], keywords_deleted=("law firm",))
-    shown = render(plan_of(*changes))
-    assert 'removed "law firm"' in shown
     assert shown.index("ACME-0177") < shown.index("ACME-0001")
 
 
@@ -534,16 +495,6 @@ def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan
     is_whole = "https://pms.example.com/T-1" in shown
     assert ("… 2 more fields" in shown) is not is_whole
     assert ("--verbose shows every line and value" in shown) is not is_whole
-
-
-@in_short
-def test_short_rows_of_categories_and_activity_types_count_omitted_fields(render: Callable[[Plan], str]) -> None:
-    words, flag = field("keywords", None, ("EP", "US")), field("enableIfNew", None, True)
-    rows = ((category("acme"), words, '"US"'), (activity_type("A101"), flag, "enableIfNew: true"))
-    for key, more, value in rows:
-        fields = (field("label", None, "A"), more)
-        shown = render(plan_of(Change(key=key, action=Action.CREATE, source=at(1), fields=fields)))
-        assert ("… 1 more field" in shown) is (value not in shown)
 
 
 @in_each

@@ -27,9 +27,7 @@ from .samples import (
     LONG,
     PLANS,
     REPORTS,
-    approved,
     at,
-    empty,
     everything,
     field,
     hostile,
@@ -69,12 +67,6 @@ def test_a_name_is_never_cut() -> None:
     assert "      manifests/acme.yaml:1" in lines
 
 
-def test_places_stand_in_one_column() -> None:
-    """The places of a section's rows begin in the same column."""
-    text = plan_text(plan_of(update("A", field("url", "a", "b")), update("LONGER", field("url", "a", "b"))))
-    assert len({line.index("manifests/") for line in text.splitlines() if "manifests/" in line}) == 1
-
-
 @pytest.mark.parametrize("width", [80, 200])
 def test_details_of_names_of_different_lengths_stand_in_one_column(width: int) -> None:
     """The details of rows begin in the same column; a very long name does not move those of the others."""
@@ -103,47 +95,6 @@ def test_a_word_without_spaces_is_broken() -> None:
 # --- contents ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_without_changes_says_that_in_its_first_line() -> None:
-    assert plan_text(empty()).startswith("No changes. 43 resources match the recorded state.\n")
-
-
-def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
-    """The text begins with the summary; sections of removals come before those of additions."""
-    text = plan_text(everything(), Look(width=200))
-    assert text.startswith("Plan: 3 to create, 5 to update, 5 to delete, 1 to retire, 1 to forget; 41 unchanged;")
-    headings = [
-        "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
-        "Delete keywords of", "Delete metadata of", "Clear fields of", "Make 1 tag public", "Create 1 category",
-        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes",
-        "\nBlocked: approval needed for", "warning[keyword-too-broad]",
-    ]  # fmt: skip
-    positions = [text.index(heading) for heading in headings]
-    assert positions == sorted(positions)
-
-
-def test_each_part_of_an_update_is_shown_once() -> None:
-    """The removals of an update are listed among the removals and not repeated among the updates."""
-    text = plan_text(everything(), Look(width=200))
-    assert text.count("EP 7654321") == text.count("Billing Group") == text.count("PRIVATE → PUBLIC\n") == 1
-    assert text.count('added "CA 7654321"') == 1
-
-
-def test_metadata_shows_old_and_new_in_one_place() -> None:
-    """A tag's added, changed and removed metadata are one row among the removals."""
-    text = plan_text(everything(), Look(width=200))
-    assert (
-        'metadata: added Office = "the \\"new\\" one"; Client = "ACME Corp." → "ACME Canada"; '
-        'removed Billing Group = "billable"'
-    ) in text
-    assert (text.count("ACME Canada"), text.count("Office")) == (1, 1)
-
-
-def test_a_keyword_that_is_replaced_stands_in_one_place() -> None:
-    text = plan_text(everything(), Look(width=200))
-    assert 'keywords: added "CA 7654321"; removed "EP 7654321"' in text
-    assert text.count("7654321") == 2
-
-
 def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
     """A new tag shows its visibility, description and metadata; --verbose shows a long description in full."""
     more = (field("url", None, "u"), field("externalId", None, "4711"))
@@ -167,37 +118,6 @@ def test_one_more_field_is_shown_and_not_counted() -> None:
 def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
     """Quotes and backslashes in a quoted value are escaped."""
     assert quoted(value) == shown
-
-
-def test_a_deleted_category_names_its_tags_and_mentions_unknown_ones() -> None:
-    text = plan_text(everything(), Look(width=200))
-    assert "also deletes 2 tags in it, and any that were created outside this project" in text
-    assert re.search(r"^    - OLD-1 +manifests/old\.yaml:9$", text, re.M)
-
-
-def test_a_tripped_gate_shows_how_it_is_approved() -> None:
-    """A tripped gate shows the command that approves the whole plan and the approval of each unit."""
-    text = plan_text(everything())
-    assert "    syncengine apply --approve-deletes 12@0123456789abcdef0123\n" in text
-    assert "    approvals:\n      - 4@aaaaaaaaaaaaaaaaaaaa\n" in text
-    assert "  ✘ data/matters.csv lost 121 tags: approve with 121@bbbbbbbbbbbbbbbbbbbb\n" in text
-
-
-def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
-    """An approved unit says where it was approved; an open one shows its approval to copy."""
-    text = plan_text(PLANS["partly"]())
-    assert "Blocked: approval needed for this plan.\n" in text
-    assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
-    assert "approved by --approve-deletes\n" in text
-    assert "  ✘ tag/SECRET made public (it was PRIVATE): approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
-    assert "      - 4@aaaaaaaaaaaaaaaaaaaa\n" not in text
-
-
-def test_an_approved_gate_says_who_approved() -> None:
-    """An approved gate is not called closed and asks for no approval."""
-    text = plan_text(approved())
-    assert "Approved: syncengine.yaml:14 approves these removals and tags made public.\n" in text
-    assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
 def test_a_sweep_without_recorded_types_is_shown() -> None:
@@ -237,20 +157,6 @@ def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
 
 
 # --- folding ----------------------------------------------------------------------------------------------------------
-
-
-def test_equal_changes_are_one_line_with_a_count() -> None:
-    text = plan_text(uniform())
-    assert "~ 812 × visibility: PUBLIC → PRIVATE" in text
-    assert "ACME-0001, ACME-0002, ACME-0003, ACME-0004, ACME-0005 … and 807 more" in text
-    assert "ACME-0006" not in text
-
-
-def test_new_tags_with_contents_of_their_own_are_listed() -> None:
-    """New tags with different keywords are listed one by one, without an example for all."""
-    text = plan_text(uniform())
-    assert [n for n in range(1, 51) if f'keywords: "EP {n}"' not in text] == []
-    assert ("e.g. NEW" in text, " more tags" in text) == (False, False)
 
 
 def test_verbose_lists_every_change() -> None:
@@ -300,27 +206,6 @@ def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_report_shows_refused_and_skipped_changes_with_their_places() -> None:
-    text = report_text(REPORTS["mixed"]())
-    assert "manifests/acme.yaml:12: error[refused]: tag/ACME-0042: url is not a URL (upsertTags, item 7)\n" in text
-    assert "manifests/acme.yaml:20: warning[skipped]: tag/ACME-0043: its category was not applied\n" in text
-
-
-def test_a_report_begins_with_its_counts_and_ends_with_the_next_step() -> None:
-    text = report_text(REPORTS["mixed"](), Look(width=200))
-    assert text.startswith(
-        "Applied 11 of 14 changes; 1 failed, 1 skipped, 1 with unknown outcome. 5 requests, 1 retry.\n"
-    )
-    assert text.endswith("Changes in doubt are sent again; every operation is safe to repeat.\n")
-    assert (
-        "Sync session s-7 was cancelled: no activity type was deleted. Reason: activity-type/A103 was refused." in text
-    )
-
-
-def test_a_complete_report_is_short() -> None:
-    assert report_text(report_of(result("A", Outcome.APPLIED))) == "Applied 1 change. 5 requests, 1 retry.\n"
 
 
 def test_an_apply_that_sends_nothing_says_so() -> None:
@@ -381,18 +266,6 @@ def test_equal_diagnostics_are_shown_once() -> None:
     assert diagnostics_text(same[:3]).count("no field") == 3
     assert github(same).count("::error") == 1
     assert len(json.loads(diagnostics_json(same))["diagnostics"]) == 300
-
-
-def test_a_diagnostic_without_a_place_names_its_resource() -> None:
-    text = diagnostics_text(FOUND)
-    assert "error[unreachable]: tag/ACME-0043: no route\n" in text
-    assert "manifests/a.yaml: warning[source-slow]: the source took 40 s\n" in text
-    assert text.endswith("\n\n2 errors, 1 warning.\n")
-
-
-def test_one_diagnostic_is_not_counted() -> None:
-    """A single diagnostic has no summary line."""
-    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
 
 
 def test_an_empty_list_of_diagnostics_says_no_problems() -> None:
