@@ -22,15 +22,22 @@ from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import merged, message, where
 from syncengine.render.documents import dumped
-from syncengine.render.escape import cut, harmless, quoted, visible
+from syncengine.render.escape import cut, harmless, visible
 from syncengine.render.report import finding, headline
 from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE
 from syncengine.render.style import PLAIN, Look, in_repository
-from syncengine.render.values import BRIEF, value_spans
+from syncengine.render.values import (
+    BRIEF,
+    cleared,
+    keywords_deleted,
+    metadata_deleted,
+    opened,
+    updated,
+    value_details,
+)
 from syncengine.render.view import gate_view
 from syncengine.render.words import comma_list, count_of, number
-from syncengine.resource import Value
 
 GITHUB_SHOWS = 10
 """The number of annotations of one level that GitHub shows for a step."""
@@ -103,34 +110,19 @@ def at_most(count: int, every: Sequence[HostFinding]) -> list[HostFinding]:
 
 
 def _words(group: Sequence[Change]) -> str:
-    """Return `update tag/ACME-0042: description "old" → "new"; + keyword "x"`, or the names of several resources."""
+    """Return `update tag/ACME-0042: keywords: removed "x"; url: "old" → "new"`, or the names of several resources."""
     first = group[0]
     if len(group) > 1:
         names = comma_list([str(change.key) for change in group])
         return f"{first.action.word} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
-    details = list(_details(first))
+    values = (*keywords_deleted(first), *metadata_deleted(first), *cleared(first))  # removals come first
+    if first.action is Action.UPDATE:
+        values += (*(opened(first.opening, first) if first.opening else ()), *updated(first))
+    details = [f"deleted with {first.cascade}"] if first.cascade else []
+    details += map(str, value_details(values, BRIEF))
     more = f"; and {number(len(details) - SHOWN_VALUES)} more" if len(details) > SHOWN_VALUES else ""
     shown = "; ".join(details[:SHOWN_VALUES]) + more
     return f"{first.action.word} {first.key}{f': {cut(shown, _LONGEST)}' if shown else ''}"
-
-
-def _details(change: Change) -> Iterator[str]:
-    """Yield the differences of a change, removals first."""
-
-    def values(name: str, before: Value | None, after: Value | None) -> str:
-        return "".join(span.text for span in value_spans(name, before, after, BRIEF))
-
-    if change.cascade:
-        yield f"deleted with {change.cascade}"
-    yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)
-    yield from (f"- metadata {quoted(name)}" for name in change.metadata_deleted)
-    if change.action is not Action.UPDATE:
-        return
-    for field in change.fields:
-        yield f"{field.name} {values(field.name, field.before, field.after)}"
-    yield from (f"+ keyword {quoted(keyword)}" for keyword in change.keywords_added)
-    for name, value in change.metadata_set.items():
-        yield f"metadata {quoted(name)} {values('', change.metadata_before.get(name), value)}"
 
 
 def _path(diagnostic: Diagnostic, look: Look) -> str:

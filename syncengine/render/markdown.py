@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from syncengine.apply.report import Outcome, Report, Result
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.model import Plan, Summary
+from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
@@ -56,25 +56,30 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT, size: Size
     """Return the plan as Markdown: summary table and gate, which are never cut, then sections and diagnostics."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG, limit // SHORTEST_ROW)
-    sections = [_PrintedSection.of(section, look) for section in view.sections]
+    # The texts of rows are made once for however many trials of their number.
+    sections = [(section, [_row(row, look) for row in section.rows]) for section in view.sections]
     # The places of waiting changes are those of another commit than the pull request's.
     elsewhere = replace(look, links=look.links.at(None))
-    waiting = [_PrintedSection.of(section, elsewhere) for section in (view.waiting.sections if view.waiting else ())]
-    diagnostics = diagnostic_rows(view.diagnostics)
+    others = view.waiting.sections if view.waiting else ()
+    waiting = [(section, [_row(row, elsewhere) for row in section.rows]) for section in others]
+    diagnostics, summary = diagnostic_rows(view.diagnostics), view.own.summary
+    counts = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
+    counts += [("tags deleted with a category", summary.cascaded_tags), ("unchanged", summary.unchanged)]
+    counts.append(("requests", summary.requests))
 
-    def page(removals: int, others: int) -> str:
-        shown = [each.first(removals if each.section.is_removal else others) for each in sections]
-        also = [each.first(others) for each in waiting]
-        is_short = any(each.is_short for each in (*shown, *also)) or len(diagnostics) > others
+    def page(removals: int, most: int) -> str:
+        shown = [_first(section, texts, removals if section.is_removal else most) for section, texts in sections]
+        also = [_first(section, texts, most) for section, texts in waiting]
+        is_short = any(each.is_short for each in (*shown, *also)) or len(diagnostics) > most
         return rendered(
             "plan.markdown.j2",
             view=view,
             sections=shown,
             waiting=also,
-            diagnostics=diagnostics[:others],
+            diagnostics=diagnostics[:most],
             diagnostic_count=len(view.diagnostics),
             denials=list(map(_diagnostic, view.denials)),
-            counts=_counts(view.own.summary),
+            counts=[(name, number(count)) for name, count in counts],
             abridged=ABRIDGED if is_short or view.is_abridged else "",
             is_short=is_short,
             job=look.job,
@@ -193,21 +198,17 @@ def fitted(page: Callable[[int], str], limit: int, size: Size) -> str:
             fits, best = most, text
         else:
             too_many = most
-    return best if size(best) <= limit else _first_lines(best, limit, size)
-
-
-def _first_lines(text: str, limit: int, size: Size) -> str:
+    if size(best) <= limit:
+        return best
     note = "\n**Shortened.**\n"
     room, lines = limit - size(note), list[str]()
-    for line in text.splitlines(keepends=True):
+    for line in best.splitlines(keepends=True):
         room -= size(line)
-        # The note, and the end of what this line may have opened.
-        if room < 100:
+        if room < 100:  # the note, and the end of what this line may have opened
             break
         lines.append(line)
     kept = "".join(lines)
-    ends = "\n</details>\n" * (kept.count("<details>") - kept.count("</details>"))
-    return kept + ends + note
+    return kept + "\n</details>\n" * (kept.count("<details>") - kept.count("</details>")) + note
 
 
 @cache
@@ -259,20 +260,12 @@ def prose(text: str, *, links: bool = False) -> str:
 
     Approvals in the sentence are put into code spans, so that they can be copied.
     """
-    return "".join(code(part) if n % 2 else _plain(part, links=links) for n, part in enumerate(_COPIED.split(text)))
-
-
-def _plain(text: str, *, links: bool) -> str:
-    escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
-    unlinked = escaped if links else _ADDRESS.sub(r"\g<0>&#8203;", escaped)
-    return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
-
-
-def _counts(summary: Summary) -> list[tuple[str, str]]:
-    """Return the counts of a plan, for a table."""
-    counts = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
-    counts += [("tags deleted with a category", summary.cascaded_tags), ("unchanged", summary.unchanged)]
-    return [(name, number(count)) for name, count in (*counts, ("requests", summary.requests))]
+    parts = _COPIED.split(text)
+    for n in range(0, len(parts), 2):  # between the approvals
+        part = _PUNCTUATION.sub(r"\\\1", escape(visible(parts[n]), quote=False))
+        part = part if links else _ADDRESS.sub(r"\g<0>&#8203;", part)
+        parts[n] = _REFERENCE.sub(r"\g<0>&#8203;", part).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
+    return "".join(code(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 # --- diagnostics ------------------------------------------------------------------------------------------------------
@@ -308,7 +301,7 @@ def _place_of(diagnostic: Diagnostic) -> str:
 
 
 class _ShownSection(NamedTuple):
-    """A section with its first rows, of which those from `open_rows` to `folded_rows` need a click.
+    """A section with its first rows, of which those from `folds[0]` to `folds[1]` need a click.
 
     `hidden` is the number of resources in rows that are not shown; `is_short` also where only names are left out.
     """
@@ -320,40 +313,18 @@ class _ShownSection(NamedTuple):
     is_short: bool
 
 
-class _PrintedSection(NamedTuple):
-    """A section and the texts of its rows, which are made once for however many trials of their number."""
-
-    section: Section
-    texts: Sequence[str]
-
-    @classmethod
-    def of(cls, section: Section, look: Look) -> _PrintedSection:
-        return cls(section, [_row(row, look) for row in section.rows])
-
-    def first(self, most: int) -> _ShownSection:
-        """Return the section with at most `most` rows, and as many names in each of them."""
-        rows, hidden = self.section.rows[:most], self.section.rows[most:]
-        texts = [
-            as_markdown(text + _names(row.members, most, "  " * (row.depth + 1)) if row.label else text)
-            for row, text in zip(rows, self.texts[:most], strict=True)
-        ]
-        is_short = any(row.label and len(row.members) > max(most, FEW) for row in rows)
-        return _ShownSection(
-            self.section,
-            texts,
-            _folds(rows),
-            sum(len(row.members) for row in hidden),
-            bool(hidden) or is_short,
-        )
-
-
-def _folds(rows: Sequence[SectionRow]) -> tuple[int, int]:
-    """Return the range of rows to fold: those of single resources, except for the first few."""
-    if len(rows) <= OPEN_ROWS:
-        return len(rows), len(rows)
+def _first(section: Section, texts: Sequence[str], most: int) -> _ShownSection:
+    """Return the section with at most `most` of its rows, whose texts are given, and as many names in each of them."""
+    rows, hidden = section.rows[:most], section.rows[most:]
+    shown = [
+        as_markdown(text + _names(row.members, most, "  " * (row.depth + 1)) if row.label else text)
+        for row, text in zip(rows, texts, strict=False)
+    ]
+    # Rows of single resources are folded, except for the first few.
     first = next((n for n, row in enumerate(rows) if not row.label and n >= OPEN_ROWS), len(rows))
     last = next((n for n, row in enumerate(rows) if row.label and n > first), len(rows))
-    return first, last
+    is_short = bool(hidden) or any(row.label and len(row.members) > max(most, FEW) for row in rows)
+    return _ShownSection(section, shown, (first, last), sum(len(row.members) for row in hidden), is_short)
 
 
 def _row(row: SectionRow, look: Look) -> str:

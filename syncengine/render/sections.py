@@ -52,10 +52,14 @@ MOST = 200
 
 
 class Fold(Enum):
-    """The folding of rows: none; similar rows and long lists; or the same with each row kept behind its group."""
+    """The folding of rows: none; similar rows and long lists; or the same with each row kept behind its group.
+
+    `LINES` folds as `LONG` does, and gives the rows of new resources all values, for a line of as many as fit.
+    """
 
     NOTHING = "nothing"
     LONG = "long"
+    LINES = "lines"
     BEHIND = "behind"
 
 
@@ -199,11 +203,12 @@ def folded(entries: Entries, extent: Extent) -> FoldedRows:
 
     def singles(numbers: Sequence[int], budget: int, *, is_odd: bool) -> Iterator[SectionRow]:
         """Yield a row for each number, up to the budget; one last row counts the others."""
-        room = ALL if fold is not Fold.LONG else WIDE if is_odd else BRIEF
+        is_line = fold is Fold.LINES and entries.are_lines and not is_odd
+        room = ALL if is_line or fold in (Fold.NOTHING, Fold.BEHIND) else WIDE if is_odd else BRIEF
         shown = len(numbers) if is_whole or len(numbers) <= budget + 1 else budget
         for n in numbers[:shown]:
             # A flag that is false may be what is odd about a resource; elsewhere it says what silence says.
-            yield entries.row(n, room, is_whole or is_odd, is_line=entries.are_lines and not is_whole and not is_odd)
+            yield entries.row(n, room, is_whole or is_odd, is_line=is_line)
             yield from entries.below((n,), fold)
         if rest := numbers[shown:]:
             label = f"{number(len(rest))} {entries.more}"

@@ -10,7 +10,7 @@ from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import LONGEST, cells, cut, file_name, visible, wrapped
 from syncengine.render.sections import MOST, NOTE_SYMBOL, Fold, Section, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.values import Details
+from syncengine.render.values import Details, ValuePart
 from syncengine.render.view import ABRIDGED, GateView, first_sentence, view_of, ways_to_approve
 from syncengine.render.words import FEW, comma_list, place
 
@@ -31,7 +31,7 @@ SYMBOL_TONES = {
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
-    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LINES)
     shown = [(section, *_rows(section, look)) for section in view.sections]
     is_short = any(is_cut or is_abridged([section]) for section, _, is_cut in shown)
     waiting = list[Iterable[str]]()
@@ -123,10 +123,12 @@ def _rows(section: Section, look: Look) -> tuple[list[str], bool]:
     widths = [cells(head) for (row, head), details in zip(rows, own, strict=True) if details and not row.label]
     name_column, is_cut, heads = max((each for each in widths if each <= NAME_COLUMN), default=0), False, list[str]()
     for (row, head), details in zip(rows, own, strict=True):
-        gap = " " if row.label else " " * max(0, name_column - cells(head)) + GAP
-        beside = head + gap + lettered("; ".join(map(str, details)), look)
-        # A remark, which comes first, is never cut.
-        if row.is_line and cells(beside) > room > cells(head) + NAME_COLUMN and row.details[0].label:
+        said = lettered("; ".join(map(str, details)), look)
+        beside = head + (" " if row.label else " " * max(0, name_column - cells(head)) + GAP) + said
+        beside = beside if cells(beside) <= room else head + (" " if row.label else GAP) + said
+        # A remark and former names, which come first, are never cut.
+        is_cuttable = row.is_line and not (details and details[0].label in ("", ValuePart.FORMER.value))
+        if is_cuttable and cells(beside) > room > cells(head) + NAME_COLUMN:
             beside, is_cut = lettered(cut(beside, room - len(ELLIPSIS)), look), True
         heads.append(beside if details and cells(beside) <= room else head)
     column = max((cells(head) for head in heads if cells(head) <= room), default=0) + len(GAP)

@@ -57,10 +57,10 @@ def created(change: Change) -> Values:
     if name in words and _NO_NAME not in change.fields:
         words = tuple(word for word in words if word != name)
     return (
+        *_former_names(change),
         *_fields(change.fields),
         *((ChangeValue(ValuePart.KEYWORDS, "keywords", None, words),) if words else ()),
         *_metadata(change),
-        *_former_names(change),
         *reason(change),
     )
 
@@ -227,6 +227,7 @@ BRIEF_FIELDS = {
 }
 """The fields that describe a new resource in short, besides its name and keywords."""
 
+_FIRST = (ValuePart.FORMER, ValuePart.FIELD)
 _BARE = frozenset({"visibility", "category"})
 
 
@@ -352,7 +353,8 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
     others = [value for value in fields if value.after is not False and value not in brief]
     if len(others) == 1 or room is ALL:  # a count of one takes as much room as the field itself
         brief, others = [*brief, *others], []
-    found = value_details((*brief, *(v for v in values if v.part is not ValuePart.FIELD)), room, fresh=True)
+    formers, rest = [v for v in values if v.part is ValuePart.FORMER], [v for v in values if v.part not in _FIRST]
+    found = value_details((*formers, *brief, *rest), room, fresh=True)
     left_out = ChangeDetail("", (Span(f"… {count_of(len(others), 'more field')}"),))
     return (*found, left_out) if others else found
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from tests.contract.program import TODAY, Ended, lay_out, restore, run_many
 
 LONG_AGO = ("--since", "90000d")
-STATES = ("received", "delivering", "delivered", "acknowledged", "refused", "failed", "conflict", "unsendable")
 
 
 @dataclass(frozen=True)
@@ -96,17 +95,12 @@ DOCUMENTS = {
     "adopt": Case(("adopt", "held.csv", *JSON), fresh=True),
     "state-list": Case(("state", "list", *JSON)),
     "state-show": Case(("state", "show", "tag/ACME-0042", *JSON)),
-    "state-show-generated": Case(("state", "show", "tag/M-001", *JSON)),
     "state-export": Case(("state", "export")),
     "history": Case(("state", "history", *JSON)),
     "history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON)),
-    "interrupted-state-list": Case(("state", "list", *JSON), situation="interrupted"),
-    "interrupted-history": Case(("state", "history", *JSON), situation="interrupted"),
     "interrupted-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="interrupted"),
     "inbox": Case(("time", "inbox", *JSON)),
-    "inbox-acknowledged": Case(("time", "inbox", "--state", "acknowledged", *JSON)),
     "group-posted": Case(("time", "show", "g-posted", *JSON)),
-    "group-untagged": Case(("time", "show", "g-untagged", *JSON)),
     "group-away": Case(("time", "show", "g-away", *JSON)),
     "group-changed": Case(("time", "show", "g-changed", *JSON)),
     "preview": Case(("time", "preview", "g-posted", *JSON)),

