@@ -88,20 +88,6 @@ def test_a_statement_need_not_return_anything(engine: sa.Engine, tmp_path: Path)
     assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, None)]
 
 
-def test_a_violated_constraint_refuses_the_group(engine: sa.Engine, tmp_path: Path) -> None:
-    """A CHECK or NOT NULL constraint; the message to the user repeats nothing of the driver's."""
-    verdicts = taking(
-        delivery(tmp_path, engine), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2", tags=[]), raw("g3")
-    )
-    assert [v.outcome for v in verdicts] == [
-        PostedTimeStatus.REFUSED,
-        PostedTimeStatus.REFUSED,
-        PostedTimeStatus.SUCCESS,
-    ]
-    assert {v.message for v in verdicts[:2]} == {"ledger rejected the time: something in it does not fit there."}
-    assert rows(engine) == [("g3", 3600)]
-
-
 @pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, tag", "(ident, tag"), ("INSERT", "INSRT")])
 def test_a_statement_that_cannot_run_is_refused_at_start(
     engine: sa.Engine, change: tuple[str, str], tmp_path: Path

@@ -8,23 +8,15 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.pace import PACE
-from syncengine.state.inbox_model import PostedTimeStatus
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
+from tests.posted_time.projects import LOOKUPS, delivering, rows
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import run, taking
+from tests.posted_time.test_sinks import run
 from tests.serve.in_process import work
 from tests.serve.world import CALLER_KEY, World, eventually, world
 from tests.support import loopback
 from tests.support.ports import unused_port
 
 DAY = 86400
-
-
-def test_a_group_that_no_sink_takes_is_refused(tmp_path: Path) -> None:
-    """Time that no sink took is never reported as posted."""
-    (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n"), raw())
-    assert (verdict.outcome, rows(tmp_path)) == (PostedTimeStatus.REFUSED, [])
 
 
 def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
@@ -62,12 +54,6 @@ def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
 
     run(delivery, story)
     assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 3
-
-
-def test_a_fetch_waits_longer_than_the_service_and_sinks_are_probed_each_minute() -> None:
-    """The service holds a fetch open for one minute: a shorter wait would report trouble when nothing is posted."""
-    assert PACE.fetch > 60
-    assert PACE.well == 60
 
 
 @pytest.mark.parametrize(("setting", "limit"), [("", 1 << 20), (", maxBody: 4096", 4096)], ids=["default", "set"])

@@ -12,7 +12,6 @@ from syncengine.posted_time.durations import (
     NEGATIVE,
     NOTHING,
     UNREADABLE,
-    NotPositive,
     duration_of,
     half_up,
     hours,
@@ -166,12 +165,6 @@ def test_zero_seconds_are_never_rounded_up() -> None:
     little = group(**weighted(1, totalDurationSecs=49, timeRows=[row(durationSecs=49)]))
     assert (objection(little, settings(round_up_to=360.0)), duration_of(little, settings()).seconds) == (None, 0)
     assert duration_of(little, settings(round_up_to=360.0)).seconds == 360
-
-
-@pytest.mark.parametrize("seconds", [0, -1, -360, -0.5, Decimal(0)])
-def test_round_up_raises_for_a_duration_that_is_not_positive(seconds: int | Decimal) -> None:
-    with pytest.raises(NotPositive):
-        round_up(seconds, 360)
 
 
 def test_an_edited_total_is_weighted_only_with_weighting_always() -> None:

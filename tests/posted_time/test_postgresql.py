@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
-from syncengine.errors import Problems
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
 from syncengine.posted_time.durations import suffixes
 from syncengine.posted_time.receipts import all_of
@@ -184,13 +183,6 @@ def test_the_operator_sees_why_a_database_cannot_be_used(
     run(delivery(tmp_path, change(server.url())), story)
 
 
-def test_a_missing_table_is_an_error_at_the_start_with_its_line(server: postgresql.Server, tmp_path: Path) -> None:
-    do(server, "DROP TABLE time")
-    with pytest.raises(Problems) as refused:
-        delivery(tmp_path, server.url())
-    assert [(d.code, d.line) for d in refused.value.found] == [("bad-statement", 7)]
-
-
 def test_a_locked_table_is_trouble_until_it_is_unlocked(server: postgresql.Server, tmp_path: Path) -> None:
     """A receipts table that somebody dropped is created again."""
 
@@ -277,19 +269,6 @@ SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 ONE_SECOND = "?options=-c%20statement_timeout%3D1000"
 
 
-def test_each_group_has_a_transaction_of_its_own(server: postgresql.Server, tmp_path: Path) -> None:
-    """A refused group does not roll back the others of its batch."""
-    do(server, "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()")
-
-    async def story(opened: Delivery) -> None:
-        groups = [raw(f"g{n}", totalDurationSecs=60 * (n != 3), timeRows=[]) for n in range(9)]
-        assert outcomes(await together(opened, *groups)) == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 5
-
-    run(delivery(tmp_path, server.url()), story)
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(9) if n != 3]
-    assert len(set(ids(server, column="xid::text"))) == 8
-
-
 def test_a_batch_waits_once_for_a_locked_table(server: postgresql.Server, tmp_path: Path) -> None:
     """One group waits; the others get its answer without being tried."""
 
@@ -307,24 +286,6 @@ def test_a_batch_waits_once_for_a_locked_table(server: postgresql.Server, tmp_pa
 
     run(delivery(tmp_path, server.url() + ONE_SECOND), story)
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(40))
-
-
-def test_a_batch_waits_once_for_a_locked_lookup_table(server: postgresql.Server, tmp_path: Path) -> None:
-    do(server, "CREATE TABLE matter (no TEXT PRIMARY KEY)", "INSERT INTO matter VALUES ('ACME-0042')")
-    query = 'SELECT no FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}'
-    lookups = f"lookups: [{{name: matter, sql: {{source: ledger, query: {query}}}}}]\n"
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("LOCK TABLE matter IN ACCESS EXCLUSIVE MODE")
-            async with asyncio.timeout(15):
-                assert outcomes(await together(opened, *some(40))) == [TROUBLE] * 40
-            assert opened.reported == ()
-        engine.dispose()
-
-    run(delivery(tmp_path, server.url() + ONE_SECOND, lookups + DELIVER), story)
-    assert ids(server) == receipts(server) == []
 
 
 def test_a_connection_cut_at_commit_leaves_its_groups_in_doubt(server: postgresql.Server, tmp_path: Path) -> None:

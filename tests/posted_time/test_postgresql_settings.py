@@ -146,14 +146,14 @@ UPDATES = {
 
 
 @pytest.mark.parametrize(("statement", "expected"), UPDATES.values(), ids=UPDATES.keys())
-def test_only_the_group_without_a_row_is_refused_in_a_batch(
+def test_only_the_group_without_a_row_is_refused(
     statement: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
-    """Row counts are kept apart for groups that share a round trip."""
+    """Side by side with others; a procedure and a function report no count, so they count as having changed some."""
     do(
         server,
         "CREATE TABLE matter (no text, secs int)",
-        "INSERT INTO matter SELECT 'M' || n, 0 FROM generate_series(0, 19) n",
+        "INSERT INTO matter SELECT 'M' || n, 0 FROM generate_series(0, 4) n",
     )
     update = "UPDATE matter SET secs = secs + 1 WHERE matter.no = $1"
     do(server, f"CREATE PROCEDURE book(text) LANGUAGE sql AS '{update}'")
@@ -162,13 +162,13 @@ def test_only_the_group_without_a_row_is_refused_in_a_batch(
     deliver = f'deliver:\n  - {{name: ledger, sql: {{source: ledger, statement: "{statement}", params: {params}}}}}\n'
 
     async def story(opened: Delivery) -> None:
-        tags = ["NO" if number == 7 else f"M{number}" for number in range(20)]
+        tags = ["NO" if number == 2 else f"M{number}" for number in range(5)]
         groups = (raw(f"g{number:02}", tags=[{"name": name}]) for number, name in enumerate(tags))
         verdicts = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-        assert [v.outcome for v in verdicts] == [expected if n == 7 else SUCCESS for n in range(20)]
+        assert [v.outcome for v in verdicts] == [expected if n == 2 else SUCCESS for n in range(5)]
 
     run(delivery(tmp_path, server.url(), deliver), story)
-    assert receipts(server) == [f"g{n:02}" for n in range(20) if n != 7 or expected is SUCCESS]
+    assert receipts(server) == [f"g{n:02}" for n in range(5) if n != 2 or expected is SUCCESS]
 
 
 @pytest.mark.parametrize(

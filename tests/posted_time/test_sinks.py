@@ -86,19 +86,15 @@ def test_posted_text_is_bound_as_a_parameter_and_never_run_as_sql(tmp_path: Path
     [{"totalDurationSecs": 0, "timeRows": []}, {"timeRows": [row(durationSecs=0)], "totalDurationSecs": 0}],
 )
 def test_a_violated_constraint_refuses_the_group(change: dict[str, Any], tmp_path: Path) -> None:
-    """With a message of our own; neither row nor receipt is stored."""
+    """With a message of our own, or the project's; neither row nor receipt is stored."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "ledger rejected the time: something in it does not fit there.")
+    sink = SQL_SINK + "  refused: Nothing is booked on {{ tag.name }} for free.\n"
+    (told,) = taking(delivering(tmp_path, sink), raw("g2", **change))
+    assert told.message == "Nothing is booked on ACME-0042 for free."
     assert verdict.detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
-
-
-def test_refused_sets_the_message_of_a_refusal(tmp_path: Path) -> None:
-    """It is a template that can use the group."""
-    sink = SQL_SINK + "  refused: Nothing is booked on {{ tag.name }} for free.\n"
-    (verdict,) = taking(delivering(tmp_path, sink), raw(totalDurationSecs=0, timeRows=[]))
-    assert verdict.message == "Nothing is booked on ACME-0042 for free."
 
 
 def test_a_violated_foreign_key_refuses_the_group(tmp_path: Path) -> None:

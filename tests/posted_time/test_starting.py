@@ -29,10 +29,6 @@ def test_every_kind_of_sink_that_a_project_can_name_is_built() -> None:
     assert tuple(SINK_KINDS) == tuple(SINKS)
 
 
-def test_a_valid_project_has_no_problem(tmp_path: Path) -> None:
-    assert problems(tmp_path, LOOKUPS + DELIVER) == []
-
-
 WRONG: dict[str, tuple[str, str, int]] = {
     "refuse": ("refuse:\n  - {when: not tga, message: x}\n", "unknown-name", 6),
     "the message": ("refuse:\n  - {when: not tag, message: '{{ x }}'}\n", "unknown-name", 6),

@@ -207,14 +207,11 @@ ENDLESS = [
     "{{ range(100000000) | list }}",
     "{{ 'x' * 10**10 }}",
     "{{ 9**999999 }}",
-    "{{ 'x'|center(10**10) }}",
     "{{ 'x'.center(10**10) }}",
-    "{{ '%1000000000d'|format(1) }}",
     "{{ '%*d'|format(10**9, 1) }}",
     "{{ '{:1000000000}'.format(1) }}",
     "{{ 'x'|indent(10**10) }}",
     "{{ ('x' * 100000)|replace('x', 'y' * 100000) }}",
-    "{{ ('x' * 100000).replace('', 'y' * 100000) }}",
     "{{ ([('x' * 100000)] * 100000)|join }}",
     "{% for a in range(3000) %}{% for b in range(3000) %}{% for c in range(3000) %}{% endfor %}{% endfor %}"
     "{% endfor %}",
@@ -301,26 +298,16 @@ HIDDEN = [
         "{{ lookup.matter.key[0] }}": 97,
         "{{ lookup.matter.key[1:] }}": b"bc",
         "{{ lookup.matter.key[:2].hex() }}": "6162",
-    }.items(),
-)
-def test_bytes_of_a_lookup_can_be_indexed_and_sliced(text: str, expected: object) -> None:
-    compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
-    assert compiled is not None
-    assert compiled.value({"lookup": {"matter": {"key": b"abc"}}}) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    {
         "{{ lookup.matter.period.lower }}": 1,
         "{{ lookup.matter.period.isempty }}": False,
         "{{ lookup.matter.address.version }}": 6,
         "{{ lookup.matter.network.prefixlen }}": 24,
     }.items(),
 )
-def test_ranges_and_addresses_of_postgresql_have_their_attributes(text: str, expected: object) -> None:
+def test_bytes_ranges_and_addresses_of_a_lookup_can_be_used(text: str, expected: object) -> None:
     """As its driver returns them."""
-    matter = {"period": Range(1, 5), "address": ip_address("::1"), "network": ip_network("192.0.2.0/24")}
+    matter: dict[str, Any] = {"key": b"abc", "period": Range(1, 5), "address": ip_address("::1")}
+    matter["network"] = ip_network("192.0.2.0/24")
     compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
     assert compiled is not None
     assert compiled.value({"lookup": {"matter": matter}}) == expected

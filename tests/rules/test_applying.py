@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.saved import load, save
 from syncengine.render.documents import SHOWN
-from tests.cli.program import Project, category, tag
+from tests.cli.program import Project, tag
 from tests.cli.service import Service
 
 CLOSED = tag("A", keywords=["x"], closedTimestamp="2026-01-01T00:00:00Z")
@@ -138,38 +138,6 @@ def test_a_forged_plan_without_its_denial(closing: Project, service: Service) ->
     assert (done.code, len(denials(done.document)), service.holds()) == (4, 1, before)
 
 
-RENAMES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
-    "of a tag": (
-        {"tags": [tag("A", description="closed")]},
-        {"tags": [tag("B-new", previously=["A"])]},
-        "before.description == 'closed' and after and after.description != 'closed'",
-        "tag/B-new",
-    ),
-    "of a category": (
-        {"tagCategories": [category("old")]},
-        {"tagCategories": [category("new", previously=["old"])]},
-        "before.externalId == 'old'",
-        "category/new",
-    ),
-}
-
-
-@pytest.mark.parametrize(("before", "after", "expression", "address"), RENAMES.values(), ids=RENAMES)
-def test_a_saved_plan_is_judged_as_it_was_made(
-    project: Project, before: dict[str, Any], after: dict[str, Any], expression: str, address: str
-) -> None:
-    """Before and after are read back from its calls and the state; a rename is the same as from the manifests."""
-    project.settle(**before)
-    project.wants(**after)
-    assert project.run("plan", "--out", "plan.json").code == 0
-    kind = address.partition("/")[0]
-    with_rules(project, f'rules: [{{name: r, for: {kind}, deny: "{expression}"}}]')
-    fresh = denials(project.run("plan", "--format", "json").document)
-    done = project.run("apply", "plan.json", "--format", "json")
-    assert (done.code, [each["address"] for each in fresh]) == (4, [address])
-    assert denials(done.document) == fresh
-
-
 def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
     """Exit 8, as from the manifests."""
     rules = closing.folder / "policies" / "closed.yaml"
@@ -182,12 +150,6 @@ def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
 
 
 # --- elsewhere
-
-
-def test_a_selection_is_judged(closing: Project) -> None:
-    """What is not selected is not judged, since it is no change."""
-    assert closing.run("apply", "-y", "--target", "tag/A").code == 4
-    assert closing.run("apply", "-y", "--target", "tag/B-new").code == 0
 
 
 def test_validate_finds_bad_rules(closing: Project) -> None:

@@ -170,15 +170,6 @@ def test_a_run_that_failed_goes_on_without_a_new_approval(asking: Project, servi
     assert asking.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_saved_plan_needs_it_too(asking: Project, service: Service) -> None:
-    """The approval is for the content, so that of the file's plan is that of the manifests'."""
-    assert asking.run("plan", "--out", "plan.json").code == 0
-    assert asking.run("apply", "plan.json").code == 4
-    approve = unit(planned(asking))["approve"]
-    assert asking.run("apply", "plan.json", "--approve-deletes", approve).code == 0
-    assert service.tags() == ["A-1", "B-1"]
-
-
 def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Project, service: Service) -> None:
     """However often it ends early; a plan from the manifests goes on under it as well."""
     assert asking.run("plan", "--out", "plan.json").code == 0

@@ -53,18 +53,6 @@ def test_nothing_changed(bench: Bench) -> None:
     assert planned.summary.unchanged > 3
 
 
-def test_one_tag_changed(bench: Bench) -> None:
-    """Its own before and after, and the count of all the others."""
-    estate = beginning()
-    twice = settle(bench, estate)
-    judge(bench)
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["Nut", "Washer"]
-    estate.write(bench.folder / "manifests")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert findings(planned) == ["['Nut'] → ['Nut', 'Washer']", f"{planned.summary.unchanged} 1"]
-
-
 @settings(max_examples=tried(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_any_edit_is_judged_alike(sandbox: Sandbox, seed: int) -> None:
