@@ -204,10 +204,18 @@ def report(
         if each["input"] is REFUSED or each["type"] in ignore:
             continue  # the reader has reported what it refused
         *way, last = each["loc"] or ("",)
-        if each["type"] == "missing":
-            _missing(str(last), _spot(model, root, way, met), findings)
-        elif each["type"] == "extra_forbidden":
-            _unknown(str(last), _spot(model, root, way, met), met, findings)
+        name = str(last)
+        if each["type"] in ("missing", "extra_forbidden"):
+            spot = _spot(model, root, way, met)
+            assert isinstance(spot.node, Mapping)
+            if each["type"] == "extra_forbidden":
+                near = _near(name, spot.type)
+                hint = f"; did you mean `{near}`?" if near else ""
+                key = spot.node.keys[_position(spot.node, name, met) or 0]
+                findings.error("unknown-field", key, f"{spot.title} has no field `{display(name)}`{hint}")
+            # A misspelt key explains an absent field.
+            elif name not in {_near(k.text, spot.type) for k in spot.node.keys if k.text not in names_of(spot.type)}:
+                findings.error("missing-field", spot.node, f"{spot.title} needs `{name}`")
         else:
             spot = _spot(model, root, each["loc"], met)
             code, words = _sentence(each["type"], each["input"], each.get("ctx", {}), spot)
@@ -239,7 +247,13 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
             name, inner = f"an item of {name}", get_args(kind)[0] if get_args(kind) else None
         else:
             name = str(step)
-        spot = _Spot(name, bare(inner), _inner(node, step, met))
+        # A model may be written in short, so the file may lack a part.
+        part = node
+        if isinstance(node, Sequence) and isinstance(step, int):
+            part = node.items[step]
+        elif isinstance(node, Mapping) and (at := _position(node, str(step), met)) is not None:
+            part = node.values[at]
+        spot = _Spot(name, bare(inner), part)
     return spot
 
 
@@ -250,35 +264,11 @@ def bare(annotation: Any) -> Any:
     return annotation
 
 
-def _inner(node: Node, step: int | str, met: _Met) -> Node:
-    """Return the part of a node, or the node where the file has no such part: a model may be written in short."""
-    if isinstance(node, Sequence) and isinstance(step, int):
-        return node.items[step]
-    at = _position(node, str(step), met) if isinstance(node, Mapping) else None
-    return node if at is None else node.values[at]  # type: ignore[union-attr] # only a mapping has a position
-
-
 def _position(node: Mapping, name: str, met: _Met) -> int | None:
     """Return the position of a key. It is looked up, since a mapping may have as many errors as keys."""
     if id(node) not in met:
         met[id(node)] = node, {key.text: n for n, key in enumerate(node.keys)}
     return met[id(node)][1].get(name)
-
-
-def _missing(name: str, spot: _Spot, findings: Collector) -> None:
-    """Report an absent field, unless a misspelt key explains it."""
-    assert isinstance(spot.node, Mapping)
-    keys = [key.text for key in spot.node.keys]
-    if name not in {_near(key, spot.type) for key in keys if key not in names_of(spot.type)}:
-        findings.error("missing-field", spot.node, f"{spot.title} needs `{name}`")
-
-
-def _unknown(name: str, spot: _Spot, met: _Met, findings: Collector) -> None:
-    assert isinstance(spot.node, Mapping)
-    near = _near(name, spot.type)
-    hint = f"; did you mean `{near}`?" if near else ""
-    key = spot.node.keys[_position(spot.node, name, met) or 0]
-    findings.error("unknown-field", key, f"{spot.title} has no field `{display(name)}`{hint}")
 
 
 def _near(name: str, model: type[Model]) -> str | None:
@@ -299,33 +289,25 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
         case "model_type":
             return _refusal(value, "a mapping", "{}")
         case "enum" | "literal_error":
-            return _not_chosen(value, tuple(map(str, get_args(spot.type) or spot.type)))
+            options = tuple(map(str, get_args(spot.type) or spot.type))
+            expected = f"{', '.join(options[:-1])} or {options[-1]}" if len(options) > 1 else options[0]
+            if not isinstance(value, str):
+                return _refusal(value, expected, "")
+            return "bad-value", f"must be {expected}, not {quoted(value)}{suggestion(value, options)}"
         case _:
             return error, context["words"]
-
-
-def _not_chosen(value: Any, options: tuple[str, ...]) -> tuple[str, Words]:
-    *others, last = options
-    expected = f"{', '.join(others)} or {last}" if others else last
-    if not isinstance(value, str):
-        return _refusal(value, expected, "")
-    return "bad-value", f"must be {expected}, not {quoted(value)}{suggestion(value, options)}"
 
 
 def report_commas(node: Mapping, findings: Collector) -> None:
     """Warn about keys without a value that are the rest of a text which a comma ends, in a mapping in braces."""
     before: Scalar | None = None
     for key, value in zip(node.keys, node.values, strict=True):
-        if before is not None and _is_cut_off(before, key, value):
+        nothing = isinstance(value, Scalar) and not value.style and not value.text
+        # The rest of the text before it, as in `{Client: Smith, Jones & Co}`.
+        if nothing and before and not before.style and not key.style and before.mark.line == key.mark.line:
             whole = quoted(f"{before.text}, {key.text}")
             cure = f"if you mean {whole}, put it in quotes"
             message = f"{quoted(key.text)} has no value: the comma ends the text before it; {cure}"
             findings.at("comma-in-text", *place(key), message, severity=Severity.WARNING)
         else:
             before = value if isinstance(value, Scalar) and value.text else None
-
-
-def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
-    """Return whether a key without a value is the rest of the text before it, as in `{Client: Smith, Jones & Co}`."""
-    nothing = isinstance(value, Scalar) and not value.style and not value.text
-    return nothing and not before.style and not key.style and before.mark.line == key.mark.line

@@ -6,7 +6,7 @@ Manifests in pull requests are untrusted code: they reach nothing that is not li
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -122,7 +122,8 @@ class LoadContext:
         for folder in ("", *self.data_folders):
             root = self._real(self.root, folder)
             if path.is_relative_to(root):
-                return _decoded(Path(folder, *_lasting(path.relative_to(root))))
+                # Without the parts that name a version of a Kubernetes volume, which begin with two dots.
+                return _decoded(Path(folder, *(p for p in path.relative_to(root).parts if not p.startswith(".."))))
         return _decoded(path)
 
 
@@ -136,11 +137,6 @@ def near_name(path: Path) -> str:
     with suppress(OSError):
         return suggestion(path.name, [e.name for e in os.scandir(path.parent) if e.is_file() and not is_hidden(e.name)])
     return ""
-
-
-def _lasting(path: Path) -> Iterator[str]:
-    """Yield the parts of a path that outlast updates of a Kubernetes volume, whose versions begin with two dots."""
-    return (part for part in path.parts if not part.startswith(".."))
 
 
 def _decoded(path: Path) -> str:

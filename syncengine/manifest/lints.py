@@ -164,43 +164,25 @@ class Shared(NamedTuple):
 def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
     """Yield a warning for each name that differs from another only by case or form, and for each shared keyword."""
     names: dict[str, Resource] = {}
-    holders: dict[str, _Holders] = {}
+    firsts: dict[str, Key] = {}
+    others: dict[str, list[tuple[Resource, str]]] = defaultdict(list)
     for tag in tags:
         key, own = tag.key, folded(tag.key.name)
         if (other := names.setdefault(own, tag)) is not tag:
             message = f"the name differs only by case or Unicode form from {other.key} ({other.source})"
             yield Shared("similar-name", key, tag.source, message)
         for word in tag.body.keywords:
-            holder = holders.get(same := folded(word))
-            if holder is None:
-                holders[same] = _Holders(key)
+            first = firsts.setdefault(same := folded(word), key)
+            last = others[same][-1][0].key if same in others else first
             # Names that are alike have been reported above.
-            elif holder.last != key and not folded(holder.first.name) == same == own:
-                holder.take(tag, word)
-    for holder in holders.values():
-        if holder.second is not None:
-            yield holder.report(holder.second)
-
-
-class _Holders:
-    """The tags that have one keyword: the first, the second with its spelling, the last, and their number."""
-
-    __slots__ = ("count", "first", "last", "second", "word")
-
-    def __init__(self, first: Key) -> None:
-        self.first = self.last = first
-        self.second: Resource | None = None
-        self.word, self.count = "", 1
-
-    def take(self, tag: Resource, word: str) -> None:
-        if self.second is None:
-            self.second, self.word = tag, word
-        self.last, self.count = tag.key, self.count + 1
-
-    def report(self, second: Resource) -> Shared:
-        others = f"; {self.count:,} tags have it" if self.count > 2 else ""
-        message = f"{self.first} also has the keyword {quoted(self.word)}{others}"
-        return Shared("same-keyword", second.key, second.source, message, self.word)
+            if last != key and not folded(first.name) == same == own:
+                others[same].append((tag, word))
+    for same, first in firsts.items():
+        if same in others:
+            (second, word), count = others[same][0], len(others[same]) + 1
+            more = f"; {count:,} tags have it" if count > 2 else ""
+            message = f"{first} also has the keyword {quoted(word)}{more}"
+            yield Shared("same-keyword", second.key, second.source, message, word)
 
 
 def mixed_categories(tags: Iterable[Resource]) -> Iterator[Shared]:
@@ -245,19 +227,14 @@ def parts_of(lines: str) -> set[str]:
     """
     lines = _TOO_LONG.sub("", lines)
     parts = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
-    for line in _OF_MANY_WORDS.findall(lines):
-        parts.update(_runs(line))
+    for line in _OF_MANY_WORDS.findall(lines):  # the runs of two to `LONGEST_RUN` adjacent words
+        spans = [word.span() for word in re.finditer(r"\w+", line)]
+        for length in range(2, min(len(spans) - 2, LONGEST_RUN) + 1):
+            ends = zip(spans, spans[length - 1 :], strict=False)
+            parts.update(line[first[0] : last[1]] for first, last in ends)
     for line in _NUMBERED.findall(lines):
         parts.update(line[: at.start()] for at in islice(_NUMBER.finditer(line), MOST_DIGITS))
     return {part for part in parts if len(part) > 2}
-
-
-def _runs(line: str) -> Iterator[str]:
-    """Yield the runs of two to `LONGEST_RUN` adjacent words."""
-    words = [word.span() for word in re.finditer(r"\w+", line)]
-    for length in range(2, min(len(words) - 2, LONGEST_RUN) + 1):
-        for n in range(len(words) - length + 1):
-            yield line[words[n][0] : words[n + length - 1][1]]
 
 
 def contained(tags: Sequence[Resource]) -> Iterator[Shared]:
@@ -281,19 +258,15 @@ def contained(tags: Sequence[Resource]) -> Iterator[Shared]:
             other, whole = wholes[same]
             message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}"
             shared = Shared(CONTAINED, tag.key, tag.source, f"{message}, so it also matches that tag's time", word)
-            series[_series(same, folded(whole))].append(shared)
+            end = folded(whole)
+            is_cut = same[-1:].isdigit() and end.startswith(same) and end[len(same) : len(same) + 1].isdigit()
+            series[same.rstrip("0123456789") + "\n" if is_cut else same].append(shared)
     for alike in series.values():
         *reported, last = alike[:TOLD_OF_A_SERIES]
         yield from reported
         if (more := len(alike) - TOLD_OF_A_SERIES) > 0:
             last = last._replace(message=f"{last.message}; the same applies to {more:,} more with other digits")
         yield last
-
-
-def _series(word: str, whole: str) -> str:
-    """Return the word without its last number if `whole` continues that number, else the word itself."""
-    is_cut = word[-1:].isdigit() and whole.startswith(word) and whole[len(word) : len(word) + 1].isdigit()
-    return word.rstrip("0123456789") + "\n" if is_cut else word
 
 
 FEW = 25

@@ -70,7 +70,11 @@ def read_documents(
     curly_texts(documents.curly, findings)
     under = _under(defaults, declared.defaults.values)
     by_hand = [resource for each in declared.resources if (resource := resource_of(each, under[each.kind], findings))]
-    from_rows = _generated(declared, context, under, findings) if declared.generate else Reading(file)
+    from_rows = Reading(file)
+    if declared.generate:
+        from syncengine.manifest.generate.block import generated  # templates and sources cost more than most manifests
+
+        from_rows = generated(declared.generate, context or LoadContext(), under, findings)
     resources = (*by_hand, *from_rows.resources)
     report_silence(resources, findings)
     return replace(
@@ -81,17 +85,6 @@ def read_documents(
         found=tuple(findings.found),
         whole=declared.whole and from_rows.whole,
     )
-
-
-def _generated(
-    declared: Declarations,
-    context: LoadContext | None,
-    under: Mapping[Kind, Mapping[str, Any]],
-    findings: Collector,
-) -> Reading:
-    from syncengine.manifest.generate.block import generated  # templates and sources cost more than most manifests
-
-    return generated(declared.generate, context or LoadContext(), under, findings)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:

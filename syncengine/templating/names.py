@@ -89,7 +89,22 @@ def unknown_fields(template: nodes.Template, scope: Scope) -> list[Finding]:
         for name in template.find_all(nodes.Name)
         if name.ctx == "load" and name.name not in scope and name.name not in own
     ]
-    return sorted({*misspelt, *_unknown_fields(template, shapes), *_unsafe(template)})
+    found = set(misspelt)
+    for access in _accesses(template):
+        name, shape = _name(access), _shape(access.node, shapes)
+        if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
+            words = f"`{shape.title}` has no field `{name}`{suggestion(name, shape.fields)}"
+            found.add(Finding(access.lineno, words))
+        # Through these Python itself could be reached. The sandbox does not offer them either.
+        if name is not None and _is_unsafe(name):
+            found.add(Finding(access.lineno, f"templates cannot use `{name}`"))
+    for call in template.find_all(nodes.Filter):
+        named = (k.value for k in call.kwargs if k.key == "attribute")
+        for arg in (*call.args[: call.name in ATTRIBUTE_FIRST], *named):
+            path = arg.value if isinstance(arg, nodes.Const) and isinstance(arg.value, str) else ""
+            if any(map(_is_unsafe, path.split("."))):
+                found.add(Finding(call.lineno, f"templates cannot use `{path}`"))
+    return sorted(found)
 
 
 def variables_of(template: nodes.Template) -> set[str]:
@@ -100,33 +115,8 @@ def variables_of(template: nodes.Template) -> set[str]:
     return names | ({"tags"} if of_group else set())
 
 
-def _unsafe(template: nodes.Template) -> Iterator[Finding]:
-    """Yield attributes through which Python itself could be reached. The sandbox does not offer them either."""
-    for access in _accesses(template):
-        if (name := _name(access)) is not None and _is_unsafe(name):
-            yield Finding(access.lineno, f"templates cannot use `{name}`")
-    for call in template.find_all(nodes.Filter):
-        for name in _attributes(call):
-            if any(map(_is_unsafe, name.split("."))):
-                yield Finding(call.lineno, f"templates cannot use `{name}`")
-
-
 def _is_unsafe(name: str) -> bool:
     return name.startswith("_") or name.endswith("__")
-
-
-def _attributes(call: nodes.Filter) -> Iterator[str]:
-    """Yield the names of attributes that are arguments of a filter."""
-    arguments = [*call.args[: call.name in ATTRIBUTE_FIRST], *(k.value for k in call.kwargs if k.key == "attribute")]
-    yield from (arg.value for arg in arguments if isinstance(arg, nodes.Const) and isinstance(arg.value, str))
-
-
-def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
-    for access in _accesses(template):
-        name, shape = _name(access), _shape(access.node, shapes)
-        if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
-            hint = suggestion(name, shape.fields)
-            yield Finding(access.lineno, f"`{shape.title}` has no field `{name}`{hint}")
 
 
 def _accesses(template: nodes.Template) -> Iterator[nodes.Getattr | nodes.Getitem]:

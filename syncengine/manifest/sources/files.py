@@ -17,7 +17,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.json_paths import Steps, keys_to, value_at
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.document.text import MERGE_CONFLICT, Conflict, conflicts, foreign, with_line_feeds
+from syncengine.document.text import MERGE_CONFLICT, conflicts, foreign, with_line_feeds
 from syncengine.manifest.sources.records import SourceTrouble, kind_of, where_lists_are
 from syncengine.templating.values import undivided
 
@@ -37,7 +37,6 @@ _QUOTED = re.compile(r'"[^"]*+"')
 """Text in quotes, in which delimiters and line breaks do not count."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
 _FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
-_HINT_AT_LINES = "; with one value in each line, the file is JSON lines: write `jsonl:`"
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -70,13 +69,10 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
         raise SourceTrouble(hint or "the file contains a NUL byte, so it is not text", name, line)
     if unresolved := conflicts(text):
         first, *others = unresolved
-        more = f"; so it is at {_at_lines(others)}" if others else ""
+        lines = f"line{'' if len(others) == 1 else 's'} {', '.join(str(each.line) for each in others)}"
+        more = f"; so it is at {lines}" if others else ""
         raise SourceTrouble(f"{first.message}{more}", name, first.line, code=MERGE_CONFLICT)
     return text
-
-
-def _at_lines(found: Collection[Conflict]) -> str:
-    return f"line{'' if len(found) == 1 else 's'} {', '.join(str(each.line) for each in found)}"
 
 
 def likely_encoding(data: bytes, tried: str) -> str | None:
@@ -126,7 +122,14 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     """
     text = with_line_feeds(text_of(data, name, form.encoding))
     numbered = csv_records(text, form.delimiter, name)
-    names = form.columns or _header(*next(numbered, (1, [])), text, name, form.delimiter)
+    names = form.columns
+    if not names:
+        number, header = next(numbered, (1, []))
+        bare = [column.strip() for column in header]
+        for at, sentence in header_troubles(bare):
+            starts = starts_of(text.split("\n", number)[number - 1], form.delimiter)
+            raise SourceTrouble(sentence, name, number, starts[at] if at < len(starts) else 1)
+        names = numbered_names(bare)
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
@@ -159,51 +162,31 @@ def csv_records(text: str, delimiter: str, name: str = "") -> Iterator[tuple[int
         try:
             values = next(reader, None)
         except csv.Error as error:
-            raise SourceTrouble(_csv_trouble(error), name, number) from None
+            # Python's reader tells its three errors apart by their words alone.
+            words = f"a value is longer than {MAX_FIELD:,} characters"
+            if "unexpected end" in str(error):
+                words = "a quotation mark is never closed"
+            elif "expected after" in str(error):
+                words = "text follows a closing quotation mark: double each quotation mark that belongs to a value"
+            raise SourceTrouble(words, name, number) from None
         if values is None:
             return
         if any('"' in value for value in values):
             lines = lines or text.split("\n")
-            _refuse_late_quotes(values, "\n".join(lines[number - 1 : reader.line_num]), name, number)
+            record = "\n".join(lines[number - 1 : reader.line_num])
+            for column, value in enumerate(values, 1):
+                bare = value.lstrip()
+                if bare.startswith('"') and bare != value and quoted_cell(value) not in record:
+                    message = "a blank stands before the quotation mark, which therefore quotes nothing"
+                    raise SourceTrouble(f"in column {column}, {message}: remove the blank", name, number)
         if any(map(str.strip, values)) or (values and is_first):
             yield number, values
         is_first &= not values
 
 
-def _csv_trouble(error: csv.Error) -> str:
-    """Return what is wrong with a record. Python's reader tells its three errors apart by their words alone."""
-    words = str(error)
-    if "unexpected end" in words:
-        return "a quotation mark is never closed"
-    if "expected after" in words:
-        return "text follows a closing quotation mark: double each quotation mark that belongs to a value"
-    return f"a value is longer than {MAX_FIELD:,} characters"
-
-
-def _refuse_late_quotes(values: list[str], record: str, name: str, line: int) -> None:
-    """Raise `SourceTrouble` for a value that a blank and then a quotation mark begin, which quotes nothing."""
-    for column, value in enumerate(values, 1):
-        bare = value.lstrip()
-        if bare.startswith('"') and bare != value and quoted_cell(value) not in record:
-            raise SourceTrouble(
-                f"in column {column}, a blank stands before the quotation mark, which therefore quotes nothing: "
-                "remove the blank",
-                name,
-                line,
-            )
-
-
 def quoted_cell(value: str) -> str:
     """Return a value in quotes, as CSV writes it."""
     return '"' + value.replace('"', '""') + '"'
-
-
-def _header(number: int, values: list[str], text: str, name: str, delimiter: str) -> tuple[str, ...]:
-    names = [column.strip() for column in values]
-    for at, sentence in header_troubles(names):
-        starts = starts_of(text.split("\n", number)[number - 1], delimiter)
-        raise SourceTrouble(sentence, name, number, starts[at] if at < len(starts) else 1)
-    return numbered_names(names)
 
 
 def numbered_names(names: Collection[str]) -> tuple[str, ...]:
@@ -230,18 +213,14 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
     elif _FOR_EXCEL.fullmatch("".join(names)):
         yield 0, "the line is a note for Excel (`sep=`), not the header: delete it"
     elif numbers := [number for number, column in enumerate(names) if not column]:
-        has, it = ("has", "it") if len(numbers) == 1 else ("have", "them")
-        yield numbers[0], f"{_columns(numbers)} {has} no name: name {it} or delete {it}"
-
-
-def _columns(indexes: list[int]) -> str:
-    """Return columns in words, counted from 1: `column 3`, `columns 2 and 3`, `columns 4 to 9`."""
-    labels = [str(number + 1) for number in indexes]
-    if len(indexes) == 1:
-        return f"column {labels[0]}"
-    if len(indexes) > 2 and indexes[-1] - indexes[0] == len(indexes) - 1:
-        return f"columns {labels[0]} to {labels[-1]}"
-    return f"columns {', '.join(labels[:-1])} and {labels[-1]}"
+        labels, (first, last) = [str(number + 1) for number in numbers], (numbers[0], numbers[-1])
+        if first == last:
+            yield first, f"column {labels[0]} has no name: name it or delete it"
+            return
+        in_words = f"{', '.join(labels[:-1])} and {labels[-1]}"
+        if len(numbers) > 2 and last - first == len(numbers) - 1:
+            in_words = f"{labels[0]} to {labels[-1]}"
+        yield first, f"columns {in_words} have no name: name them or delete them"
 
 
 def starts_of(head: str, delimiter: str) -> list[int]:
@@ -310,38 +289,27 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _is_refused(number: str) -> bool:
-    return number.endswith(("N", "y")) or _too_large(number)
-
-
-def _line_of_no_number(text: str) -> int | None:
-    """Return the line of `NaN`, `Infinity` or a number with too many digits, or `None` for other errors."""
-    constant = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
-    return text.count("\n", 0, constant.start(1)) + 1 if constant else None
-
-
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     """Yield the items of a list, numbered by the line that each starts in, or from 1 when several start in one line."""
     try:
         value = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
-        message = f"this is not JSON{_HINT_AT_LINES * _has_value_a_line(text)}"
-        raise SourceTrouble(message, name, error.lineno, error.colno) from None
+        begin, hint = [line for line in text.split("\n", 3)[:3] if line.strip()][:2], ""
+        with suppress(ValueError, RecursionError):
+            if len(begin) == 2 and all(isinstance(loads(line), dict) for line in begin):
+                hint = "; with one value in each line, the file is JSON lines: write `jsonl:`"
+        raise SourceTrouble(f"this is not JSON{hint}", name, error.lineno, error.colno) from None
     except RecursionError:
         raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
-        raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
+        found = (match for match in _NO_NUMBER.finditer(text) if match[1])
+        # Of `NaN`, `Infinity` or a number with too many digits; other errors have no line.
+        number = next((match for match in found if match[1].endswith(("N", "y")) or _too_large(match[1])), None)
+        line = text.count("\n", 0, number.start(1)) + 1 if number else None
+        raise SourceTrouble(f"this is not JSON: {error}", name, line) from None
     rows = _list_in(value, form.items, name)
     lines = list(_lines_of_items(text, keys_to(value, form.items) or ())) if rows else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(rows) + 1), rows, strict=True)
-
-
-def _has_value_a_line(text: str) -> bool:
-    """Return whether each of the first two lines is an object, as in JSON lines."""
-    lines = [line for line in text.split("\n", 3)[:3] if line.strip()][:2]
-    with suppress(ValueError, RecursionError):
-        return len(lines) == 2 and all(isinstance(loads(line), dict) for line in lines)
-    return False
 
 
 def _list_in(value: Any, steps: Steps, name: str, line: int | None = None) -> list[Any]:

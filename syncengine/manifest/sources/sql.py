@@ -153,7 +153,9 @@ def _of_server(
                 for values in result:
                     if time.monotonic() > deadline:
                         raise _too_long(name, seconds)
-                    yield dict(zip(names, map(_plain, values), strict=True))
+                    # A driver's `memoryview` is copied into bytes.
+                    plain = (bytes(value) if isinstance(value, memoryview) else value for value in values)
+                    yield dict(zip(names, plain, strict=True))
                 transaction.rollback()
     except exc.SQLAlchemyError as error:
         if time.monotonic() > deadline:  # the server ended the query with a message of its own
@@ -200,11 +202,6 @@ def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
 
 def _too_long(name: str, seconds: float) -> SourceTrouble:
     return SourceTrouble(f"{name}: the query was stopped after {seconds:g} s")
-
-
-def _plain(value: Any) -> Any:
-    """Return the value, with a driver's `memoryview` copied into bytes."""
-    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _names(columns: list[str], name: str) -> list[str]:
