@@ -67,14 +67,12 @@ def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
     """Return the webhook that the project file configures. Raise `Problems` for missing settings."""
     section = project.posted_time.webhook if project.posted_time else None
     if section is None or section.callback_url is None:
-        raise _missing("set `postedTime.webhook.callbackUrl` to the URL at which the service calls this receiver")
-    if section.caller_key is None:
-        raise _missing("set `postedTime.webhook.callerKey` to a secret: without it, anyone could post time")
-    return Callback(section.callback_url, secret_at(section.caller_key, project.root, environ, "the caller key"))
-
-
-def _missing(message: str) -> Problems:
-    return Problems([Diagnostic(severity=Severity.ERROR, code="missing-setting", message=message)])
+        message = "set `postedTime.webhook.callbackUrl` to the URL at which the service calls this receiver"
+    elif section.caller_key is None:
+        message = "set `postedTime.webhook.callerKey` to a secret: without it, anyone could post time"
+    else:
+        return Callback(section.callback_url, secret_at(section.caller_key, project.root, environ, "the caller key"))
+    raise Problems([Diagnostic(severity=Severity.ERROR, code="missing-setting", message=message)])
 
 
 @dataclass(eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from asyncio import to_thread
 from collections.abc import Collection
 from contextlib import suppress
@@ -88,21 +89,22 @@ class SinkDelivery:
             return found
         await self._inbox.write(lambda tx: tx.begin(entry, rendered.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
-        began = self._health.now()
+        began, memo = self._health.now(), same.memo if same else None
         resting = self._health.resting(sink.name)
-        answer = resting or await self._answer(sink, rendered, same.memo if same else None)
+        answer = resting or await self._answer(sink, rendered, memo)
         if not isinstance(answer, Failed):
             self._health.worked(sink.name)
         elif answer is not resting:
-            self._health.failed(sink.name, answer, began)
-            await self._rest(sink, answer.rest)
+            await self._note(sink, answer, began)
         if may_have_it and isinstance(answer, Refused):
             # A sink may refuse a repeat just because it has the group already: what it has counts, if it can tell.
-            has: Took | Differs | Failed | bool | None
+            has: Answer | bool | None
             if isinstance(sink, HttpSink) and sink.find is not None:
                 has = await sink.found(rendered.variables) or False
             else:
-                has = await self._recall(sink, rendered.delivery, same.memo if same else None)
+                has = await sink.recall(rendered.delivery, memo, self._inbox)
+            if isinstance(has, Failed):
+                await self._note(sink, has)
             may_have_it = has is not False
             if isinstance(has, Took | Differs | Failed):
                 answer = has
@@ -117,6 +119,18 @@ class SinkDelivery:
                 )
         ending = _ending(answer, may_have_it)
         return SinkResult(answer, lambda tx: tx.end(entry, rendered.key, **ending))
+
+    async def _answer(self, sink: Sink, rendered: RenderedGroup, memo: str | None) -> Answer:
+        try:
+            return await sink.deliver(rendered, memo, self._inbox)
+        except Undeliverable as error:
+            return Refused(error.user_message, str(error))
+        except RenderTrouble as error:
+            return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
+        except SyncengineError:
+            raise
+        except Exception as error:  # an error in one group must not stop the others
+            return _defect(error)
 
     async def _found(
         self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables
@@ -139,17 +153,17 @@ class SinkDelivery:
         resting = self._health.resting(sink.name)
         answer = resting or await sink.found(variables)
         if isinstance(answer, Failed) and answer is not resting:
-            self._health.failed(sink.name, answer)
-            await self._rest(sink, answer.rest)
-        if isinstance(answer, Took):
-            ending = _ending(answer, True)
-            return SinkResult(answer, lambda tx: tx.end(attempt, earlier.sink, **ending))
-        return SinkResult(answer) if answer is not None else None
+            await self._note(sink, answer)
+        if not isinstance(answer, Took):
+            return SinkResult(answer) if answer is not None else None
+        ending = _ending(answer, True)
+        return SinkResult(answer, lambda tx: tx.end(attempt, earlier.sink, **ending))
 
-    async def _rest(self, sink: Sink, seconds: float) -> None:
-        """Leave a sink alone for as long as it asked, in later processes too."""
-        if seconds and isinstance(sink, HttpSink):
-            until = self._health.now() + seconds
+    async def _note(self, sink: Sink, failed: Failed, began: float = math.inf) -> None:
+        """Note a sink's failure, and leave it alone for as long as it asked, in later processes too."""
+        self._health.failed(sink.name, failed, began)
+        if failed.rest and isinstance(sink, HttpSink):
+            until = self._health.now() + failed.rest
             self._health.leave(sink.name, until)
             await to_thread(remember_rest, self._inbox.inbox.database, sink.receiver(), until)
 
@@ -161,18 +175,6 @@ class SinkDelivery:
                 if rests and isinstance(sink, HttpSink):
                     self._health.leave(sink.name, rests.get(sink.receiver(), 0.0))
 
-    async def _answer(self, sink: Sink, rendered: RenderedGroup, memo: str | None) -> Answer:
-        try:
-            return await sink.deliver(rendered, memo, self._inbox)
-        except Undeliverable as error:
-            return Refused(error.user_message, str(error))
-        except RenderTrouble as error:
-            return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
-        except SyncengineError:
-            raise
-        except Exception as error:  # an error in one group must not stop the others
-            return _defect(error)
-
     async def step_after_asking(self, entry: InboxEntry) -> NextStep | Failed:
         """Return `CONFLICT` if a sink may have the group from an interrupted attempt, else `REVISE`.
 
@@ -181,33 +183,27 @@ class SinkDelivery:
         """
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
-            sink = sinks.get(sink_of(found.sink))
-            has = await self._has(entry, sink, found) if sink else None
+            sink, name = sinks.get(sink_of(found.sink)), sink_of(found.sink)
+            has: Answer | bool | None = None
+            if isinstance(sink, HttpSink) and sink.find is not None:
+                seen = self._route.variables_at(name, read_group(entry.raw()), found.sink) if entry.body else None
+                if seen is not None:
+                    result = await self._found(entry, sink, found, seen)
+                    has = False
+                    if result is not None:
+                        await self.end(result)  # the inbox notes what the sink has
+                        has = result.answer
+            elif sink is not None:
+                has = await sink.recall(
+                    DeliveryKey(entry.group_id, found.revision, found.sink), found.memo, self._inbox
+                )
+                if isinstance(has, Failed):
+                    await self._note(sink, has)
             if isinstance(has, Failed):
                 return has
             if has is not False:
                 return NextStep.CONFLICT
         return NextStep.REVISE
-
-    async def _has(self, entry: InboxEntry, sink: Sink, found: Delivered) -> bool | Failed | None:
-        """Return whether a sink has what an attempt of unknown end brought, and note in the inbox that it has."""
-        if not isinstance(sink, HttpSink) or sink.find is None:
-            return await self._recall(sink, DeliveryKey(entry.group_id, found.revision, found.sink), found.memo)
-        variables = self._route.variables_at(sink.name, read_group(entry.raw()), found.sink) if entry.body else None
-        if variables is None:
-            return None
-        result = await self._found(entry, sink, found, variables)
-        if result is None:
-            return False
-        await self.end(result)
-        return result.answer if isinstance(result.answer, Failed) else True
-
-    async def _recall(self, sink: Sink, key: DeliveryKey, memo: str | None) -> bool | Failed | None:
-        """Return whether the sink has the group, as `Sink.recall` does, and note a failure."""
-        has = await sink.recall(key, memo, self._inbox)
-        if isinstance(has, Failed):
-            self._health.failed(sink.name, has)
-        return has
 
 
 def doubtful(entry: InboxEntry) -> tuple[Delivered, ...]:

@@ -79,34 +79,31 @@ class SinkHealth:
         One that `began` before the last failure (groups go side by side) is the same failure, not a second in a row.
         """
         if failure.is_down:
-            trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
+            trouble = SinkTrouble(self._shown(name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed, began, failure.rest)
 
     def failed_before(self, name: str, at: float) -> None:
         """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
         trouble = SinkTrouble(
-            self._public_names.get(name, name),
-            TroubleKind.UNKNOWN,
-            f"{self._public_names.get(name, name)} did not take the last group.",
+            self._shown(name), TroubleKind.UNKNOWN, f"{self._shown(name)} did not take the last group."
         )
-        rest = at + FIRST_REST
-        self._down.setdefault(name, _Open(trouble, math.inf, self.now(), 1, has_answered=True, next_try=rest))
+        is_open = _Open(trouble, math.inf, self.now(), 1, has_answered=True, next_try=at + FIRST_REST)
+        self._down.setdefault(name, is_open)
 
     def leave(self, name: str, until: float) -> None:
         """Note that a sink asked, this process or an earlier one, to be sent nothing `until` then (Retry-After)."""
         if until > self.now():
             self._rests[name] = until
-            if name not in self._down:
-                self.failed(name, self._resting(name))
+            if name not in self._down and (resting := self.resting(name)):
+                self.failed(name, resting)
             self._down[name] = replace(self._down[name], next_try=max(self._down[name].next_try, until))
 
     def resting(self, name: str) -> Failed | None:
         """Return the answer for a group that a sink is not to be sent yet, or `None`."""
-        return self._resting(name) if self.now() < self._rests.get(name, 0.0) else None
-
-    def _resting(self, name: str) -> Failed:
-        shown = self._public_names.get(name, name)
-        message = self._down[name].trouble.message if name in self._down else f"{shown} wants to be sent nothing yet."
+        if self.now() >= self._rests.get(name, 0.0):
+            return None
+        known = self._down[name].trouble.message if name in self._down else None
+        message = known or f"{self._shown(name)} wants to be sent nothing yet."
         return Failed(TroubleKind.UNREACHABLE, message, has_answered=True, detail=RESTING)
 
     def worked(self, name: str) -> None:
@@ -133,18 +130,19 @@ class SinkHealth:
         self, name: str, trouble: SinkTrouble, has_answered: bool, began: float = math.inf, rest: float = 0.0
     ) -> None:
         now, record = self.now(), self._down.get(name)
-        tries = record.tries + record.is_half_open if record else 0
-        failures = record.failures + (began >= record.last) if record else 1 + (name in self._believed)
-        self._down[name] = _Open(
-            trouble,
-            first=min(record.first, now) if record else now,  # `failed_before` does not know when it began: infinity
-            last=now,
-            failures=failures,
-            has_answered=has_answered,
-            # 30 is long above `LONGEST_REST`, and far from an overflow.
-            next_try=now + max(rest, min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST)),
-            tries=tries,
-        )
+        if record is None:
+            # A sink that was believed after a good probe failed just before that.
+            first, failures, tries = now, 2 if name in self._believed else 1, 0
+        else:
+            first = min(record.first, now)  # `failed_before` does not know when it began: infinity
+            failures = record.failures + 1 if began >= record.last else record.failures
+            tries = record.tries + 1 if record.is_half_open else record.tries
+        # 30 is long above `LONGEST_REST`, and far from an overflow.
+        next_try = now + max(rest, min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST))
+        self._down[name] = _Open(trouble, first, now, failures, has_answered, next_try, tries)
+
+    def _shown(self, name: str) -> str:
+        return self._public_names.get(name, name)
 
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
