@@ -17,24 +17,20 @@ pytestmark = pytest.mark.slow
 
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
-    """Each group becomes one row, and the service gets the sink's reference as externalId."""
+    """Each group becomes one row, and the service gets the sink's reference as externalId.
+
+    A group that is offered again is acknowledged again, and not delivered.
+    """
     estate.serve()
     eventually(estate.ready)
     estate.post("a", "b", "c")
     eventually(lambda: set(estate.states().values()) == {"success"})
     assert estate.ledger() == ["a", "b", "c"]
     assert estate.posted()["a"]["externalId"] == "L-a"
-
-
-def test_a_refusal_is_reported_with_its_message(estate: World) -> None:
-    """A group that a rule refuses is answered with FAILURE and the rule's message, and is not delivered."""
-    estate.settings(posted='  refuse: [{when: "not tag", message: Assign a tag before posting.}]')
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a", tag=None, tags=[])
-    eventually(lambda: estate.states() == {"a": "failed"})
-    assert estate.posted()["a"]["message"] == "Assign a tag before posting."
-    assert estate.ledger() == []
+    assert estate.service.control.post("/posted-time/offer", json={"groupId": "a"}).status_code == 200
+    eventually(lambda: len(estate.posted()["a"]["told"]) == 2)
+    assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS", "SUCCESS"]
+    assert estate.ledger() == ["a", "b", "c"]
 
 
 def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
@@ -49,45 +45,6 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
     estate.serve()
     eventually(lambda: set(estate.states().values()) == {"success"})
     assert estate.ledger() == ids
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [{"drop": "before"}, {"drop": "after"}, {"status": 500}, {"status": 400}, {"status": 503, "apply": True}],
-    ids=["never-arrived", "answer-lost", "500", "refused", "applied-but-503"],
-)
-def test_an_acknowledgement_that_goes_wrong_is_repeated_and_nothing_is_delivered_twice(
-    estate: World, fault: dict[str, object]
-) -> None:
-    """After three failed status updates, the group is acknowledged and has one row."""
-    estate.service.fault("updatePostedTimeStatus", times=3, **fault)
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.told("updatePostedTimeStatus") >= 4)
-    eventually(lambda: estate.states() == {"a": "success"})
-    assert estate.ledger() == ["a"]
-
-
-def test_groups_in_an_answer_that_is_lost_are_delivered_later(estate: World) -> None:
-    """When the answer to a fetch is lost, the service offers the groups again, and they are delivered."""
-    estate.service.fault("fetchPostedTime", after=1, times=2, drop="after")
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a", "b")
-    eventually(lambda: set(estate.states().values()) == {"success"})
-    assert estate.ledger() == ["a", "b"]
-
-
-def test_a_group_that_is_offered_again_after_success_is_acknowledged_again_and_not_delivered(estate: World) -> None:
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
-    assert estate.service.control.post("/posted-time/offer", json={"groupId": "a"}).status_code == 200
-    eventually(lambda: len(estate.posted()["a"]["told"]) == 2)
-    assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS", "SUCCESS"]
-    assert estate.ledger() == ["a"]
 
 
 HTTP_SINK = """\
@@ -198,20 +155,3 @@ def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None
         estate.serve()
         eventually(lambda: set(estate.states().values()) == {"success"})
         assert {call["id"] for call in target.calls} == {"a", "b", "c"}
-
-
-def test_templates_know_the_services_settings_for_connectors(estate: World) -> None:
-    """Templates can use `connectorConfiguration` from the answer to the registration."""
-    estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": True})
-    estate.settings(sinks=LEDGER_WITH_SETTING)
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a")
-    assert eventually(estate.ledger) == ["a-True"]
-
-
-LEDGER_WITH_SETTING = """\
-    - name: ledger
-      sql: {source: ledger, statement: "INSERT INTO time (id) VALUES (:id)",
-            params: {id: "{{ group.groupId }}-{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}"}}
-"""

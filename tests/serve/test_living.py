@@ -43,21 +43,12 @@ def test_a_plan_that_a_rule_denies_is_logged_and_nothing_of_it_is_applied(estate
 
 
 def test_manifests_are_applied_on_the_interval(estate: World) -> None:
-    """An edited manifest is applied without a call of `apply`."""
-    estate.settings(every="1s")
-    estate.project.wants(tags=[tag("A")])
-    estate.serve()
-    eventually(lambda: estate.service.tags() == ["A"])
-    estate.project.wants(tags=[tag("A"), tag("B")])
-    eventually(lambda: estate.service.tags() == ["A", "B"])
-
-
-def test_manifests_that_come_later_are_applied_too(estate: World) -> None:
-    """`serve` may start before the folder of manifests exists."""
+    """`serve` may start before the folder of manifests exists; an edited manifest is applied too."""
     estate.settings(every="1s")
     estate.serve().says("no-manifests")
-    estate.project.wants(tags=[tag("A")])
-    eventually(lambda: estate.service.tags() == ["A"])
+    for tags in (["A"], ["A", "B"]):
+        estate.project.wants(tags=[tag(name) for name in tags])
+        eventually(lambda tags=tags: estate.service.tags() == tags)  # type: ignore[misc] # a lambda with a default
 
 
 def test_an_invalid_manifest_is_logged_with_its_place_and_delivery_goes_on(estate: World) -> None:
@@ -133,15 +124,21 @@ def test_a_stop_in_the_middle_of_an_apply_waits_for_its_answer(estate: World) ->
     assert estate.project.plan().changes == ()
 
 
-def test_manifests_alone_need_no_inbox(estate: World) -> None:
-    """A project without `postedTime` is reconciled, and nothing is fetched."""
-    estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
+@pytest.mark.parametrize("is_off", [True, False], ids=["mode: off", "no postedTime"])
+def test_manifests_alone_need_no_inbox(estate: World, is_off: bool) -> None:
+    """Manifests are reconciled, and nothing is registered or fetched. `off` is a string."""
+    if is_off:
+        estate.settings(posted="  mode: off", every="1s")
+    else:
+        estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
     estate.project.wants(tags=[tag("A")])
     served = estate.serve()
     eventually(lambda: estate.service.tags() == ["A"])
     eventually(estate.ready)
     assert served.stop() == 0
-    assert estate.told("fetchPostedTime") == 0
+    asked = set(estate.service.asked())
+    assert not asked & {"fetchPostedTime", "registerFetchClient", "registerWebhook", "registerConnector"}
+    assert estate.connection()["mechanism"] is None
 
 
 # --- reloading
@@ -159,6 +156,7 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
     estate.post("a", tag=None, tags=[])
     eventually(lambda: estate.states() == {"a": "failed"})
     assert estate.posted()["a"]["message"] == "New rule."
+    assert estate.ledger() == []
 
 
 @pytest.mark.parametrize(
@@ -217,16 +215,6 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
         pms.answer = lambda got: (201, {})
         eventually(lambda: estate.health() is None)
         eventually(lambda: estate.states() == {"a": "success"})
-
-
-def test_sighup_loads_it_again_at_once(estate: World) -> None:
-    """SIGHUP reloads the configuration even when no file changed."""
-    served = estate.serve()
-    served.says("leading")
-    eventually(estate.ready)
-    served.process.send_signal(signal.SIGHUP)
-    served.says("configuration")
-    served.says("leading", 2)
 
 
 # --- standing by
@@ -314,32 +302,18 @@ def drift_in(estate: World) -> dict[str, str]:
     return {match[1]: figures_of(estate)[name] for name, match in found.items() if match}
 
 
-def test_listen_overrides_the_project_file(estate: World) -> None:
-    """`--listen` overrides the project file; an invalid address is a usage error."""
-    estate.serve("--listen", f"127.0.0.1:{estate.port}")
-    eventually(estate.ready)
-    assert estate.project.run("serve", "--listen", "nowhere").code == 64
-
-
-def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
-    """A changed address in the project file is used after the reload, and the old one is closed."""
-    estate.serve()
-    eventually(estate.ready)
-    before, estate.port = estate.port, unused_port()
-    estate.settings()
-    eventually(estate.ready)
-    with socket.create_server(("127.0.0.1", before)):
-        pass
-
-
 def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
-    """The error names the address and its setting; nothing is registered or applied."""
+    """The error names the address and its setting; nothing is registered or applied. `--listen` overrides it."""
     with socket.create_server(("127.0.0.1", estate.port)):
         served = estate.serve()
         assert served.ends() == 1
-    assert f"cannot listen on 127.0.0.1:{estate.port}" in served.messages("ended")[0]
-    assert "serve.listen" in served.messages("ended")[0]
-    assert estate.told("registerConnector") == 0
+        assert f"cannot listen on 127.0.0.1:{estate.port}" in served.messages("ended")[0]
+        assert "serve.listen" in served.messages("ended")[0]
+        assert estate.told("registerConnector") == 0
+        estate.port = unused_port()
+        estate.serve("--listen", f"127.0.0.1:{estate.port}")
+        eventually(estate.ready)
+    assert estate.project.run("serve", "--listen", "nowhere").code == 64
 
 
 def test_an_address_that_is_taken_at_a_reload_keeps_the_old_one(estate: World) -> None:
@@ -356,6 +330,8 @@ def test_an_address_that_is_taken_at_a_reload_keeps_the_old_one(estate: World) -
     estate.port = unused_port()
     estate.settings()
     eventually(estate.ready)
+    with socket.create_server(("127.0.0.1", before)):
+        pass  # the old address is closed
 
 
 def test_the_probes_move_to_other_addresses_of_the_same_port(estate: World) -> None:
@@ -384,18 +360,11 @@ def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
     assert estate.connection()["mechanism"] == "webhook"
 
 
-def test_a_wrong_key_ends_it_with_7(estate: World) -> None:
-    """`serve` exits with 7, and fetches nothing."""
-    served = estate.serve(environ={"SYNCENGINE_API_KEY": "another-key"})
-    assert served.ends() == 7
-    assert estate.states() == {}
-
-
-def test_another_team_is_refused(estate: World) -> None:
+@pytest.mark.parametrize(("service", "key"), [((), "another-key"), (("team: Others",), KEY)], ids=["key", "team"])
+def test_another_team_is_refused(estate: World, service: tuple[str, ...], key: str) -> None:
     """`serve` exits with 7, so that another team's time does not get into this ledger."""
-    estate.settings(service=("team: Others",))
-    served = estate.serve()
-    assert served.ends() == 7
+    estate.settings(service=service)
+    assert estate.serve(environ={"SYNCENGINE_API_KEY": key}).ends() == 7
     assert estate.told("registerFetchClient") == 0
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from tests.cli.program import tag
 from tests.posted_time.receiver import receiving as receiving_all
 from tests.sandbox.receiver import receiving
 from tests.support.ports import unused_port
@@ -88,21 +87,6 @@ def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate:
             eventually(lambda: estate.health() is None)
 
         work(estate, watch)
-
-
-def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:
-    """With `mode: off`, where `off` is a string, manifests are reconciled and posted time stays at the service."""
-    estate.settings(posted="  mode: off", every="1s")
-    estate.project.wants(tags=[tag("A")])
-    served = estate.serve()
-    eventually(estate.ready)
-    eventually(lambda: estate.service.tags() == ["A"])
-    estate.project.wants(tags=[tag("A"), tag("B")])
-    eventually(lambda: estate.service.tags() == ["A", "B"])
-    assert served.stop() == 0
-    asked = set(estate.service.asked())
-    assert not asked & {"fetchPostedTime", "registerFetchClient", "registerWebhook", "registerConnector"}
-    assert estate.connection()["mechanism"] is None
 
 
 def test_the_password_of_a_sink_is_in_no_log_and_no_file(estate: World) -> None:
