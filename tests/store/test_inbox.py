@@ -85,61 +85,21 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
     assert found.state == "delivering"
 
 
-@pytest.mark.parametrize(
-    ("outcome", "state", "answered"),
-    [
-        (PostedTimeStatus.SUCCESS, "accepted", "acknowledged"),
-        (PostedTimeStatus.REFUSED, "refused", "acknowledged"),
-        (PostedTimeStatus.TROUBLE, "troubled", "troubled"),
-    ],
-)
-def test_a_verdict_waits_until_the_service_accepted_it(
-    outcome: PostedTimeStatus, state: str, answered: str, url: str
-) -> None:
-    """A group in trouble stays troubled, as it will be offered again."""
-    with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, outcome=outcome)
-        assert [entry.state for entry in inbox.entries()] == [state]
-        assert [w.status for w in inbox.waiting()] == [outcome]
-        inbox.acknowledged("g1", outcome)
-        assert [entry.state for entry in inbox.entries()] == [answered]
-        assert list(inbox.waiting()) == []
-
-
-def test_a_group_that_is_given_up_stays_visible_and_does_not_wait(url: str) -> None:
-    """The service does not know the group."""
-    with open_inbox(url, write=True) as inbox:
-        delivered(inbox)
-        inbox.given_up("g1", "the service does not know this group")
-        (entry,) = inbox.entries(states=["given-up"])
-        assert (entry.note, entry.is_settled, list(inbox.waiting())) == (
-            "the service does not know this group",
-            False,
-            [],
-        )
-        inbox.acknowledged("nobody", PostedTimeStatus.SUCCESS)
-        inbox.given_up("nobody", "x")
-
-
 def test_a_group_that_was_given_up_can_be_answered_again(url: str) -> None:
-    """An offer by webhook settles it, as the answer is the verdict; after an offer by fetch its verdict waits again."""
+    """It stays visible until then. An offer by webhook settles it, as the answer is the verdict; after an offer by
+    fetch its verdict waits again."""
     with open_inbox(url, write=True) as inbox:
         for id, waits in (("answered", False), ("waiting", True)):
             delivered(inbox, replace(OFFER, group_id=id), "ledger")
-            inbox.given_up(id, "the service does not know this group")
+            inbox.given_up(id, "unknown")
+            (entry,) = inbox.entries(states=["given-up"])
+            assert (entry.note, entry.is_settled, list(inbox.waiting())) == ("unknown", False, [])
             inbox.answer_again(inbox.receive(replace(OFFER, group_id=id)), waits=waits)
+        inbox.acknowledged("nobody", PostedTimeStatus.SUCCESS)
+        inbox.given_up("nobody", "x")
         found = {entry.group_id: (entry.state, entry.note, entry.waiting) for entry in inbox.entries()}
         assert found == {"answered": ("acknowledged", None, False), "waiting": ("accepted", None, True)}
         assert [entry.group_id for entry in inbox.entries(unsettled=True)] == ["waiting"]
-
-
-def test_a_waiting_group_answered_by_webhook_is_settled(url: str) -> None:
-    """The mechanism was changed in between."""
-    with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, "ledger")
-        inbox.answer_again(inbox.receive(replace(OFFER, mechanism="webhook")), waits=False)
-        (entry,) = inbox.entries()
-        assert (entry.state, entry.answered is not None, entry.is_settled) == ("acknowledged", True, True)
 
 
 def test_an_attempt_that_died_is_in_the_story_after_the_next(url: str) -> None:
