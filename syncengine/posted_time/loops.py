@@ -300,9 +300,37 @@ async def pull(
     Deliver and acknowledge open and requested groups, then fetch, deliver and acknowledge. The fetch waits until there
     are groups, for a minute at most. While a sink is down nothing is fetched, because a group could only fail before
     its user's eyes. A sink whose last attempt failed, in any process, is tried with one group first. A failure counts
-    only after a second try.
+    only after a second try, so what failed is delivered once more.
     """
     fetch_query(limit)  # which raises for a limit that the service does not take, before anything is done
+    offered, troubled = 0, list[str]()
+
+    def heard(event: Event) -> None:
+        nonlocal offered
+        if isinstance(event, Offered):
+            offered = event.groups
+        if isinstance(event, Taken) and event.verdict.outcome is PostedTimeStatus.TROUBLE:
+            troubled.append(event.group_id)
+        tell(event)
+
+    async def fetch_round() -> None:
+        if delivery.is_cautious:
+            await Fetching(client, delivery, lambda: 1, heard, stop, call_seconds, pace).round()
+            if not offered or delivery.troubles:
+                return
+        fetching = Fetching(client, delivery, lambda: limit, heard, stop, call_seconds, pace)
+        await fetching.round()
+        if not delivery.troubles or delivery.reported:
+            return
+        # The failed groups are delivered again before their failure is acknowledged, then the groups not yet begun.
+        await slept(pace.again, stop)
+        for id in tuple(troubled):
+            if verdict := await delivery.again(id):
+                tell(Taken(id, verdict))
+            if stop.is_set() or delivery.troubles:
+                return
+        await fetching.deliver_stored()
+
     acknowledging = Acknowledging(client, delivery.writer, tell, stop)
     before = delivery.troubles
     await delivery.remember_troubles()
@@ -317,47 +345,9 @@ async def pull(
         down = delivery.troubles
     await acknowledging.round()
     if not down:
-        await _fetch_round(client, delivery, limit, tell, stop, call_seconds, pace)
+        await fetch_round()
         await acknowledging.round()
     for trouble in down or delivery.troubles:
         why = f" [{trouble.detail}]" if trouble.detail else ""
         tell(RetryLater(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
     return not down
-
-
-async def _fetch_round(
-    client: Client,
-    delivery: Delivery,
-    limit: int | None,
-    tell: Tell,
-    stop: asyncio.Event,
-    call_seconds: float,
-    pace: Pace,
-) -> None:
-    """Fetch once, preceded by a fetch of only one group if a sink is in doubt, and deliver what failed once more."""
-    offered, troubled = 0, list[str]()
-
-    def heard(event: Event) -> None:
-        nonlocal offered
-        if isinstance(event, Offered):
-            offered = event.groups
-        if isinstance(event, Taken) and event.verdict.outcome is PostedTimeStatus.TROUBLE:
-            troubled.append(event.group_id)
-        tell(event)
-
-    if delivery.is_cautious:
-        await Fetching(client, delivery, lambda: 1, heard, stop, call_seconds, pace).round()
-        if not offered or delivery.troubles:
-            return
-    fetching = Fetching(client, delivery, lambda: limit, heard, stop, call_seconds, pace)
-    await fetching.round()
-    if not delivery.troubles or delivery.reported:
-        return
-    # The failed groups are delivered again before their failure is acknowledged, then the groups not yet begun.
-    await slept(pace.again, stop)
-    for id in tuple(troubled):
-        if verdict := await delivery.again(id):
-            tell(Taken(id, verdict))
-        if stop.is_set() or delivery.troubles:
-            return
-    await fetching.deliver_stored()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncengine.errors import SyncengineError, TroubleKind
-from syncengine.posted_time.events import Event, Offered, RetryLater, SinkTrouble, Taken, Unusable, Verdict
+from syncengine.posted_time.events import Event, Offered, RetryLater, SinkTrouble, Taken, Verdict
 from syncengine.posted_time.loops import Fetching, WebhookRegistered
 from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.service.client import Client, Conduct
@@ -20,13 +19,19 @@ from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
 from tests.service.talking import key
 
-from .line import SWIFT, group, line, until
+from .line import SWIFT, group, until
 
 NOTHING = saying([])
 Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
 
 
-def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | None = None, pace: Pace = SWIFT) -> Any:
+def fetching(
+    script: Sequence[Reply],
+    delivery: Any,
+    scene: Scene,
+    limit: Callable[[], int | None] = lambda: None,
+    pace: Pace = SWIFT,
+) -> Any:
     """Run the loop against a scripted service until the scene returns."""
 
     async def play() -> Any:
@@ -34,20 +39,31 @@ def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | 
         stop = asyncio.Event()
         conduct = Conduct(attempts=1, breaks=False)
         async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-            loop = Fetching(client, delivery, lambda: limit, told.append, stop, pace=pace)
+            loop = Fetching(client, delivery, limit, told.append, stop, pace=pace)
             async with asyncio.timeout(60):
                 return await scene(server, loop, told, stop)
 
     return asyncio.run(play())
 
 
+def told_until(script: Sequence[Reply], delivery: Any, there: Callable[[list[Event]], bool]) -> list[Event]:
+    """Run the loop until its events are `there`, and return them."""
+    told: list[Event] = fetching(script, delivery, lambda _, *loop: run_until(there, *loop))
+    return told
+
+
 async def run_until(
-    loop: Fetching, stop: asyncio.Event, told: list[Event], there: Callable[[list[Event]], bool]
-) -> None:
+    there: Callable[[list[Event]], bool], loop: Fetching, told: list[Event], stop: asyncio.Event
+) -> list[Event]:
     running = asyncio.ensure_future(loop.run())
     await until(told, there)
     stop.set()
     await running
+    return told
+
+
+def has_taken(count: int) -> Callable[[list[Event]], bool]:
+    return lambda told: len(taken(told)) == count
 
 
 def taken(told: list[Event]) -> list[tuple[str, PostedTimeStatus]]:
@@ -86,27 +102,6 @@ class Desk:
         return self.verdicts.get(id, Verdict(PostedTimeStatus.SUCCESS))
 
 
-def test_fetched_groups_are_delivered_or_refused_by_the_project(tmp_path: Path) -> None:
-    """The group without a tag is refused; both groups are in the inbox, and only the other is in the ledger."""
-    posted = line(tmp_path)
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> None:
-        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
-
-    async def play() -> list[tuple[str, PostedTimeStatus]]:
-        told: list[Event] = []
-        stop = asyncio.Event()
-        script = (saying([group("a"), group("b", tags=[])]), NOTHING)
-        async with serving(*script) as server, Client(server.url, key) as client, posted.delivery() as delivery:
-            loop = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
-            await scene(server, loop, told, stop)
-        return taken(told)
-
-    assert sorted(asyncio.run(play())) == [("a", PostedTimeStatus.SUCCESS), ("b", PostedTimeStatus.REFUSED)]
-    assert posted.rows() == ["a"]
-    assert posted.states() == {"a": "accepted", "b": "refused"}
-
-
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -121,23 +116,14 @@ def test_fetched_groups_are_delivered_or_refused_by_the_project(tmp_path: Path) 
 )
 def test_the_loop_waits_and_goes_on_after_trouble(trouble: Reply) -> None:
     """Each failed fetch is reported as an event."""
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
-        return told
-
     desk = Desk()
-    told = fetching((trouble, trouble, saying([group("a")]), NOTHING), desk, scene)
+    told = told_until((trouble, trouble, saying([group("a")]), NOTHING), desk, has_taken(1))
     assert [type(event) for event in told][:4] == [RetryLater, RetryLater, Offered, Taken]
     assert desk.took == ["a"]
 
 
 def test_an_empty_answer_is_no_trouble() -> None:
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> set[type]:
-        await run_until(loop, stop, told, lambda seen: len(seen) >= 3)
-        return {type(event) for event in told}
-
-    assert fetching((NOTHING,), Desk(), scene) == {Offered}
+    assert {type(event) for event in told_until((NOTHING,), Desk(), lambda told: len(told) >= 3)} == {Offered}
 
 
 @pytest.mark.parametrize("ending", [None, Reply(504), Reply(408), CUT], ids=["never", "504", "408", "closed"])
@@ -148,8 +134,7 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
     async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         if ending is not None:
             server.on_request = lambda: asyncio.get_running_loop().call_later(0.85 * pace.fetch, slow.set)
-        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
-        return told
+        return await run_until(has_taken(1), loop, told, stop)
 
     script = (replace(ending or Reply(), until=slow), saying([group("a")]), NOTHING)
     assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
@@ -183,27 +168,12 @@ def test_nothing_is_fetched_while_a_sink_is_down() -> None:
     assert fetching((saying([group("a")]), NOTHING), desk, scene) == 0
 
 
-def test_a_group_without_an_id_is_reported_and_skipped() -> None:
-    """The other groups of the same answer are taken."""
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[type]:
-        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
-        return [type(event) for event in told][:3]
-
-    assert fetching((saying([{"tags": []}, group("a")]), NOTHING), Desk(), scene) == [Offered, Unusable, Taken]
-
-
 @pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
 def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
     """The rest of the answer is dropped, as the service offers it again. The event repeats no text of a foreign
     exception."""
     desk = Desk(raising=error)
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
-        return told
-
-    told = fetching((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, scene)
+    told = told_until((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, has_taken(1))
     assert desk.took == ["a", "b"]
     waiting = next(event for event in told if isinstance(event, RetryLater))
     assert waiting.what == "take"
@@ -249,7 +219,7 @@ def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
             return await super().again(id)
 
     stopping = asyncio.Event()
-    desk = Slow()
+    desk: Any = Slow()
 
     async def play() -> list[Event]:
         told: list[Event] = []
@@ -263,17 +233,13 @@ def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
 
 def test_the_limit_is_computed_before_each_fetch() -> None:
     """After trouble with a sink, a single group is fetched first."""
-    limits = iter([1, 25, 25, 25, 25, 25, 25, 25])
+    limits = iter([1, *[25] * 7])
 
-    async def play() -> list[str]:
-        told: list[Event] = []
-        stop = asyncio.Event()
-        async with serving(NOTHING) as server, Client(server.url, key) as client:
-            loop = Fetching(client, Desk(), lambda: next(limits), tell=told.append, stop=stop, pace=SWIFT)
-            await run_until(loop, stop, told, lambda seen: len(seen) >= 2)
-            return [heard.path.partition("?")[2] for heard in server.heard][:2]
+    async def scene(server: Scripted, *loop: Any) -> list[str]:
+        await run_until(lambda seen: len(seen) >= 2, *loop)
+        return [heard.path.partition("?")[2] for heard in server.heard][:2]
 
-    assert asyncio.run(play()) == ["limit=1", "limit=25"]
+    assert fetching((NOTHING,), Desk(), scene, limit=lambda: next(limits)) == ["limit=1", "limit=25"]
 
 
 def test_a_held_group_is_tried_before_the_next_fetch() -> None:
@@ -287,12 +253,7 @@ def test_a_held_group_is_tried_before_the_next_fetch() -> None:
     desk = Doubting()
     desk.stored, desk.is_cautious = ["kept", "again"], True
     desk.verdicts = {"again": Verdict(PostedTimeStatus.TROUBLE, "No.", is_final=False)}
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
-        return told
-
-    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(2))
     assert taken(told) == [("kept", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
 
@@ -309,10 +270,5 @@ def test_groups_left_in_the_inbox_come_before_the_next_fetch() -> None:
 
     desk = Falling()
     desk.stored = ["left", "rest"]
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 3)
-        return told
-
-    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(3))
     assert [id for id, _ in taken(told)] == ["left", "rest", "a"]
