@@ -5,9 +5,8 @@ This first step of planning makes the decisions. The later steps only work out t
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -15,7 +14,6 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
 from syncengine.plan.request import Scope
 from syncengine.project.model import Ownership
@@ -76,6 +74,12 @@ class RemovalCause(StrEnum):
     UNDO = "undo"
 
 
+CODE = "defaultActivityTypeCode"
+UNDECLARED = "no manifest declares it"
+PROTECTED = "it is protected; to remove it, first apply `protect: false`"
+PAST: Mapping[RemovalKind, str] = {RemovalKind.FORGET: "forgotten", RemovalKind.RETIRE: "retired"}
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRemoval:
     """A recorded resource that a plan removes, and why. `reason` explains the `cause` in a sentence.
@@ -87,7 +91,7 @@ class PlannedRemoval:
     row: Recorded
     way: RemovalKind
     cause: RemovalCause = RemovalCause.UNDECLARED
-    reason: str = "no manifest declares it"
+    reason: str = UNDECLARED
     taken_by: Key | None = None
     may_stay: bool = False
     otherwise: RemovalKind | None = None
@@ -149,12 +153,9 @@ def is_private(row: Recorded) -> bool:
     return row.key.kind is Kind.TAG and may_be_held(row) and row.body.fields.get("visibility") != "PUBLIC"
 
 
-CONTENT = ("description", "externalId", "url")
-
-
 def shown(body: Body) -> Iterator[tuple[str, Value]]:
     """Yield the name and value of all that describes a tag apart from its keywords."""
-    yield from ((name, value) for name in CONTENT if (value := body.fields.get(name)))
+    yield from ((name, value) for name in ("description", "externalId", "url") if (value := body.fields.get(name)))
     yield from ((f"metadata {name}", value) for name, value in body.metadata.items())
 
 
@@ -170,11 +171,6 @@ def row_to_compare(
     if own is None:
         return replace(old, key=key, status=Status.ACTIVE)
     return replace(own, server_id=old.server_id, body=Body(fields={**old.body.fields, **own.body.fields}))
-
-
-def release(row: Recorded) -> Effect:
-    """Return the effect that records `row` as released: it stays on the service and is no longer managed."""
-    return Effect(key=row.key, status=Status.RELEASED)
 
 
 @dataclass(slots=True)
@@ -231,12 +227,12 @@ def aim(
     judgement = _Judgement(recorded, desired, statements, rules, scope, before or recorded, may_leave)
     # Renames first, since what is taken over is not gone; categories before tags, since a cascade takes its members.
     _find_renames(judgement)
-    _set_aside(judgement, quarantined)
+    _set_aside(judgement, tuple(quarantined))
     _choose_wanted(judgement)
     _judge_categories(judgement)
     _judge_activity_types(judgement)
     _judge_tags(judgement)
-    keep_out(judgement.aim, judgement.before)
+    _keep_out(judgement)
     return judgement.aim
 
 
@@ -255,108 +251,136 @@ def _find_renames(j: _Judgement) -> None:
     categories = (j.recorded[key] for key in j.desired if key.kind is Kind.CATEGORY and key in j.recorded)
     owners: dict[str | None, Key] = {row.server_id: row.key for row in categories if row.server_id and may_be_held(row)}
     for key, resource in j.desired.items():
-        if key.kind is Kind.TAG and not resource.previously:
+        is_tag = key.kind is Kind.TAG
+        if is_tag and not resource.previously:
             continue
         new = j.recorded.get(key)
         formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
             formers.append(twins[new.server_id])
-        # A category whose rename has an unknown outcome belongs to the desired name that has its id.
-        free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
-        rows = [old for old in free if _can_become(old, new)]
+        rows = []
+        for former in formers:
+            if is_tag:
+                can_become = former.status is Status.ACTIVE
+            else:
+                is_same = new is None or not may_be_held(new) or new.server_id in (None, former.server_id)
+                can_become = is_same and may_be_held(former) and former.server_id is not None
+            # A category whose rename has an unknown outcome belongs to the desired name that has its id.
+            if can_become and former.key not in j.desired and owners.get(former.server_id, key) == key:
+                rows.append(former)
         # The change names the first row, so a private one comes first, then one of unknown visibility.
-        rows.sort(key=lambda old: ("visibility" not in old.body.fields) if is_private(old) else 2)
+        rows.sort(key=lambda each: ("visibility" not in each.body.fields) if is_private(each) else 2)
         if rows:
-            j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
+            j.aim.renames[key] = tuple(row.key for row in (rows if is_tag else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
 
 
-def _can_become(old: Recorded, new: Recorded | None) -> bool:
-    if old.key.kind is Kind.TAG:
-        return old.status is Status.ACTIVE
-    same_category = new is None or not may_be_held(new) or new.server_id in (None, old.server_id)
-    return may_be_held(old) and old.server_id is not None and same_category
+def _set_aside(j: _Judgement, quarantined: tuple[Key, ...]) -> None:
+    """Leave alone the resources in quarantine and those that wait with them, each with the one that it waits for."""
+    if not quarantined:
+        return
+    ties = _ties(j)
+    aside = j.aim.aside
+    aside.update((key, key) for key in quarantined)
+    queue = list(aside)
+    while queue:
+        key = queue.pop()
+        for companion in ties.get(key, ()):
+            if companion not in aside:
+                aside[companion] = aside[key]
+                queue.append(companion)
+    # A sweep would delete what it does not upload, so an activity type that waits keeps all types, as does a tag that
+    # may still carry the code of one to delete: its row has what was sent last, which the service may have refused.
+    codes = {row.key.name for row in j.unwanted(Kind.ACTIVITY_TYPE)}
+    for key, cause in sorted(aside.items(), key=lambda each: each[0].kind is not Kind.ACTIVITY_TYPE):
+        row, resource = j.recorded.get(key), j.desired.get(key)
+        asked = resource.body.fields.get(CODE) if resource is not None else None
+        held = row.body.fields.get(CODE) if row is not None and may_be_held(row) else None
+        is_unsure = row is not None and row.doubtful and bool(held)
+        if key.kind is Kind.ACTIVITY_TYPE or (codes and (asked in codes or held in codes or is_unsure)):
+            j.aim.keeps_types = cause
+            return
 
 
-def _set_aside(j: _Judgement, quarantined: Iterable[Key]) -> None:
-    """Leave alone the resources in quarantine and the resources that wait with them."""
-    if quarantined := tuple(quarantined):
-        estate = Estate(j.recorded, j.desired, j.aim.renames, j.taken_over)
-        j.aim.aside.update(with_companions(quarantined, estate))
-        j.aim.keeps_types = keeper_of_types(j.aim.aside, estate)
+def _ties(j: _Judgement) -> Mapping[Key, list[Key]]:
+    """Return for each resource those that must wait when it is in quarantine.
+
+    Both names of a rename wait together. With a category wait the desired tags that refer to it and, if it would be
+    deleted, the members that would go with it. With a tag wait the categories to delete in which it may be.
+    """
+    ties: defaultdict[Key, list[Key]] = defaultdict(list, {new: [*olds] for new, olds in j.aim.renames.items()})
+    for old, new in j.taken_over.items():
+        ties[old].append(new)
+    unwanted = (row for row in j.unwanted(Kind.CATEGORY) if row.status is not Status.RELEASED and not row.protect)
+    going = {row.key for row in unwanted if row.key not in j.taken_over}
+    by_id: defaultdict[str, list[Key]] = defaultdict(list)
+    for key, row in j.recorded.items():
+        if key.kind is Kind.CATEGORY and row.server_id:
+            by_id[f"id/{row.server_id}"].append(key)
+    named = {str(key): [key] for key in chain(j.desired, j.recorded) if key.kind is Kind.CATEGORY} | by_id
+    # Rows with one server id are one category, so a tag that is in one may be in the other.
+    shared = named | {str(key): keys for keys in by_id.values() for key in keys}
+    for key, resource in j.desired.items():
+        for reference in category_references(resource.body.fields) if key.kind is Kind.TAG else ():
+            for category in named.get(reference, ()):
+                ties[category].append(key)
+    for key, row in j.recorded.items():
+        is_member = key not in j.desired and key not in j.taken_over and may_be_held(row)
+        for reference in row.category_references() if key.kind is Kind.TAG else ():
+            ties[key] += (category for category in shared.get(reference, ()) if category in going)
+            for category in named.get(reference, ()) if is_member else ():
+                if category in going:
+                    ties[category].append(key)
+    return ties
 
 
 def _choose_wanted(j: _Judgement) -> None:
+    """Take what is selected and not set aside, and the categories that selected tags need."""
     if j.scope.whole and not j.aim.aside:
         j.aim.desired.update(j.desired)
         return
     for key, resource in j.desired.items():
         unit = [(key, resource.source), *((old, j.recorded[old].source) for old in j.aim.renames.get(key, ()))]
         if key not in j.aim.aside and j.scope.selects(*unit):
-            j.aim.desired[key] = _wanted(j, resource)
-    if j.scope.selective:
-        _bring_needed_categories(j)
+            j.aim.desired[key] = _as_allowed(j, resource)
+    for resource in list(j.aim.desired.values()) if j.scope.selective else ():
+        needed = Key(Kind.CATEGORY, str(resource.body.fields.get("category") or ""))
+        row = j.recorded.get(needed)
+        is_known = row is not None and row.status is not Status.DELETED and row.server_id and row.confirmed
+        if needed in j.desired and needed not in j.aim.desired and not is_known:  # docs/planning.md 2.1
+            j.aim.desired[needed] = _as_allowed(j, j.desired[needed])
 
 
-def _wanted(j: _Judgement, resource: Resource) -> Resource:
-    return _without_removals(j, resource) if j.scope.no_delete else resource
-
-
-def _bring_needed_categories(j: _Judgement) -> None:
-    """Add the categories of selected tags that the service does not know yet (docs/planning.md 2.1)."""
-    for resource in list(j.aim.desired.values()):
-        name = resource.body.fields.get("category")
-        if isinstance(name, str) and name:
-            key = Key(Kind.CATEGORY, name)
-            row = j.recorded.get(key)
-            if key in j.desired and (
-                row is None or row.status is Status.DELETED or not (row.server_id and row.confirmed)
-            ):
-                j.aim.desired.setdefault(key, _wanted(j, j.desired[key]))
-
-
-def _without_removals(j: _Judgement, resource: Resource) -> Resource:
+def _as_allowed(j: _Judgement, resource: Resource) -> Resource:
     """Return the resource as `--no-delete` allows it: recorded values stay, and a note says so."""
-    row = row_to_compare(resource.key, j.recorded, j.aim.renames)
+    row = row_to_compare(resource.key, j.recorded, j.aim.renames) if j.scope.no_delete else None
     if row is None:
         return resource
     desired = resource.body
-    kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, desired)}
-    keywords = set(desired.keywords)
-    dropped = tuple(keyword for keyword in row.body.keywords if keyword not in keywords)
+    kept: dict[str, Value] = {}
+    for name, value in row.body.fields.items():
+        if name == "category":
+            category = Key(Kind.CATEGORY, str(value))
+            if category in j.recorded and not may_be_held(j.recorded[category]):
+                continue
+            value = j.taken_over[category].name if category in j.taken_over else value
+        if is_blank(value) or (name, value) == ("visibility", "PUBLIC"):  # nothing to lose
+            continue
+        if is_blank(desired.fields.get(name)) and is_blank(desired.fields.get(ALTERNATIVES.get(name, name))):
+            kept[name] = value
+    words = set(desired.keywords)
+    dropped = tuple(keyword for keyword in row.body.keywords if keyword not in words)
     lost = {
         name: value
         for name, value in row.body.metadata.items()
         if name not in desired.metadata or (is_blank(desired.metadata[name]) and not is_blank(value))
     }
-    for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", lost)):
+    for what, names in (("field", kept), ("keyword", dropped), ("metadata", lost)):
         if names:
             message = f"--no-delete keeps {what} {', '.join(sorted(names))}"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
-    body = Body(
-        fields={**desired.fields, **kept_fields},
-        keywords=desired.keywords + dropped,
-        metadata={**desired.metadata, **lost},
-    )
+    body = Body({**desired.fields, **kept}, desired.keywords + dropped, {**desired.metadata, **lost})
     return replace(resource, body=body)
-
-
-def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
-    """Yield the recorded fields with a value to lose, with new names of categories and without deleted ones."""
-    for name, value in row.body.fields.items():
-        category = Key(Kind.CATEGORY, str(value)) if name == "category" else None
-        if category in j.taken_over:
-            yield name, j.taken_over[category].name
-        elif is_blank(value) or (name, value) == ("visibility", "PUBLIC"):  # nothing to lose
-            continue
-        elif category is None or (category not in j.recorded or may_be_held(j.recorded[category])):
-            yield name, value
-
-
-def _is_cleared(name: str, desired: Body) -> bool:
-    if name in ("category", "tagCategoryId"):
-        return is_blank(desired.fields.get("category")) and is_blank(desired.fields.get("tagCategoryId"))
-    return is_blank(desired.fields.get(name))
 
 
 # --- categories
@@ -389,17 +413,13 @@ def _judge_categories(j: _Judgement) -> None:
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
             _delete_category(j, row, members[key], is_twin=row.server_id is not None and ids[row.server_id] > 1)
-    _note_possible_members(j)
-
-
-def _note_possible_members(j: _Judgement) -> None:
-    """Say once that tags at rest are sent again when categories are deleted, as people may have moved them there."""
-    rows = [j.before[key] for key in j.desired if key.kind is Kind.TAG and key in j.before]
-    nowhere = sum(map(is_without_category, rows))
-    count = nowhere + sum(r.status is Status.ACTIVE and not r.doubtful and bool(r.category_references()) for r in rows)
-    for category in list(j.aim.movers)[:1] if count else ():
-        tags = "another tag is" if count == 1 else f"{count:,} other tags are"
-        message = f"{tags} sent again, since people may have moved {'it' if count == 1 else 'some of them'} there"
+    # Tags at rest are sent again too, as people may have moved them there: said once.
+    tags = [j.before[key] for key in j.desired if key.kind is Kind.TAG and key in j.before]
+    nowhere = sum(map(is_without_category, tags))
+    count = nowhere + sum(r.status is Status.ACTIVE and not r.doubtful and bool(r.category_references()) for r in tags)
+    if count and (category := next(iter(j.aim.movers), None)) is not None:
+        others = "another tag is" if count == 1 else f"{count:,} other tags are"
+        message = f"{others} sent again, since people may have moved {'it' if count == 1 else 'some of them'} there"
         if nowhere:
             message += "; one without a category that is there is made anew, without what people changed on it"
         j.note(j.recorded[category], "sent-again", message)
@@ -439,23 +459,19 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     if j.scope.no_delete:
         return "left-out", "--no-delete keeps the category"
     if row.protect:
-        return "kept", "it is protected; to remove it, first apply `protect: false`"
-    protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
-    if protected:
-        return "kept", f"deleting it would also delete the protected tag {protected[0]}"
+        return "kept", PROTECTED
+    protected = next((m.key.name for m in members if m.protect and m.key not in j.desired), None)
+    if protected is not None:
+        return "kept", f"deleting it would also delete the protected tag {protected}"
     for member in members:
-        is_desired = member.key in j.desired
-        new = j.taken_over.get(member.key)
+        name, is_desired, new = member.key.name, member.key in j.desired, j.taken_over.get(member.key)
         if new is not None and new not in j.aim.desired:
-            return (
-                "left-out",
-                f"not deleted: tag {member.key.name} is in it, and its new name {new.name} is not selected",
-            )
+            return "left-out", f"not deleted: tag {name} is in it, and its new name {new.name} is not selected"
         if is_desired and member.key not in j.aim.desired:
-            return "left-out", f"not deleted: tag {member.key.name} moves out of it and is not selected"
+            return "left-out", f"not deleted: tag {name} moves out of it and is not selected"
         if not is_desired and not j.scope.selects((member.key, member.source)):
-            return "left-out", f"not deleted: tag {member.key.name} is in it and is not selected"
-    unsent = (key for key in j.desired if key not in j.aim.desired and may_be_anywhere(key, j.before))
+            return "left-out", f"not deleted: tag {name} is in it and is not selected"
+    unsent = (key for key in j.desired if key not in j.aim.desired and _may_be_anywhere(key, j.before))
     if (hidden := next(unsent, None)) is not None:
         cause = j.aim.aside.get(hidden)
         why = "is not selected" if cause is None else "is in quarantine" if cause == hidden else f"waits for {cause}"
@@ -463,7 +479,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     return None
 
 
-def may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:
+def _may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:
     """Return whether the service may hold a tag of this name in a category that is recorded nowhere.
 
     People may have made a tag that is not recorded, and moved one that was not managed.
@@ -475,271 +491,114 @@ def may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:
     return not is_known or row.status is not Status.ACTIVE
 
 
-def keep_out(aim: Aim, recorded: Mapping[Key, Recorded]) -> None:
-    """Have each desired tag that may be in a deleted category sent first; one without a category leaves any."""
-    if not aim.movers:
-        return
-    hidden = {key: None for key in aim.desired if may_be_anywhere(key, recorded)}
-    for key in hidden:
-        fields, row = aim.desired[key].body.fields, recorded.get(key)
-        if not fields.keys() & ALTERNATIVES.keys() and not (row and category_references(row.body.fields)):
-            aim.desired[key] = replace(aim.desired[key], outside=True)
-    for category, movers in aim.movers.items():
-        aim.movers[category] = [*(key for key in movers if key not in hidden), *hidden]
-
-
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
     """Plan to delete a category with its members. `is_twin`: another row has the same id."""
     j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE)
-    j.aim.movers[row.key] = []
+    movers = j.aim.movers[row.key] = []
     for member in members:
         if member.key in j.desired:
-            j.aim.movers[row.key].append(member.key)
-        else:
-            leaving = _cascaded(j, row, member, may_stay=member.doubtful or is_twin)
-            j.aim.leaving[member.key] = leaving
-            j.aim.cascades.setdefault(row.key, []).append(leaving)
-            if member.key in j.taken_over:
-                j.aim.movers[row.key].append(j.taken_over[member.key])
+            movers.append(member.key)
+            continue
+        # What may be elsewhere is removed by calls of its own as well.
+        may_stay = member.doubtful or is_twin
+        otherwise = _way_out(j, member) if may_stay else None
+        if otherwise is RemovalKind.DELETE and not j.rules.deletes_tags:
+            otherwise = RemovalKind.RETIRE
+        reason = f"deleted with {row.key}"
+        if otherwise is not None and otherwise is not RemovalKind.FORGET:
+            also = PAST.get(otherwise, "deleted by itself")
+            reason = f"{reason}; {also} as well, since it may be in another category"
+        cause = RemovalCause.CATEGORY_DELETED
+        leaving = PlannedRemoval(member, RemovalKind.CASCADE, cause, reason, row.key, may_stay, otherwise)
+        j.aim.leaving[member.key] = leaving
+        j.aim.cascades.setdefault(row.key, []).append(leaving)
+        if member.key in j.taken_over:
+            movers.append(j.taken_over[member.key])
 
 
-def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: bool) -> PlannedRemoval:
-    """Return the removal of a category's member. A member that `may_stay` is also removed by calls of its own."""
-    otherwise = _way_out(j, member, j.removed.get(member.key)) if may_stay else None
-    if otherwise is RemovalKind.DELETE and not j.rules.deletes_tags:
-        otherwise = RemovalKind.RETIRE
-    goes = otherwise not in (None, RemovalKind.FORGET)
-    also = f"; {PAST[otherwise]} as well, since it may be in another category" if otherwise and goes else ""
-    return PlannedRemoval(
-        member,
-        RemovalKind.CASCADE,
-        RemovalCause.CATEGORY_DELETED,
-        f"deleted with {category.key}{also}",
-        taken_by=category.key,
-        may_stay=may_stay,
-        otherwise=otherwise,
-    )
+def _keep_out(j: _Judgement) -> None:
+    """Have each desired tag that may be in a deleted category sent first; one without a category leaves any."""
+    if not j.aim.movers:
+        return
+    hidden = {key: None for key in j.aim.desired if _may_be_anywhere(key, j.before)}
+    for key in hidden:
+        fields, row = j.aim.desired[key].body.fields, j.before.get(key)
+        if not fields.keys() & ALTERNATIVES.keys() and not (row and category_references(row.body.fields)):
+            j.aim.desired[key] = replace(j.aim.desired[key], outside=True)
+    for category, movers in j.aim.movers.items():
+        j.aim.movers[category] = [*(key for key in movers if key not in hidden), *hidden]
 
 
-PAST: Mapping[RemovalKind, str] = {RemovalKind.RETIRE: "retired", RemovalKind.DELETE: "deleted by itself"}
-
-
-# --- activity types
+# --- activity types and tags
 
 
 def _judge_activity_types(j: _Judgement) -> None:
-    leaving = []
+    """Decide of each activity type that no manifest declares whether it stays, with a note about it."""
+    removals: dict[Key, PlannedRemoval] = {}
     for row in j.unwanted(Kind.ACTIVITY_TYPE):
-        if not _stays(j, row):
-            leaving.append(row)
+        stays = True
+        is_outside = j.may_leave is not None and row.key not in j.may_leave
+        if is_outside or row.key in j.aim.aside or not j.scope.selects((row.key, row.source)):
+            pass
+        elif row.protect:
+            j.keep(row, PROTECTED)
+        elif j.rules.activity_types is Ownership.ADDITIVE:
+            j.keep(row, "policy.activityTypes is additive: it stays on the service")
+        elif j.scope.no_delete:
+            j.note(row, "left-out", "--no-delete keeps the activity type")
+        elif j.aim.keeps_types is not None:
+            j.aim.aside[row.key] = j.aim.keeps_types
+            j.note(row, "left-out", f"not deleted: no sweep can complete while {j.aim.keeps_types} is in quarantine")
+        else:
+            stays = not j.scope.whole
+        if not stays:
+            removals[row.key] = PlannedRemoval(row, RemovalKind.SWEEP)
         elif row.status is not Status.DELETED:
             j.aim.staying.append(row)
-    removals = {row.key: PlannedRemoval(row, RemovalKind.SWEEP) for row in leaving}
     # A row that `state rebuild` recorded from the history alone is no reason to sweep.
-    if any(row.status is not Status.RELEASED or row.confirmed for row in leaving):
+    if any(each.row.status is not Status.RELEASED or each.row.confirmed for each in removals.values()):
         j.aim.leaving |= removals
     else:
         j.aim.swept_along = removals
 
 
-def _stays(j: _Judgement, row: Recorded) -> bool:
-    """Return whether an activity type that no manifest declares stays on the service, and add a note about it."""
-    if not j.scope.selects((row.key, row.source)) or row.key in j.aim.aside:
-        return True
-    if j.may_leave is not None and row.key not in j.may_leave:
-        return True
-    if row.protect:
-        j.keep(row, "it is protected; to remove it, first apply `protect: false`")
-    elif j.rules.activity_types is Ownership.ADDITIVE:
-        j.keep(row, "policy.activityTypes is additive: it stays on the service")
-    elif j.scope.no_delete:
-        j.note(row, "left-out", "--no-delete keeps the activity type")
-    elif j.aim.keeps_types is not None:
-        j.aim.aside[row.key] = j.aim.keeps_types
-        j.note(row, "left-out", f"not deleted: no sweep can complete while {j.aim.keeps_types} is in quarantine")
-    else:
-        return not j.scope.whole
-    return True
-
-
-# --- tags
-
-
 def _judge_tags(j: _Judgement) -> None:
-    renamed = j.taken_over
+    """Decide how each tag that no manifest declares leaves, by a line under `removed:` before the policy."""
     for row in j.going(Kind.TAG):
-        if row.key in j.aim.leaving or row.key in j.aim.aside:
+        key, line, new = row.key, j.removed.get(row.key), j.taken_over.get(row.key)
+        if key in j.aim.leaving or key in j.aim.aside:
             continue
-        if row.key in renamed:
-            if renamed[row.key] in j.aim.desired:
-                _judge_renamed(j, row, renamed[row.key])
-        elif j.scope.selects((row.key, row.source)):
-            _judge_gone_tag(j, row)
+        if new is not None and new in j.aim.desired:  # its old name is retired whatever the policy is
+            way = RemovalKind(line.how.value) if line is not None else RemovalKind.RETIRE
+            removal = PlannedRemoval(row, way, RemovalCause.RENAMED, f"renamed to {new.name}", taken_by=new)
+        elif new is None and j.scope.selects((key, row.source)) and (policy := _way_out(j, row)) is not None:
+            removal = PlannedRemoval(row, policy)
+            if line is not None:
+                removal = PlannedRemoval(row, policy, RemovalCause.REMOVED_LINE, line.reason or UNDECLARED)
+        else:
+            continue
+        if row.protect:
+            j.keep(row, PROTECTED)
+        elif j.scope.no_delete:
+            j.note(row, "left-out", f"not {PAST.get(removal.way, 'deleted')}, because of --no-delete")
+        elif removal.way is RemovalKind.DELETE and not j.rules.deletes_tags:
+            cure = "set service.endpoints.deleteTag, or remove the tag by `retire` or `forget`"
+            message = f"the service's specification has no call that deletes tags: {cure}"
+            j.aim.problems.append(found_at(line.source if line else row.source, key, "delete-unsupported", message))
+        else:
+            j.aim.leaving[key] = removal
 
 
-def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
-    """Retire the old name of a renamed tag whatever the policy is, unless a line under `removed:` says otherwise."""
-    statement = j.removed.get(row.key)
-    way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
-    removal = PlannedRemoval(row, way, RemovalCause.RENAMED, f"renamed to {new.name}", taken_by=new)
-    _let_go(j, removal, statement)
-
-
-def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
-    statement = j.removed.get(row.key)
-    way = _way_out(j, row, statement)
-    if way is not None:
-        removal = PlannedRemoval(row, way)
-        if statement is not None:
-            removal = dataclasses.replace(
-                removal, cause=RemovalCause.REMOVED_LINE, reason=statement.reason or removal.reason
-            )
-        _let_go(j, removal, statement)
-
-
-_PAST = {RemovalKind.FORGET: "forgotten", RemovalKind.RETIRE: "retired"}
-
-
-def _let_go(j: _Judgement, removal: PlannedRemoval, statement: Removed | None) -> None:
-    row, way = removal.row, removal.way
-    if row.protect:
-        j.keep(row, "it is protected; to remove it, first apply `protect: false`")
-    elif j.scope.no_delete:
-        j.note(row, "left-out", f"not {_PAST.get(way, 'deleted')}, because of --no-delete")
-    elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
-        j.aim.problems.append(_no_delete_tag(row, statement))
-    else:
-        j.aim.leaving[row.key] = removal
-
-
-def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> RemovalKind | None:
+def _way_out(j: _Judgement, row: Recorded) -> RemovalKind | None:
     """Return the way in which a tag that no manifest declares is removed, or `None` when that is already done."""
+    line = j.removed.get(row.key)
     unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
-    if row.status is Status.RETIRED and not unfinished and (statement is None or statement.how is not Removal.DELETE):
+    if row.status is Status.RETIRED and not unfinished and (line is None or line.how is not Removal.DELETE):
         return None
-    if row.status is Status.RELEASED and (statement is None or statement.how is Removal.FORGET):
+    if row.status is Status.RELEASED and (line is None or line.how is Removal.FORGET):
         return None
-    if statement is not None:
-        return RemovalKind(statement.how.value)
+    if line is not None:
+        return RemovalKind(line.how.value)
     # A rename retires whatever the policy is, also the rest of what a run has begun.
     is_renamed = unfinished and any(row.key.name in new.previously for new in j.desired.values())
     return RemovalKind.RETIRE if is_renamed else RemovalKind(j.rules.tag_removal.value)
-
-
-def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
-    source = statement.source if statement else row.source
-    message = (
-        "the service's specification has no call that deletes tags: set service.endpoints.deleteTag,"
-        " or remove the tag by `retire` or `forget`"
-    )
-    return found_at(source, row.key, "delete-unsupported", message)
-
-
-CODE = "defaultActivityTypeCode"
-
-
-@dataclass(slots=True)
-class Estate:
-    """All recorded and desired resources, and the renames between them in both directions. Indexed on demand."""
-
-    recorded: Mapping[Key, Recorded]
-    desired: Mapping[Key, Resource]
-    renames: Mapping[Key, Sequence[Key]]
-    taken_over: Mapping[Key, Key]
-    _tags: dict[str, list[Key]] | None = field(default=None)
-    _members: dict[str, list[Key]] | None = field(default=None)
-    _owners: dict[str, list[Key]] | None = field(default=None)
-
-    def companions(self, key: Key) -> Iterator[Key]:
-        """Yield the resources that are directly tied to `key` and must wait with it."""
-        yield from self.renames.get(key, ())
-        if (new := self.taken_over.get(key)) is not None:
-            yield new
-        if key.kind is Kind.CATEGORY:
-            yield from self._of_category(key)
-        elif key.kind is Kind.TAG and (row := self.recorded.get(key)) is not None:
-            yield from self._categories_going(row)
-
-    def _of_category(self, key: Key) -> Iterator[Key]:
-        row = self.recorded.get(key)
-        references = (str(key), *((f"id/{row.server_id}",) if row is not None and row.server_id else ()))
-        if self._is_going(key):
-            members = self._members = self._members or self._members_of_rows()
-            yield from (member for reference in references for member in members.get(reference, ()))
-        tags = self._tags = self._tags or self._desired_tags()
-        yield from (tag for reference in references for tag in tags.get(reference, ()))
-
-    def _is_going(self, key: Key) -> bool:
-        """Return whether `key` is a category to delete: managed, maybe held by the service, and no longer declared."""
-        row = self.recorded.get(key)
-        is_held = row is not None and may_be_held(row) and row.status is not Status.RELEASED and not row.protect
-        return is_held and key not in self.desired and key not in self.taken_over
-
-    def _categories_going(self, tag: Recorded) -> Iterator[Key]:
-        owners = self._owners = self._owners or self._owners_of_ids()
-        for reference in tag.category_references():
-            yield from (key for key in owners.get(reference, ()) if self._is_going(key))
-
-    def _desired_tags(self) -> dict[str, list[Key]]:
-        """Return the desired tags by their references to a category."""
-        tags: dict[str, list[Key]] = defaultdict(list)
-        for key, resource in self.desired.items():
-            if key.kind is Kind.TAG:
-                for reference in category_references(resource.body.fields):
-                    tags[reference].append(key)
-        return tags
-
-    def _members_of_rows(self) -> dict[str, list[Key]]:
-        """Return the recorded tags that no manifest declares, by their references to a category."""
-        members: dict[str, list[Key]] = defaultdict(list)
-        for key, row in self.recorded.items():
-            if key.kind is Kind.TAG and key not in self.desired and key not in self.taken_over and may_be_held(row):
-                for reference in row.category_references():
-                    members[reference].append(key)
-        return members
-
-    def _owners_of_ids(self) -> dict[str, list[Key]]:
-        """Return the recorded categories by every reference to them. Rows with one server id share their references."""
-        owners: dict[str, list[Key]] = defaultdict(list)
-        by_id: dict[str, list[Key]] = defaultdict(list)
-        for key, row in self.recorded.items():
-            if key.kind is Kind.CATEGORY:
-                by_id[row.server_id or str(key)].append(key)
-        for server_id, keys in by_id.items():
-            owners[f"id/{server_id}"] = keys
-            owners.update((str(key), keys) for key in keys)
-        return owners
-
-
-def with_companions(quarantined: Iterable[Key], estate: Estate) -> dict[Key, Key]:
-    """Return every resource that is left alone, mapped to the quarantined resource that it waits for."""
-    aside = {key: key for key in quarantined}
-    queue = list(aside)
-    while queue:
-        key = queue.pop()
-        for companion in estate.companions(key):
-            if companion not in aside:
-                aside[companion] = aside[key]
-                queue.append(companion)
-    return aside
-
-
-def keeper_of_types(aside: Mapping[Key, Key], estate: Estate) -> Key | None:
-    """Return the quarantined resource that prevents a sweep, or `None`.
-
-    It is an activity type, or a tag that may still carry the code of an activity type to delete. A row has the content
-    that was sent last, so the service may hold an earlier code of a refused tag.
-    """
-    for key, cause in aside.items():
-        if key.kind is Kind.ACTIVITY_TYPE:
-            return cause
-    types = (row for key, row in estate.recorded.items() if key.kind is Kind.ACTIVITY_TYPE)
-    codes = {row.key.name for row in types if row.key not in estate.desired and may_be_held(row)}
-    for key, cause in aside.items() if codes else ():
-        row, resource = estate.recorded.get(key), estate.desired.get(key)
-        if resource is not None and resource.body.fields.get(CODE) in codes:
-            return cause
-        carried = row.body.fields.get(CODE) if row is not None and may_be_held(row) else None
-        if row is not None and carried and (row.doubtful or carried in codes):
-            return cause
-    return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from syncengine.plan.aim import (
     RemovalKind,
     is_private,
     may_be_held,
-    release,
     row_to_compare,
     shown,
 )
@@ -218,64 +217,54 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
     """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5)."""
     differences: list[Difference] = []
-    records = [release(row) for row in aim.released]
+    records = [Effect(key=row.key, status=Status.RELEASED) for row in aim.released]
     notes = list(aim.notes)
     unchanged = 0
     for key, resource in aim.desired.items():
-        if key.kind is Kind.TAG and key not in recorded and key not in aim.renames:  # as most are in a large plan
+        own = recorded.get(key)
+        if own is None and key.kind is Kind.TAG and key not in aim.renames:  # as most are in a large plan
             new = appearance(key, resource.body, resource.source)
             new = replace(new, fields=(*new.fields, OUTSIDE)) if resource.outside else new
             differences.append(Difference(new, None, resource))
             continue
-        row = recorded.get(key)
-        if row is not None and key not in aim.renames and _is_at_rest(row, resource):  # as most are in any plan
-            unchanged += 1
-            continue
+        if own is not None and key not in aim.renames:  # as most are in any plan
+            is_certain = own.confirmed and not own.doubtful and own.status is resource.status is Status.ACTIVE
+            is_same = (own.body, own.source, own.protect) == (resource.body, resource.source, resource.protect)
+            if is_certain and is_same and not resource.outside:
+                unchanged += 1
+                continue
         row = row_to_compare(key, recorded, aim.renames)
         formers = [recorded[former] for former in aim.renames.get(key, ())]
-        change, record, remarks = _compare(row, recorded.get(key), resource, formers)
+        change, record, remarks = _compare(row, own, resource, formers)
         notes += remarks
         if change is not None:
-            differences.append(Difference(change, row or recorded.get(key), resource))
+            differences.append(Difference(change, row or own, resource))
         else:
             unchanged += 1
         if record is not None:
             records.append(record)
-    differences += [_departure(leaving) for leaving in aim.leaving.values()]
-    records += [record for leaving in aim.leaving.values() if (record := _departure_record(leaving))]
-    records += _members_renamed(recorded, aim)
+    for leaving in aim.leaving.values():
+        differences.append(_departure(leaving))
+        if leaving.way is RemovalKind.FORGET:
+            records.append(Effect(key=leaving.row.key, status=Status.RELEASED))
+        elif leaving.way is RemovalKind.RETIRE and not leaving.row.body.keywords:
+            records.append(Effect(key=leaving.row.key, status=Status.RETIRED))
+    # The members of a renamed category are recorded under its new name without requests of their own, also those that
+    # this plan sends or that may have left: a run may end between the rename and their upserts.
+    renamed = {
+        str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])
+        for new, formers in aim.renames.items()
+        if new.kind is Kind.CATEGORY and new in aim.desired
+    }
+    for key, row in recorded.items() if renamed else ():
+        if key.kind is Kind.TAG:
+            records += (replace(renamed[place], key=key) for place in row.category_references() if place in renamed)
     return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
-
-
-def _is_at_rest(row: Recorded, resource: Resource) -> bool:
-    """Return whether a row is certain and records exactly what is desired."""
-    is_certain = row.confirmed and not row.doubtful and row.status is resource.status is Status.ACTIVE
-    is_same = (row.body, row.source, row.protect) == (resource.body, resource.source, resource.protect)
-    return is_certain and is_same and not resource.outside
 
 
 def is_new(row: Recorded | None) -> bool:
     """Return whether the service is not known to hold the resource."""
     return row is None or not row.confirmed or not may_be_held(row)
-
-
-def _compare(
-    row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Recorded]
-) -> tuple[Change | None, Effect | None, Iterable[Note]]:
-    """Return the change of a resource, the effect to record without a request in its `own` row, and notes."""
-    fields, unsaid = _field_changes(row, resource)
-    if opens := opened_by_rename(own, resource, formers):
-        was_private = any(each.body.fields.get(OPENED.name) == OPENED.before for each in formers if is_private(each))
-        first = OPENED if was_private or OPENED in fields else PUBLISHED
-        fields = [first, *(each for each in fields if each.name != OPENED.name)]
-    elif row is not None and is_private(row) and PUBLISHED in fields:
-        opens = (row.key.name,)
-    change = _change(row, resource, formers, fields, opens)
-    notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
-    unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
-    recordable = row is not None and own is not None and may_be_held(own)
-    record = _record(own, resource, [*unsent, *unsaid], change) if own is not None and recordable else None
-    return change, record, notes
 
 
 def needs_upsert(change: Change, row: Recorded | None) -> bool:
@@ -298,30 +287,86 @@ def appearance(key: Key, says: Body | Effect, source: Source | None) -> Change:
         key=key,
         action=Action.CREATE,
         source=source,
-        fields=tuple(_first_fields(key.kind, says.fields)),
+        fields=_first_fields(key.kind, says.fields),
         keywords_added=says.keywords,
         metadata_set=says.metadata,
         metadata_before=NO_METADATA,
     )
 
 
+def _departure(leaving: PlannedRemoval) -> Difference:
+    row = leaving.row
+    change = Change(
+        key=row.key,
+        action=LEAVES_AS[leaving.way],
+        source=row.source,
+        keywords_deleted=row.body.keywords if leaving.own_way is RemovalKind.RETIRE else (),
+        reason=leaving.reason,
+        cause=leaving.cause,
+        cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
+        removed=row.body,
+    )
+    return Difference(change, row, leaving=leaving)
+
+
+def _compare(
+    row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Recorded]
+) -> tuple[Change | None, Effect | None, list[Note]]:
+    """Return the change of a resource, the effect to record without a request in its `own` row, and notes."""
+    fields, unsaid = _field_changes(row, resource)
+    opens = _opened_by_rename(own, resource, formers)
+    if opens:
+        was_private = any(each.body.fields.get(OPENED.name) == OPENED.before for each in formers if is_private(each))
+        first = OPENED if was_private or OPENED in fields else PUBLISHED
+        fields = [first, *(each for each in fields if each.name != OPENED.name)]
+    elif row is not None and is_private(row) and PUBLISHED in fields:
+        opens = (row.key.name,)
+    change = _change(row, resource, formers, fields, opens)
+    notes = [
+        Note(resource.key, each.effect.value, f"{each.name}: {FIELD_NOTES[each.effect]}", resource.source)
+        for each in fields
+        if each.effect in FIELD_NOTES
+    ]
+    says = resource.body.fields
+    # The service offers an activity type that it revives to users as before.
+    is_revived = own is not None and own.status is Status.DELETED and bool(says.get("reenableIfArchived"))
+    is_type = resource.key.kind is Kind.ACTIVITY_TYPE
+    if is_type and is_new(row) and not is_revived and not says.get("enableIfNew"):
+        message = "created but not offered to users: set `enableIfNew: true` to offer it"
+        notes.append(Note(resource.key, "not-enabled", message, resource.source))
+    record = None
+    if row is not None and own is not None and may_be_held(own):
+        unsent = [*(each for each in fields if each.effect is not FieldEffect.APPLIES), *unsaid]
+        record = _record(own, resource, unsent, change)
+    return change, record, notes
+
+
 def _change(
     row: Recorded | None,
     resource: Resource,
     formers: Sequence[Recorded],
-    fields: Iterable[FieldChange],
+    fields: Sequence[FieldChange],
     opens: tuple[str, ...],
 ) -> Change | None:
-    desired, before = resource.body, row.body if row else None
-    gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
-    dropped = () if before is None else _without(before.keywords, desired.keywords)
-    metadata = {n: v for n, v in desired.metadata.items() if before is None or before.metadata.get(n) != v}
-    unnamed = () if before is None else tuple(n for n in before.metadata if n not in desired.metadata)
-    is_sent = any(f.effect is FieldEffect.APPLIES for f in fields)
+    """Return the change from the content of a row, nothing if there is none, or `None` when nothing is to send."""
+    desired, before = resource.body, row.body if row else Body()
+    had, has = set(before.keywords), set(desired.keywords)
+    gained = tuple(keyword for keyword in desired.keywords if keyword not in had)
+    dropped = tuple(keyword for keyword in before.keywords if keyword not in has)
+    metadata = {name: value for name, value in desired.metadata.items() if before.metadata.get(name) != value}
+    unnamed = tuple(name for name in before.metadata if name not in desired.metadata)
+    is_sent = any(each.effect is FieldEffect.APPLIES for each in fields)
     renames_category = bool(formers) and resource.key.kind is Kind.CATEGORY
     doubtful = row is not None and (row.doubtful or not row.confirmed)
     if not (row is None or doubtful or is_sent or gained or dropped or metadata or unnamed or renames_category):
         return None
+    reason = AGAIN.get(resource.status)
+    if reason is None and row is not None and row.status is Status.RETIRED:
+        reason = REOPENED
+    elif reason is None and row is not None and doubtful:
+        lacks_id = row.key.kind is Kind.CATEGORY and row.server_id is None
+        causes = {IMPORT: IMPORTED, RESTORE: RESTORED, REBUILD: ID_UNKNOWN if lacks_id else REBUILT}
+        reason = next((why for begin, why in causes.items() if row.run and row.run.startswith(begin)), UNKNOWN_END)
     return Change(
         key=resource.key,
         action=Action.CREATE if is_new(row) and not renames_category else Action.UPDATE,
@@ -331,154 +376,40 @@ def _change(
         keywords_deleted=dropped,
         metadata_set=metadata,
         metadata_deleted=unnamed,
-        metadata_before={n: before.metadata[n] for n in (*metadata, *unnamed) if n in before.metadata}
-        if before
-        else {},
-        reason=AGAIN.get(resource.status)
-        or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None)
-        or (TAKEN_OUT if resource.outside else None),
+        metadata_before={name: before.metadata[name] for name in (*metadata, *unnamed) if name in before.metadata},
+        reason=reason or (TAKEN_OUT if resource.outside else None),
         previously=formers[0].key.name if formers else None,
         opens=opens or UNSET,
         merges=tuple(each.key.name for each in formers) if len(formers) > 1 else UNSET,
     )
 
 
-def _reason(row: Recorded) -> str:
-    if row.status is Status.RETIRED:
-        return REOPENED
-    if row.run and row.run.startswith(REBUILD):
-        return ID_UNKNOWN if row.key.kind is Kind.CATEGORY and row.server_id is None else REBUILT
-    causes = {IMPORT: IMPORTED, RESTORE: RESTORED}
-    return next((why for begin, why in causes.items() if row.run and row.run.startswith(begin)), UNKNOWN_END)
-
-
-def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    excluded = set(others)
-    return tuple(k for k in keywords if k not in excluded)
-
-
-def opened_by_rename(own: Recorded | None, resource: Resource, formers: Sequence[Recorded]) -> tuple[str, ...]:
+def _opened_by_rename(own: Recorded | None, resource: Resource, formers: Sequence[Recorded]) -> tuple[str, ...]:
     """Return the names of private tags whose content a rename makes public.
 
     They are former names, and the resource's own name if it was private too. Return none when the service certainly
     shows the new name publicly with the same content already.
     """
-    opens = resource.key.kind is Kind.TAG and bool(formers) and _visibility(own, resource) == OPENED.after
-    private = [each.key.name for each in formers if opens and is_private(each) and _is_opened(each, own, resource)]
+    # The service makes public what it creates without a visibility, and keeps that of a tag that it holds.
+    kept = own.body.fields.get(OPENED.name) if own is not None and may_be_held(own) else OPENED.after
+    if resource.key.kind is not Kind.TAG or resource.body.fields.get(OPENED.name, kept) != OPENED.after:
+        return ()
+    is_public = own is not None and own.status is Status.ACTIVE and own.confirmed and not own.doubtful
+
+    def readable(body: Body) -> set[tuple[str, Value]]:
+        return {*shown(body), *(("keyword", keyword) for keyword in body.keywords)}
+
+    private = []
+    for former in filter(is_private, formers):
+        if own is not None and is_public and not is_private(own):
+            more = readable(resource.body) - readable(own.body)
+            # Of a protected former tag, which keeps its name, only shared content counts, or every later change would
+            # ask again.
+            if not (more & readable(former.body) if former.protect else more):
+                continue
+        private.append(former.key.name)
     names = [own.key.name, *private] if own is not None and is_private(own) else private
     return tuple(names) if private else ()
-
-
-def _visibility(own: Recorded | None, resource: Resource) -> Value | None:
-    """Return the visibility of a tag after its upsert. The service makes public what it creates without one."""
-    kept = own.body.fields.get(OPENED.name) if own is not None and may_be_held(own) else OPENED.after
-    return resource.body.fields.get(OPENED.name, kept)
-
-
-def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
-    """Return whether the new name publishes content of a private former name.
-
-    Of a protected former tag, which keeps its name, only shared content counts, or every later change would ask again.
-    """
-    if own is None or own.status is not Status.ACTIVE or not own.confirmed or own.doubtful or is_private(own):
-        return True
-    more = {*_readable(resource.body)} - {*_readable(own.body)}
-    return bool(more & {*_readable(former.body)} if former.protect else more)
-
-
-def _readable(body: Body) -> Iterator[tuple[str, Value]]:
-    yield from shown(body)
-    yield from (("keyword", keyword) for keyword in body.keywords)
-
-
-# --- fields
-
-
-def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
-    """Return the differences to show, and those that mean nothing to the service and are only recorded."""
-    if row is None:
-        return _first_fields(resource.key.kind, resource.body.fields), []
-    before, after = row.body.fields, resource.body.fields
-    visible: list[FieldChange] = []
-    unsaid: list[FieldChange] = []
-    for name in dict.fromkeys((*after, *before)):
-        old, new = before.get(name), after.get(name)
-        if old == new or (new is None and (resource.key.kind, name) in KEPT):
-            continue
-        replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
-        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
-        (unsaid if _means_the_same(resource.key.kind, change) else visible).append(change)
-    return [*visible, OUTSIDE] if resource.outside else visible, unsaid
-
-
-def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
-    """Return the changes that set the fields of an unrecorded resource."""
-    return [
-        FieldChange(name, None, value) for name, value in fields.items() if value or not _is_unsaid(kind, name, value)
-    ]
-
-
-@lru_cache(maxsize=256, typed=True)  # typed, because False equals 0
-def _is_unsaid(kind: Kind, name: str, value: Value) -> bool:
-    """Return whether setting a field of an unrecorded resource to an empty value makes no difference to the service."""
-    return _means_the_same(kind, FieldChange(name, None, value, _effect(kind, name, value, new=True)))
-
-
-def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEffect:
-    if name in CREATE_ONLY[kind] and not new:
-        return FieldEffect.CREATE_ONLY
-    return FieldEffect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else FieldEffect.APPLIES
-
-
-def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Return whether the change of a field clears a value that the service holds."""
-    change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
-    return change.clears and not _means_the_same(key.kind, change)
-
-
-def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Return whether a field's difference is sent to the service, which holds the resource."""
-    change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
-    return before != after and change.effect is FieldEffect.APPLIES and not _means_the_same(key.kind, change)
-
-
-def _means_the_same(kind: Kind, change: FieldChange) -> bool:
-    """Return whether declaring a field, or no longer declaring it, makes no difference to the service.
-
-    An empty value for a field that was never declared makes a difference: it clears a value that others may have set.
-    """
-    unsaid = UNSAID.get((kind, change.name))
-    if change.after is None:
-        return _is_nothing(change.before) or change.before == unsaid or (kind, change.name) in KEPT
-    if change.before is None:
-        return (unsaid is False and change.after is False) or change.effect is FieldEffect.IGNORED
-    return change.effect is FieldEffect.IGNORED and _is_nothing(change.before)
-
-
-def _is_nothing(value: Value | None) -> bool:
-    return value is None or value == "" or value == ()
-
-
-FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
-    FieldEffect.CREATE_ONLY: lambda f: (
-        f"{f.name}: not sent, because the service sets it only when it creates an activity type"
-    ),
-    FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps the old value",
-}
-
-
-def _revives(row: Recorded | None, resource: Resource) -> bool:
-    """Return whether the service revives a deleted activity type and offers it to users as before."""
-    return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
-
-
-def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -> Iterator[Note]:
-    for change in fields:
-        if tell := FIELD_NOTES.get(change.effect):
-            yield Note(resource.key, change.effect.value, tell(change), resource.source)
-    if new and resource.key.kind is Kind.ACTIVITY_TYPE and not resource.body.fields.get("enableIfNew"):
-        message = "created but not offered to users: set `enableIfNew: true` to offer it"
-        yield Note(resource.key, "not-enabled", message, resource.source)
 
 
 def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], change: Change | None) -> Effect | None:
@@ -503,45 +434,77 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
     )
 
 
-def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
-    """Yield effects that record the members of a renamed category under its new name, without requests of their own.
-
-    Members that this plan sends or that may have left are included: a run may end between the rename and their upserts.
-    """
-    renamed = {
-        str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])
-        for new, formers in aim.renames.items()
-        if new.kind is Kind.CATEGORY and new in aim.desired
-    }
-    if not renamed:
-        return
-    for key, row in recorded.items():
-        if key.kind is Kind.TAG:
-            yield from (replace(renamed[place], key=key) for place in row.category_references() if place in renamed)
+# --- fields
 
 
-# --- removals
+FIELD_NOTES: Mapping[FieldEffect, str] = {
+    FieldEffect.CREATE_ONLY: "not sent, because the service sets it only when it creates an activity type",
+    FieldEffect.IGNORED: "the service cannot clear it and keeps the old value",
+}
 
 
-def _departure(leaving: PlannedRemoval) -> Difference:
-    row = leaving.row
-    retires = leaving.own_way is RemovalKind.RETIRE
-    change = Change(
-        key=row.key,
-        action=LEAVES_AS[leaving.way],
-        source=row.source,
-        keywords_deleted=row.body.keywords if retires else (),
-        reason=leaving.reason,
-        cause=leaving.cause,
-        cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
-        removed=row.body,
+def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
+    """Return the differences to show, and those that mean nothing to the service and are only recorded."""
+    kind, after = resource.key.kind, resource.body.fields
+    if row is None:
+        return [*_first_fields(kind, after)], []
+    before = row.body.fields
+    visible: list[FieldChange] = []
+    unsaid: list[FieldChange] = []
+    for name in dict.fromkeys((*after, *before)):
+        old, new = before.get(name), after.get(name)
+        if old == new or (new is None and (kind, name) in KEPT):
+            continue
+        replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
+        change = field_change(kind, name, old, new, new=is_new(row), replaced=replaced)
+        if change is None:
+            unsaid.append(FieldChange(name, old, new))
+        else:
+            visible.append(change)
+    return [*visible, OUTSIDE] if resource.outside else visible, unsaid
+
+
+def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> tuple[FieldChange, ...]:
+    """Return the changes that set the fields of an unrecorded resource, of which nearly all have a value."""
+    changes = (
+        FieldChange(name, None, value) if value else field_change(kind, name, None, value, new=True)
+        for name, value in fields.items()
     )
-    return Difference(change, row, leaving=leaving)
+    return tuple(change for change in changes if change is not None)
 
 
-def _departure_record(leaving: PlannedRemoval) -> Effect | None:
-    if leaving.way is RemovalKind.FORGET:
-        return release(leaving.row)
-    if leaving.way is RemovalKind.RETIRE and not leaving.row.body.keywords:
-        return Effect(key=leaving.row.key, status=Status.RETIRED)
-    return None
+def field_change(
+    kind: Kind, name: str, before: Value | None, after: Value | None, *, new: bool = False, replaced: bool = False
+) -> FieldChange | None:
+    """Return the change of a field, or `None` where declaring it, or no longer declaring it, changes nothing.
+
+    `None` as a value means that the field is not declared. `new`: the service is not known to hold the resource. An
+    empty value for a field that was never declared is a change: it clears a value that others may have set.
+    """
+    nothing: tuple[Value | None, ...] = (None, "", ())
+    effect = FieldEffect.APPLIES
+    if name in CREATE_ONLY[kind] and not new:
+        effect = FieldEffect.CREATE_ONLY
+    elif name in UNCLEARABLE[kind] and after in nothing:
+        effect = FieldEffect.IGNORED
+    is_ignored = effect is FieldEffect.IGNORED
+    unsaid = UNSAID.get((kind, name))
+    if after is None:
+        means_nothing = before in nothing or before == unsaid or (kind, name) in KEPT
+    elif before is None:
+        means_nothing = is_ignored or (unsaid is False and after is False)
+    else:
+        means_nothing = is_ignored and before in nothing
+    return None if means_nothing else FieldChange(name, before, after, effect, replaced)
+
+
+def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
+    """Return whether the change of a field clears a value that the service holds."""
+    change = field_change(key.kind, name, before, after)
+    return change is not None and change.clears
+
+
+def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
+    """Return whether a field's difference is sent to the service, which holds the resource."""
+    change = field_change(key.kind, name, before, after)
+    return before != after and change is not None and change.effect is FieldEffect.APPLIES
