@@ -21,7 +21,7 @@ from syncengine.plan import saved
 from syncengine.plan.aim import in_an_unknown_category, may_be_held
 from syncengine.plan.checks import objections_to_redo as objections
 from syncengine.plan.diff import Change
-from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of, rule_units
+from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of
 from syncengine.plan.inputs import is_older, not_merged, of_another_service, older_than, quarantine_in, unread
 from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, units_of_judgement
 from syncengine.plan.losses import totals_of
@@ -394,7 +394,7 @@ def with_gate_of_today(plan: Plan, again: Replanned, state: State, options: Opti
         units, goes_on = units_of_judgement(judgement, again.differences, approvals, plan.basis.owner)
         # What a rule asked for when the plan was reviewed needs its approval, whatever has become of the rule.
         names = {unit.name for unit in (*units, *goes_on)}
-        rules = ((*units, *(unit for unit in rule_units(plan.gate) if unit.name not in names)), goes_on)
+        rules = ((*units, *(unit for unit in plan.gate.of_rules if unit.name not in names)), goes_on)
         more = (each for each in judgement.diagnostics if each not in plan.diagnostics)
         diagnostics = (*plan.diagnostics, *more)
     totals = totals_of(state.rows())

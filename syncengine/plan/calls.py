@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from syncengine.document.text import folded
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind
 from syncengine.plan.diff import KEPT, OUTSIDE, Change, Difference, is_new, needs_upsert
-from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     COMPLETE_SYNC_SESSION,
@@ -90,6 +91,12 @@ OPERATION_OF: Mapping[Step, Operation] = {
 Needed = tuple[Step, Item]
 """An item, and the step that it belongs to."""
 
+OTHERWISE: Mapping[RemovalKind, Status] = {
+    RemovalKind.FORGET: Status.RELEASED,
+    RemovalKind.RETIRE: Status.RETIRED,
+}
+"""The status to record for a category member that a cascade may have missed and that no call of its own deletes."""
+
 
 def calls_for(
     difference: Difference, cascade: Iterable[PlannedRemoval] = (), movers: Iterable[Key] = ()
@@ -100,34 +107,33 @@ def calls_for(
     A tag that is deleted with its category, or only forgotten, needs no item. Activity types are deleted by the sweep
     of the whole plan.
     """
+    change, row, resource = difference.change, difference.row, difference.resource
     if difference.leaving is not None:
-        return _departure(difference, cascade, movers)
-    return DESIRED[difference.change.key.kind](difference)
+        return _departure(difference.leaving, change, cascade, movers)
+    assert resource is not None, "only what leaves has no desired resource"
+    if change.key.kind is Kind.ACTIVITY_TYPE:
+        return [(Step.ACTIVITY_TYPES, Item(effects=(_whole(resource, row),), new=is_new(row)))]
+    if change.key.kind is Kind.TAG:
+        return _tag(difference, resource)
+    effects = [_whole(resource, row)]
+    if change.previously is not None:
+        former = Key(Kind.CATEGORY, change.previously)
+        effects = [_whole(resource, row, former), Effect(key=former, status=Status.DELETED)]
+    return [(Step.CATEGORIES, Item(effects=tuple(effects), new=is_new(row)))]
 
 
-# --- categories and activity types
+def _whole(resource: Resource, row: Recorded | None, former: Key | None = None) -> Effect:
+    """Return the effect of an upsert that sends the whole resource.
 
-
-def _category(difference: Difference) -> list[Needed]:
-    effects = [whole(difference)]
-    if difference.change.previously is not None:
-        former = Key(Kind.CATEGORY, difference.change.previously)
-        effects = [whole(difference, former), Effect(key=former, status=Status.DELETED)]
-    return [(Step.CATEGORIES, Item(effects=tuple(effects), new=is_new(difference.row)))]
-
-
-def _activity_type(difference: Difference) -> list[Needed]:
-    return [(Step.ACTIVITY_TYPES, Item(effects=(whole(difference),), new=is_new(difference.row)))]
-
-
-def whole(difference: Difference, former: Key | None = None) -> Effect:
-    """Return the effect of an upsert that sends the whole desired resource."""
-    resource = _resource(difference)
-    before = difference.row.body.fields if difference.row else None
+    It sends recorded fields that are gone as empty, and the category of a tag that leaves any.
+    """
+    kind, fields = resource.key.kind, resource.body.fields
+    before = row.body.fields if row is not None else ()
+    cleared = tuple(name for name in before if name not in fields and (kind, name) not in KEPT)
     return Effect(
         key=resource.key,
-        fields=resource.body.fields,
-        cleared=_cleared(resource, before or {}),
+        fields=fields,
+        cleared=(*cleared, OUTSIDE.name) if resource.outside else cleared,
         keywords=resource.body.keywords,
         metadata=resource.body.metadata,
         status=resource.status,
@@ -138,34 +144,27 @@ def whole(difference: Difference, former: Key | None = None) -> Effect:
     )
 
 
-def _cleared(resource: Resource, before: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the fields to send empty: recorded ones that are gone, and the category of a tag that leaves any."""
-    kind, fields = resource.key.kind, resource.body.fields
-    cleared = tuple(name for name in before if name not in fields and (kind, name) not in KEPT)
-    return (*cleared, OUTSIDE.name) if resource.outside else cleared
-
-
-def _resource(difference: Difference) -> Resource:
-    assert difference.resource is not None, "only what leaves has no desired resource"
-    return difference.resource
-
-
-# --- tags
-
-
-def _tag(difference: Difference) -> list[Needed]:
+def _tag(difference: Difference, resource: Resource) -> list[Needed]:
     change = difference.change
     if difference.row is None:
         return [(Step.TAGS, whole_tag(difference))]
-    variants = spelling_variants(change.keywords_deleted, _resource(difference).body.keywords)
-    items: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
+    variants = _spelling_variants(change.keywords_deleted, resource.body.keywords)
+    items = _keyword_deletes(Step.KEYWORD_VARIANTS, change, variants)
     if variants or needs_upsert(change, difference.row):
         items.append((Step.TAGS, whole_tag(difference)))
     elif change.keywords_added:
-        items.append((Step.KEYWORD_ADDS, _keyword_add(difference)))
+        external_id = resource.body.fields.get("externalId")
+        effect = Effect(
+            key=resource.key,
+            fields={"externalId": external_id} if external_id else {},
+            keywords=change.keywords_added,
+            status=resource.status,
+            source=resource.source,
+        )
+        items.append((Step.KEYWORD_ADDS, Item(effects=(effect,))))
     own = (change.key,) if items else ()
-    dropped = [k for k in change.keywords_deleted if k not in variants]
-    items += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, dropped, own)]
+    dropped = [keyword for keyword in change.keywords_deleted if keyword not in variants]
+    items += _keyword_deletes(Step.KEYWORD_DELETES, change, dropped, own)
     if change.metadata_deleted:
         effect = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
         items.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
@@ -174,86 +173,52 @@ def _tag(difference: Difference) -> list[Needed]:
 
 def whole_tag(difference: Difference) -> Item:
     """Return the item that upserts a tag with its whole desired content."""
-    row, name = difference.row, difference.change.key.name
+    row, resource, name = difference.row, difference.resource, difference.change.key.name
+    assert resource is not None, "only what leaves has no desired resource"
+    effect = _whole(resource, row)
     if row is None:
-        return Item(effects=(whole(difference),), new=True)
+        return Item(effects=(effect,), new=True)
     new = is_new(row)
     spell_name = not new and (row.doubtful or name not in row.body.keywords)
-    variants = spelling_variants(difference.change.keywords_deleted, _resource(difference).body.keywords)
-    effect = whole(difference)
+    variants = _spelling_variants(difference.change.keywords_deleted, effect.keywords)
     return Item(effects=(effect,), new=new, spell_name=(spell_name or bool(variants)) and name in effect.keywords)
 
 
-def _keyword_add(difference: Difference) -> Item:
-    resource = _resource(difference)
-    external_id = resource.body.fields.get("externalId")
-    effect = Effect(
-        key=resource.key,
-        fields={"externalId": external_id} if external_id else {},
-        keywords=difference.change.keywords_added,
-        status=resource.status,
-        source=resource.source,
-    )
-    return Item(effects=(effect,))
-
-
 def _keyword_deletes(
-    change: Change, keywords: Iterable[str], needs: tuple[Key, ...] = (), status: Status | None = None
-) -> Iterator[Item]:
-    for keyword in keywords:
-        effect = Effect(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
-        yield Item(effects=(effect,), needs=needs)
+    step: Step, change: Change, keywords: Iterable[str], needs: tuple[Key, ...] = (), status: Status | None = None
+) -> list[Needed]:
+    """Return an item for each keyword, since the service deletes them one by one."""
+    effects = (Effect(key=change.key, keywords_dropped=(k,), status=status, source=change.source) for k in keywords)
+    return [(step, Item(effects=(effect,), needs=needs)) for effect in effects]
 
 
-def spelling_variants(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
+def _spelling_variants(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
     """Return the keywords of `old` that differ from a keyword of `new` only by case or Unicode form."""
     old = tuple(old)
-    if not old:
-        return ()
-    spellings = set(map(folded, new))
+    spellings = set(map(folded, new)) if old else set()
     return tuple(keyword for keyword in old if folded(keyword) in spellings)
 
 
-DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
-    Kind.CATEGORY: _category,
-    Kind.ACTIVITY_TYPE: _activity_type,
-    Kind.TAG: _tag,
-}
-
-
-# --- removals
-
-
-def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers: Iterable[Key]) -> list[Needed]:
-    leaving, change = difference.leaving, difference.change
-    assert leaving is not None
+def _departure(
+    leaving: PlannedRemoval, change: Change, cascade: Iterable[PlannedRemoval], movers: Iterable[Key]
+) -> list[Needed]:
     after = (leaving.taken_by,) if leaving.taken_by and leaving.way is not RemovalKind.CASCADE else ()
     if leaving.own_way is RemovalKind.RETIRE:
-        items = _keyword_deletes(change, change.keywords_deleted, after, Status.RETIRED)
-        return [(Step.KEYWORD_DELETES, item) for item in items]
+        return _keyword_deletes(Step.KEYWORD_DELETES, change, change.keywords_deleted, after, Status.RETIRED)
     if leaving.own_way is not RemovalKind.DELETE:
         return []
     if change.key.kind is not Kind.CATEGORY:
         return [(Step.TAG_DELETES, Item(effects=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
-    cascade = tuple(cascade)
-    effects = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
-    needs = (*dict.fromkeys(movers), *(member.row.key for member in cascade if member.own_way is not None))
-    return [(Step.CATEGORY_DELETES, Item(effects=effects, needs=needs))]
-
-
-OTHERWISE: Mapping[RemovalKind, Status] = {
-    RemovalKind.FORGET: Status.RELEASED,
-    RemovalKind.RETIRE: Status.RETIRED,
-}
-"""The status to record for a category member that a cascade may have missed and that no call of its own deletes."""
-
-
-def _taken_along(member: PlannedRemoval) -> Effect:
-    row = member.row
-    if not member.may_stay or member.own_way is RemovalKind.DELETE:
-        return Effect(key=row.key, status=Status.DELETED)
-    unsure = OTHERWISE[member.otherwise] if member.otherwise else row.status
-    return Effect(key=row.key, status=Status.DELETED, unsure=unsure)
+    effects, needs = [Effect(key=change.key, status=Status.DELETED)], dict.fromkeys(movers)
+    for member in cascade:
+        effect = Effect(key=member.row.key, status=Status.DELETED)
+        if member.may_stay and member.own_way is not RemovalKind.DELETE:  # the cascade may miss it
+            unsure = OTHERWISE[member.otherwise] if member.otherwise else member.row.status
+            effect = replace(effect, unsure=unsure)
+        effects.append(effect)
+        if member.own_way is not None:
+            needs[member.row.key] = None
+    return [(Step.CATEGORY_DELETES, Item(effects=tuple(effects), needs=tuple(needs)))]
 
 
 RIDE_ALONG = 10  # fewer are added alone: an upsert says everything of a tag, and would undo what people edited
@@ -280,25 +245,18 @@ def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item])
 
 def stages_of(differences: Sequence[Difference], target: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
     """Return the stages of all calls but those of the sweep, in order."""
-    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
-    for step, item in _riding(list(_needed(differences, target)), differences):
-        by_step[step].append(item)
-    return tuple(Stage(step, batches(numbers, OPERATION_OF[step], items)) for step, items in by_step.items() if items)
-
-
-def _needed(differences: Iterable[Difference], target: Aim) -> Iterator[Needed]:
-    for difference in differences:
-        key = difference.change.key
-        yield from calls_for(difference, target.cascades.get(key, ()), target.movers.get(key, ()))
-
-
-def _riding(items: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
-    """Put tags that only gain keywords into batch upserts if there are many of them (docs/planning.md 2.2)."""
+    items: list[Needed] = []
+    for each in differences:
+        key = each.change.key
+        items += calls_for(each, target.cascades.get(key, ()), target.movers.get(key, ()))
     adds = {item.key for step, item in items if step is Step.KEYWORD_ADDS}
-    if len(adds) < RIDE_ALONG:
-        return items
-    whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
-    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in items]
+    if len(adds) >= RIDE_ALONG:  # docs/planning.md 2.2
+        upserts = {each.change.key: whole_tag(each) for each in differences if each.change.key in adds}
+        items = [(Step.TAGS, upserts[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in items]
+    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
+    for step, item in items:
+        by_step[step].append(item)
+    return tuple(Stage(step, batches(numbers, OPERATION_OF[step], some)) for step, some in by_step.items() if some)
 
 
 class Sweep(Struct, frozen=True, gc=False):
@@ -325,43 +283,26 @@ def sweep_of(
     target: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
 ) -> Sweep | None:
     """Plan the sync session that deletes activity types. Return `None` if none leaves and `anyway` is false."""
-    going = [leaving for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
+    going = [leaving.row.key for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
     if not (going or anyway):
         return None
-    codes = tuple(leaving.row.key.name for leaving in going)
-    staying = [_staying(resource, recorded.get(key)) for key, resource in target.desired.items() if is_type(key)]
-    staying += [_release(row) for row in target.staying]
+    codes = tuple(key.name for key in going)
+    staying = []
+    for key, resource in target.desired.items():
+        if is_type(key):
+            row = recorded.get(key)
+            staying.append(Item(effects=(_whole(resource, row),), new=is_new(row)))
+    for row in target.staying:
+        effect = Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True)
+        staying.append(Item(effects=(effect,)))
     uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
-    effects = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    effects = tuple(Effect(key=key, status=Status.DELETED) for key in going)
     complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(effects=effects)] if effects else [])
-    return Sweep(codes, uploads, complete, _still_carrying(codes, target, recorded), first)
+    # Desired tags whose rows have, or may have, a code that is deleted, drop it first (docs/planning.md 3.4).
+    tags = ((key, recorded[key]) for key in target.desired if key.kind is Kind.TAG and key in recorded)
+    carrying = (key for key, row in tags if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in codes)
+    return Sweep(codes, uploads, complete, tuple(carrying) if codes else (), first)
 
 
 def is_type(key: Key) -> bool:
     return key.kind is Kind.ACTIVITY_TYPE
-
-
-def _staying(resource: Resource, row: Recorded | None) -> Item:
-    effect = Effect(
-        key=resource.key,
-        fields=resource.body.fields,
-        cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
-        status=Status.ACTIVE,
-        whole=True,
-        source=resource.source,
-        protect=resource.protect,
-    )
-    return Item(effects=(effect,), new=is_new(row))
-
-
-def _release(row: Recorded) -> Item:
-    return Item(effects=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
-
-
-def _still_carrying(codes: Iterable[str], target: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
-    """Return the desired tags whose rows have, or may have, a code that is deleted (docs/planning.md 3.4)."""
-    going = set(codes)
-    if not going:
-        return ()
-    rows = ((key, recorded[key]) for key in target.desired if key.kind is Kind.TAG and key in recorded)
-    return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)

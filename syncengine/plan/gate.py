@@ -41,7 +41,6 @@ from syncengine.plan.losses import (
     template_of,
     totals_of,
     totals_with,
-    with_losses,
 )
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Removed
@@ -163,22 +162,24 @@ class Unit(Struct, frozen=True, gc=False):
     losses: tuple[Loss, ...] = ()
 
 
-class Division(NamedTuple):
-    """The losses of each `unit`, and the losses that each unit would have if it came `first`."""
+WRITTEN = UnitName(REMOVED, REMOVED)
+"""The unit of what lines under `removed:` take."""
 
-    units: Mapping[UnitName, list[Loss]]
-    first: Mapping[UnitName, list[Loss]]
+Divided = Mapping[UnitName, list[Loss]]
 
 
-def divided(losses: Iterable[tuple[Change, Loss]], lines: Collection[Key], sweep: Sweep | None) -> Division:
-    """Divide losses into units. `lines` are the tags whose way of leaving is written under `removed:`.
+def _divided(
+    losses: Iterable[tuple[Change, Loss]], lines: Collection[Key], sweep: Sweep | None
+) -> tuple[Divided, Divided]:
+    """Return the losses of each unit, and the losses that each unit would have if it came first.
 
-    A sweep may delete unrecorded activity types, which is a loss if it is the first, or if it uploads nothing.
+    `lines` are the tags whose way of leaving is written under `removed:`. A sweep may delete unrecorded activity types,
+    which is a loss if it is the first, or if it uploads nothing.
     """
     units: defaultdict[UnitName, list[Loss]] = defaultdict(list)
     first: defaultdict[UnitName, list[Loss]] = defaultdict(list)
     for change, loss in losses:
-        names = list(_claims(change, loss, lines))
+        names = _claims(change, loss, lines)
         units[names[0]].append(loss)
         for name in names:
             first[name].append(loss)
@@ -186,7 +187,7 @@ def divided(losses: Iterable[tuple[Change, Loss]], lines: Collection[Key], sweep
         kind = FIRST_SWEEP if unknown == SWEEP else ACTIVITY_TYPES
         units[UnitName(kind, kind)].append(unknown)
     order = sorted(units, key=lambda unit: (SHOWN_ORDER.index(unit.kind), unit.name))
-    return Division({name: units[name] for name in order}, first)
+    return {name: units[name] for name in order}, first
 
 
 def loss_of(sweep: Sweep | None) -> Loss | None:
@@ -196,41 +197,18 @@ def loss_of(sweep: Sweep | None) -> Loss | None:
     return SWEEP if sweep.first else None if sweep.uploads else EMPTY_SWEEP
 
 
-def _claims(change: Change, loss: Loss, lines: Collection[Key]) -> Iterator[UnitName]:
-    """Yield the units that claim a loss, the strongest first. Only one claims an opening or a cascade."""
+def _claims(change: Change, loss: Loss, lines: Collection[Key]) -> list[UnitName]:
+    """Return the units that claim a loss, the strongest first. Only one claims an opening or a cascade."""
     if loss.of == "opened":
-        yield UnitName(OPENED, UNKNOWN if change.opening == PUBLISHED else str(change.key))
-        return
+        return [UnitName(OPENED, UNKNOWN if change.opening == PUBLISHED else str(change.key))]
     if change.cascade is not None or loss.of == LEAVES_AS[Kind.CATEGORY]:
-        yield UnitName(CATEGORY, str(change.cascade or change.key))
-        return
-    if loss.of == LEAVES_AS[Kind.ACTIVITY_TYPE]:
-        yield UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
+        return [UnitName(CATEGORY, str(change.cascade or change.key))]
+    names = [UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)] if loss.of == LEAVES_AS[Kind.ACTIVITY_TYPE] else []
     if change.key in lines and is_approvable_by_line(change):
-        yield UnitName(REMOVED, REMOVED)
+        names.append(WRITTEN)
     if (template := template_of(change.source)) is not None:
-        yield UnitName(SOURCE, template.data)
-    yield UnitName(MANIFEST, change.source.file if change.source is not None else NO_PLACE)
-
-
-def units_of_source(
-    source: Shrunk, losses: Sequence[tuple[Change, Loss]], lines: Collection[Key]
-) -> Iterator[UnitName]:
-    """Yield the units with losses that may be due to a source that shrank.
-
-    They are those of resources made from its rows, or else in a manifest that uses it, or else all: text templates and
-    lookups use rows without a trace in the result. Lines under `removed:` were written for what they remove.
-    """
-    claimed = [(change, next(_claims(change, loss, lines))) for change, loss in losses]
-    claimed = [(change, name) for change, name in claimed if name.kind not in (REMOVED, OPENED)]
-    made = [name for change, name in claimed if (t := template_of(change.source)) and t.data == source.source]
-    near = [name for change, name in claimed if change.source is not None and change.source.file in source.files]
-    yield from dict.fromkeys(made or near or [name for _, name in claimed])
-
-
-def lost_by(losses: Iterable[Loss]) -> tuple[tuple[str, int], ...]:
-    """Return the number of losses of each kind."""
-    return tuple(Counter(loss.of for loss in losses).items())
+        names.append(UnitName(SOURCE, template.data))
+    return [*names, UnitName(MANIFEST, change.source.file if change.source is not None else NO_PLACE)]
 
 
 # --- lines under `removed:`
@@ -314,6 +292,11 @@ class Gate(Struct, frozen=True, gc=False):
     def shown(self) -> tuple[Unit, ...]:
         """The units that need an approval or have one."""
         return (*(unit for unit in self.units if unit.is_open or unit.approved is not None), *self.begun)
+
+    @property
+    def of_rules(self) -> tuple[Unit, ...]:
+        """The units of rules that need an approval or have one."""
+        return tuple(unit for unit in (*self.units, *self.begun) if unit.kind == RULE)
 
     @property
     def at_hand(self) -> tuple[str, ...]:
@@ -400,34 +383,45 @@ def gate(
     found then, for a plan that was saved. `lines` are the tags whose way of leaving is written on a line under
     `removed:`. `rules` are the units of rules: those that ask, and those that continue.
     """
-    pairs = with_losses(differences)
+    # A new resource can only lose the privacy of its former name.
+    touching = (d.change for d in differences if d.row is not None or d.change.previously is not None)
+    pairs = [(change, loss) for change in touching for loss in losses_of(change)]
     if not pairs and sweep is None and not any(rules):
         return Gate()
-    approvals, losses = records.approvals(), [loss for _, loss in pairs]
-    under_way = [(change, loss) for change, loss in pairs if approvals.covering(loss)]
-    fresh = [(change, loss) for change, loss in pairs if not approvals.covering(loss)]
-    by_line = _lines_among(fresh, lines, approvals)
+    known, losses = records.approvals(), [loss for _, loss in pairs]
+    under_way = [(change, loss) for change, loss in pairs if known.covering(loss)]
+    fresh = [(change, loss) for change, loss in pairs if not known.covering(loss)]
+    # A line under `removed:` that an earlier apply has used approves nothing more.
+    written = (change for change, _ in fresh if change.key in lines and is_approvable_by_line(change))
+    by_line = frozenset(change.key for change in written if line_text(change) not in known.spent)
     unknown = loss_of(sweep)
-    new_sweep, old_sweep = (None, sweep) if unknown and approvals.covering(unknown) else (sweep, None)
-    division = divided(fresh, by_line, new_sweep)
+    goes_on = unknown is not None and known.covering(unknown) is not None
+    new_sweep, old_sweep = (None, sweep) if goes_on else (sweep, None)
+    divided, first = _divided(fresh, by_line, new_sweep)
     if shrunk is None:
         renamed = {former for difference in differences for former in difference.change.formers}
         leaving = {loss.key for _, loss in fresh if leaves(loss)} - renamed - by_line
         shrunk = list(shrunken(leaving, recorded, sources, had))
     there = totals_with(totals_of(recorded.values()) if records.totals is None else records.totals(), recorded, losses)
     there.subtract(loss.of for _, loss in under_way)
-    reasons = _reasons(division, fresh, by_line, shrunk, new_sweep, there["tags"])
-    written = division.units.get(UnitName(REMOVED, REMOVED), [])
-    if UnitName(REMOVED, REMOVED) not in reasons:  # written out is approved
-        there.subtract(loss.of for loss in written)
-        division = division._replace(units={n: some for n, some in division.units.items() if n.kind != REMOVED})
-    units = tuple(_units(division, reasons, shrunk, owner, approvals))
-    everything = {loss for unit in units for loss in unit.losses} | set(written)
-    whole = approval_of(everything, owner, approvals)
+    reasons = _reasons(divided, fresh, by_line, shrunk, new_sweep, there["tags"])
+    everything = {loss for some in divided.values() for loss in some}
+    if WRITTEN not in reasons:  # written out is approved
+        there.subtract(loss.of for loss in divided.get(WRITTEN, ()))
+        divided = {name: some for name, some in divided.items() if name != WRITTEN}
+    units = [*_units(divided, first, reasons, shrunk, owner, known), *rules[0]]
+    begun: list[Unit] = []  # one for each approval of an earlier run
+    for name, some in _divided(under_way, by_line, old_sweep)[0].items():
+        by_run: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
+        for loss in some:
+            if record := known.covering(loss):
+                by_run[record.text, record.run].append(loss)
+        begun += [continuing(name.kind, name.name, *run, of_run) for run, of_run in by_run.items()]
+    whole = approval_of(everything, owner, known)
     draft = Gate(
-        units=(*units, *rules[0]),
-        begun=(*_begun(under_way, old_sweep, by_line, approvals), *rules[1]),
-        totals=tuple(_totals(units, there, _before(records.recent(), losses), limits)),
+        units=tuple(units),
+        begun=(*begun, *rules[1]),
+        totals=tuple(_totals(units, there, records.recent(), losses, limits)),
         lines=tuple(sorted(by_line)),
         shrunk=tuple(shrunk),
         whole=whole,
@@ -436,16 +430,8 @@ def gate(
     return replace(draft, tripped=draft.is_closed, approve=whole if asks else None)
 
 
-def _lines_among(
-    pairs: Iterable[tuple[Change, Loss]], lines: Collection[Key], approvals: KnownApprovals
-) -> frozenset[Key]:
-    """Return the tags that leave because of a line under `removed:` that no earlier apply has used."""
-    changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
-    return frozenset(change.key for change in changes if line_text(change) not in approvals.spent)
-
-
 def _reasons(
-    division: Division,
+    units: Divided,
     losses: Sequence[tuple[Change, Loss]],
     lines: Collection[Key],
     shrunk: Iterable[Shrunk],
@@ -453,15 +439,20 @@ def _reasons(
     tags: int,
 ) -> dict[UnitName, list[str]]:
     """Return the units that need an approval by themselves, with their reasons. `tags` is the total number of tags."""
-    units = division.units
     reasons: defaultdict[UnitName, list[str]] = defaultdict(list)
     for name, some in units.items():
         if name.kind in ALWAYS:
             reasons[name] = []
         if name.kind == CATEGORY and not any(loss.of == "categories" for loss in some):  # so that no total counts it
             reasons[name].append(f"tags deleted with {name.name}, whose deletion has already begun: {len(some)}")
+    # A source that shrank asks for what was made from its rows, or else in a manifest that uses it, or else for all:
+    # text templates and lookups use rows without a trace. Lines under `removed:` were written for what they remove.
+    claimed = [(change, _claims(change, loss, lines)[0]) for change, loss in losses]
+    claimed = [(change, name) for change, name in claimed if name.kind not in (REMOVED, OPENED)]
     for source in shrunk:
-        for name in units_of_source(source, losses, lines):
+        made = [name for change, name in claimed if (t := template_of(change.source)) and t.data == source.source]
+        near = [name for change, name in claimed if change.source is not None and change.source.file in source.files]
+        for name in dict.fromkeys(made or near or [name for _, name in claimed]):
             reasons[name].append(source.reason)
     first = UnitName(FIRST_SWEEP, FIRST_SWEEP)
     if first in units:
@@ -469,35 +460,36 @@ def _reasons(
     if sweep is not None and not sweep.uploads:
         name = first if first in units else UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
         reasons[name].append("the sweep uploads nothing: it deletes every activity type of the team")
-    written = len(units.get(UnitName(REMOVED, REMOVED), ()))
+    written = len(units.get(WRITTEN, ()))
     if written and (written == tags or LINES.is_exceeded(written, tags)):
-        why = f"lines under `removed:` take {written} of {tags} tags (limit {LINES})"
-        reasons[UnitName(REMOVED, REMOVED)].append(why)
+        reasons[WRITTEN].append(f"lines under `removed:` take {written} of {tags} tags (limit {LINES})")
     return reasons
 
 
 def _units(
-    division: Division,
+    units: Divided,
+    first: Divided,
     reasons: Mapping[UnitName, Sequence[str]],
     shrunk: Iterable[Shrunk],
     owner: Owner,
-    approvals: KnownApprovals,
+    known: KnownApprovals,
 ) -> Iterator[Unit]:
-    numbers = {each.source: (each.missing, each.total) for each in shrunk}
+    """Yield the units with their approvals, and with those of larger groups that have all their losses."""
+    numbers = {UnitName(SOURCE, each.source): (each.missing, each.total) for each in shrunk}
     larger = defaultdict(list)
-    for some in division.first.values():
-        group = (frozenset(some), approval_of(some, owner, approvals))
+    for some in first.values():
+        group = (frozenset(some), approval_of(some, owner, known))
         for loss in some:
             larger[loss].append(group)
-    for name, losses in division.units.items():
-        approve, all_of_it = approval_of(losses, owner, approvals), set(losses)
-        missing, total = numbers.get(name.name, (0, 0)) if name.kind == "source" else (0, 0)
+    for name, losses in units.items():
+        approve, all_of_it = approval_of(losses, owner, known), set(losses)
+        missing, total = numbers.get(name, (0, 0))
         yield Unit(
             kind=name.kind,
             name=name.name,
             count=len(losses),
             approve=approve,
-            lost=lost_by(losses),
+            lost=tuple(Counter(loss.of for loss in losses).items()),
             asks=name in reasons,
             reasons=tuple(reasons.get(name, ())),
             missing=missing,
@@ -507,58 +499,33 @@ def _units(
         )
 
 
-def _begun(
-    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, lines: Collection[Key], approvals: KnownApprovals
-) -> Iterator[Unit]:
-    """Yield the units that continue under the approvals of earlier runs, one for each approval."""
-    for name, losses in divided(pairs, lines, sweep).units.items():
-        by_run: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
-        for loss in losses:
-            if record := approvals.covering(loss):
-                by_run[record.text, record.run].append(loss)
-        for (text, run), some in by_run.items():
-            yield continuing(name.kind, name.name, text, run, some)
+def _totals(
+    units: Iterable[Unit],
+    there: Mapping[str, int],
+    recent: Mapping[Loss, float],
+    losses: Collection[Loss],
+    limits: Mapping[str, Limit],
+) -> Iterator[Total]:
+    """Yield the totals of which losses are shares, in order of kinds. A missing limit is 0."""
+    # Of the recent losses, a thing that this plan removes again counts once, as of now.
+    again, leaving = {*losses}, {loss.key for loss in losses if leaves(loss)}
+    before = defaultdict[str, list[float]](list)
+    for loss, at in recent.items():
+        if (leaves(loss) or loss not in again) and loss.key not in leaving:
+            before[loss.of].append(at)
+    lost = {of for unit in units for of, _ in unit.lost}
+    for of in SAYS:
+        if of in lost:
+            limit = limits.get(of, Limit(count=0))
+            if limit.percent is not None:  # as a saved plan is read back: its bytes must be equal
+                limit = Limit(limit.count, float(limit.percent))
+            yield Total(of, there[of], limit, len(before[of]), min(before[of], default=0.0))
 
 
 def continuing(kind: str, name: str, text: str, run: str, losses: Sequence[Loss]) -> Unit:
     """Return a unit that continues under the approval with which an earlier run began."""
-    return Unit(
-        kind, name, len(losses), text, lost_by(losses), approved=Approval(text, f"run {run}"), losses=tuple(losses)
-    )
-
-
-def _totals(
-    units: Iterable[Unit],
-    there: Mapping[str, int],
-    before: Mapping[str, Sequence[float]],
-    limits: Mapping[str, Limit],
-) -> Iterator[Total]:
-    """Yield the totals of which losses are shares, in order of kinds. A missing limit is 0."""
-    lost = {of for unit in units for of, _ in unit.lost}
-    for of in SAYS:
-        if of in lost:
-            times, limit = before.get(of, ()), limits.get(of, Limit(count=0))
-            if limit.percent is not None:
-                limit = Limit(
-                    limit.count, float(limit.percent)
-                )  # as a saved plan is read back: its bytes must be equal
-            yield Total(of, there[of], limit, len(times), min(times, default=0.0))
-
-
-def _before(recent: Mapping[Loss, float], losses: Iterable[Loss]) -> Mapping[str, list[float]]:
-    """Return the times of recent losses by kind. A thing that this plan removes again counts once, as of now."""
-    again = {loss for loss in losses if not leaves(loss)}
-    leaving = {loss.key for loss in losses if leaves(loss)}
-    times = defaultdict(list)
-    for loss, at in recent.items():
-        if loss not in again and loss.key not in leaving:
-            times[loss.of].append(at)
-    return times
-
-
-def rule_units(gate: Gate) -> tuple[Unit, ...]:
-    """Return the units of rules that need an approval or have one."""
-    return tuple(unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE)
+    lost = tuple(Counter(loss.of for loss in losses).items())
+    return Unit(kind, name, len(losses), text, lost, approved=Approval(text, f"run {run}"), losses=tuple(losses))
 
 
 UNUSED, USED = "approval-unused", "approval-used"
@@ -569,7 +536,7 @@ CODES = frozenset({UNUSED, USED})
 def approved_of(plan: Plan) -> Approved:
     """Return the losses that a plan's approvals cover, including its lines under `removed:`."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
-    ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
+    ruled = [loss for unit in plan.gate.of_rules for loss in unit.losses]
     swept = [loss for loss in [loss_of(plan.sweep)] if loss is not None]
     uses: defaultdict[str, list[Loss]] = defaultdict(list)
     for unit in plan.gate.units:

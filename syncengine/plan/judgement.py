@@ -17,7 +17,7 @@ from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Difference
-from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing, rule_units
+from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
 from syncengine.resource import Key, Kind, Recorded, Source
@@ -139,7 +139,7 @@ NAMED = 5
 
 def asking_rules(gate: Gate) -> set[str]:
     """Return the names of the rules that ask for an approval, whether it was given or not."""
-    return {unit.name.removeprefix(f"{RULE}/") for unit in rule_units(gate)}
+    return {unit.name.removeprefix(f"{RULE}/") for unit in gate.of_rules}
 
 
 def units_of_judgement(

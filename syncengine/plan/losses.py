@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.diff import Action, Change, Difference, FieldChange, is_cleared
+from syncengine.plan.diff import Action, Change, FieldChange, is_cleared
 from syncengine.project.model import Limit
-from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, is_blank
+from syncengine.resource import Key, Kind, Recorded, Source, Status, is_blank
 from syncengine.state.codec import RemovalLine
 from syncengine.state.records import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Loss, leaves, opened_as
 
@@ -51,12 +51,6 @@ LEFT = frozenset({Status.RELEASED, Status.RETIRED})
 """Statuses of rows that stay for ever. If they counted, an old estate could lose all other rows without an approval."""
 
 
-def with_losses(differences: Iterable[Difference]) -> list[tuple[Change, Loss]]:
-    """Return each loss with its change. A new resource can only lose the privacy of its former name."""
-    touching = (d.change for d in differences if d.row is not None or d.change.previously is not None)
-    return [(change, loss) for change in touching for loss in losses_of(change)]
-
-
 def losses_of(change: Change) -> Iterator[Loss]:
     """Yield the losses of one change. A tag that leaves counts once, not once for each of its keywords."""
     if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
@@ -76,18 +70,21 @@ def losses_of(change: Change) -> Iterator[Loss]:
             yield Loss("opened", change.key, "visibility" if name == own else opened_as(name))
 
 
+UNLOSABLE = frozenset({"label", "visibility"})
+"""The fields that no plan clears: a resource has them always, and a row may say them without any declaration."""
+
+
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
     """Count the managed resources, and of them what was declared and can be lost, by kind of loss."""
-    return _sum((row.key, row.body) for row in rows if is_ours(row))
+    return _count(row for row in rows if is_ours(row))
 
 
 def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
     """Return the totals of managed rows (`all_of_it`) and of what else is lost: other rows, and names as keywords."""
-    losses = list(losses)  # a name as a keyword is a loss that no total counts, since nobody declares it
+    losses = list(losses)
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
-    totals = Counter(all_of_it) + _sum(
-        (row.key, row.body) for row in going.values() if not is_ours(row) and may_be_held(row)
-    )
+    totals = Counter(all_of_it) + _count(row for row in going.values() if not is_ours(row) and may_be_held(row))
+    # A name as a keyword is a loss that no total counts, since nobody declares it.
     totals["keywords"] += sum(loss.of == "keywords" and loss.what == loss.key.name for loss in losses)
     return totals
 
@@ -97,14 +94,11 @@ def is_ours(row: Recorded) -> bool:
     return row.status not in LEFT and (row.status is not Status.DELETED or row.doubtful)
 
 
-UNLOSABLE = frozenset({"label", "visibility"})
-"""The fields that no plan clears: a resource has them always, and a row may say them without any declaration."""
-
-
-def _sum(bodies: Iterable[tuple[Key, Body]]) -> Counter[str]:
+def _count(rows: Iterable[Recorded]) -> Counter[str]:
     resources: Counter[Kind] = Counter()
     fields = keywords = metadata = private = 0
-    for key, body in bodies:
+    for row in rows:
+        key, body = row.key, row.body
         resources[key.kind] += 1
         # A false flag is the service's default, so it says nothing, even where it is declared.
         fields += sum(not (value is False or is_blank(value) or n in UNLOSABLE) for n, value in body.fields.items())
@@ -122,8 +116,6 @@ SHRINKS = Limit(percent=25)
 MOST_USES = 3
 """The most uses of one source that a reason names."""
 
-TEXT_TEMPLATE = ".j2"
-
 
 class Template(NamedTuple):
     """The templates of one manifest that use one source, by its name. Lines move, so they tell nothing."""
@@ -133,12 +125,12 @@ class Template(NamedTuple):
 
 
 def template_of(source: Source | None) -> Template | None:
-    """Return the templates at a source, or `None` in a plain manifest. A text template may be its own data."""
+    """Return the templates at a source, or `None` in a plain manifest. A text template (`.j2`) may be its own data."""
     if source is None:
         return None
     if source.data:
         return Template(source.file, source.data.file)
-    return Template(source.file, source.file) if source.file.lower().endswith(TEXT_TEMPLATE) else None
+    return Template(source.file, source.file) if source.file.lower().endswith(".j2") else None
 
 
 # --- empty sources
@@ -197,22 +189,32 @@ def shrunken(
     """Yield the sources that lost a large share of their rows or of the resources made from them.
 
     The rows (`had`, by identity) are those of the last apply. Of the resources made by one manifest from one source,
-    `leaving` ones may leave with rows that are gone, or with rows that `when` leaves out, which the reason names.
+    `leaving` ones may leave with rows that are gone, or with rows that `when` leaves out, which the reason names. So
+    may all that was made at one line while `when` leaves out every row of a block: a condition that is misspelt empties
+    one block of several, which may be little of what the source made.
     """
     found: dict[str, Shrunk] = {}
-    departures = Counter(
-        template for key in leaving if key in recorded and (template := template_of(recorded[key].source))
-    )
-    if departures:
-        rows = (row for row in recorded.values() if is_ours(row) or row.key in leaving)
-        made = Counter(template for row in rows if (template := template_of(row.source)))
-        for template, count in sorted(departures.items()):
-            if SHRINKS.is_exceeded(count, made[template]):
-                where = f"{count} of {made[template]} resources made from it in {template.file} are removed"
-                reason = f"{template.data}: {where} (limit {SHRINKS}){_left_out(template.data, uses)}"
-                found.setdefault(template.data, Shrunk(template.data, reason, count, made[template]))
-        for one in _emptied_blocks(leaving, recorded, uses):
-            found.setdefault(one.source, one)
+    silent = {(use.file, use.name) for use in uses if use.rows and use.left_out == use.rows}
+    made, gone = Counter[Template](), Counter[Template]()
+    made_at, gone_at = Counter[tuple[str, int, str]](), Counter[tuple[str, int, str]]()
+    for row in recorded.values() if any(key in recorded for key in leaving) else ():
+        template, source = template_of(row.source), row.source
+        if template is None or source is None or not (is_ours(row) or row.key in leaving):
+            continue
+        made[template] += 1
+        gone[template] += row.key in leaving
+        if source.data and template in silent:
+            place = (source.file, source.line, source.data.file)
+            made_at[place] += 1
+            gone_at[place] += row.key in leaving
+    shares = [(each.data, count, made[each], f"in {each.file}") for each, count in sorted(gone.items())]
+    blocks = [(place, count) for place, count in sorted(gone_at.items()) if count == made_at[place]]
+    shares += [(data, count, count, f"at {file}:{line}") for (file, line, data), count in blocks]
+    for data, count, total, where in shares:
+        if SHRINKS.is_exceeded(count, total):
+            what = f"{count} of {total} resources made from it {where} are removed"
+            reason = f"{data}: {what} (limit {SHRINKS}){_left_out(data, uses)}"
+            found.setdefault(data, Shrunk(data, reason, count, total))
     for identity, use in {use.identity: use for use in uses}.items():
         before = had.get(identity, 0)
         if SHRINKS.is_exceeded(before - use.rows, before):
@@ -221,28 +223,6 @@ def shrunken(
             reason = found[use.name].reason if use.name in found else reason
             found[use.name] = Shrunk(use.name, reason, before - use.rows, before, files)
     yield from found.values()
-
-
-def _emptied_blocks(
-    leaving: Collection[Key], recorded: Mapping[Key, Recorded], uses: Collection[SourceUse]
-) -> Iterator[Shrunk]:
-    """Yield sources of which all that was made at one line leaves, while `when` leaves out every row of a block.
-
-    A condition that is misspelt empties one block of several, which may be little of what the source made.
-    """
-    silent = {(use.file, use.name) for use in uses if use.rows and use.left_out == use.rows}
-    rows = (row for row in recorded.values() if is_ours(row) or row.key in leaving)
-    made: Counter[tuple[str, int, str]] = Counter()
-    departures: Counter[tuple[str, int, str]] = Counter()
-    for row in rows:
-        if row.source is not None and row.source.data and (row.source.file, row.source.data.file) in silent:
-            place = (row.source.file, row.source.line, row.source.data.file)
-            made[place] += 1
-            departures[place] += row.key in leaving
-    for (file, line, data), count in sorted(departures.items()):
-        if count == made[file, line, data] and SHRINKS.is_exceeded(count, count):
-            where = f"{count} of {count} resources made from it at {file}:{line} are removed"
-            yield Shrunk(data, f"{data}: {where} (limit {SHRINKS}){_left_out(data, uses)}", count, count)
 
 
 def _left_out(source: str, uses: Iterable[SourceUse]) -> str:
@@ -277,21 +257,21 @@ def recent_losses(lines: Iterable[RemovalLine], approvals: Iterable[ApprovalReco
             if loss.of not in ALWAYS_ASKS:
                 # A resource that leaves is the same loss whichever way it leaves.
                 last[replace(loss, what="") if leaves(loss) else loss] = line
-    approved: dict[Key, list[tuple[Loss, ApprovalRecord]]] = {}
+    approved: defaultdict[Key, list[tuple[Loss, ApprovalRecord]]] = defaultdict(list)
     for record in approvals if last else ():
         for covered in record.covers:
-            approved.setdefault(covered.key, []).append((covered, record))
-    return {
-        loss: line.at
-        for loss, line in last.items()
-        if not line.approved and not any(_covers(*pair, loss, line.at) for pair in approved.get(loss.key, ()))
-    }
+            approved[covered.key].append((covered, record))
 
+    def is_approved(loss: Loss, at: float) -> bool:
+        """Return whether an approval covered the loss at that time, also as a part of a resource that was removed."""
+        return any(
+            (leaves(covered) or (covered.of, covered.what) == (loss.of, loss.what))
+            and record.at <= at
+            and (record.used is None or at <= record.used)
+            for covered, record in approved[loss.key]
+        )
 
-def _covers(covered: Loss, record: ApprovalRecord, loss: Loss, at: float) -> bool:
-    """Return whether an approval covered the loss at that time, also as a part of a resource that was removed."""
-    is_it = leaves(covered) or (covered.of, covered.what) == (loss.of, loss.what)
-    return is_it and record.at <= at and (record.used is None or at <= record.used)
+    return {loss: line.at for loss, line in last.items() if not (line.approved or is_approved(loss, line.at))}
 
 
 def _change(line: RemovalLine) -> Change:
@@ -305,9 +285,7 @@ def _change(line: RemovalLine) -> Change:
         key=key,
         action=action,
         source=None,
-        fields=tuple(
-            FieldChange(n, old, new) for n, (old, new) in detail.fields.items() if is_cleared(key, n, old, new)
-        ),
+        fields=tuple(FieldChange(n, *values) for n, values in detail.fields.items() if is_cleared(key, n, *values)),
         keywords_deleted=detail.keywords_deleted,
         metadata_set=detail.metadata_set,
         metadata_deleted=detail.metadata_deleted,

@@ -88,7 +88,7 @@ def planned_again(
     for problem in (*target.problems, *objections(target, doubted)):
         raise inconsistent(f"{problem.address}: {problem.message}" if problem.address else problem.message)
     basis = replace(plan.basis, swept_before=owns)
-    again, delta = derived(target, doubted, rows, basis, reasserts, lambda _: plan.sweep is not None)
+    again, delta = derived(target, doubted, rows, basis, reasserts=reasserts, sweeps=plan.sweep is not None)
     summary = replace(again.summary, unchanged=plan.summary.unchanged, kept=plan.summary.kept)
     result = replace(
         plan,
