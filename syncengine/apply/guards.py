@@ -6,7 +6,6 @@ Reads the state: rows that are done or begun, and from the history who changed t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -121,26 +120,9 @@ class MoreThanReviewed(StalePlan):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedPast:
-    """The recorded state, in the form that comparing plans needs."""
-
-    state: State
-
-    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]:
-        return self.state.get(keys)
-
-    def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
-        return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in self.state.runs_of(runs)}
-
-    def last_run(self, key: Key) -> str | None:
-        last = last_writer(self.state.history(key))
-        return last.run if last is not None else None
-
-
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
-    since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
+    since = since_review(plan, reviewed, state, cache(lambda name: is_live(project, name)))
     traced = (
         replace(each, cause=last_change(state, Key.parse(each.address))) if each.address else each
         for each in since.excess[:TRACED]
@@ -310,8 +292,7 @@ def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
 def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
     """Refuse a saved plan that was begun if more is to do than its own runs left of it."""
     if state.plan_began(plan.id):
-        past = RecordedPast(state)
-        excess = since_review(again, [_as_reviewed(plan)], past, lambda name: False).excess
+        excess = since_review(again, [_as_reviewed(plan)], state, lambda name: False).excess
         if excess:
             first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
             raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")

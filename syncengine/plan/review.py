@@ -8,9 +8,8 @@ the missing part is recorded as done.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -20,6 +19,9 @@ from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded, Status
+
+if TYPE_CHECKING:
+    from syncengine.state.store import State  # renderers import this module, and must not import a database
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})
 STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
@@ -49,155 +51,116 @@ class ReviewedPlan(Struct, frozen=True):
     is_denied: bool = False
 
 
-class Past(Protocol):  # renderers import this module, and must not import a database
-    """The part of a recorded state that a comparison with reviewed plans reads."""
-
-    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]: ...
-
-    def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
-        """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
-        ...
-
-    def last_run(self, key: Key) -> str | None:
-        """Return the last run that wrote the row `key` or put it in doubt."""
-        ...
-
-
-def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
+def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, is_live: Callable[[str], bool]) -> Since:
     """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files."""
-    return _Review(plan, reviewed, past, is_live).since()
-
-
-@dataclass
-class _Review:
-    plan: Plan
-    reviewed: Sequence[ReviewedPlan]
-    past: Past
-    is_live: Callable[[str], bool]
-    same: int = 0
-    new: list[str] = field(default_factory=list)
-    excess: list[Excess] = field(default_factory=list)
-    different: dict[str, tuple[ValueChange, ...]] = field(default_factory=dict)
-
-    def since(self) -> Since:
-        for each in self.reviewed:
-            self.excess += [Excess(why) for why in _other_basis(self.plan, each)]
-        unlike = [change for change in self._today.values() if not self._is_same(change)]
-        self._judge(unlike)
-        for each in self.reviewed:
-            self.excess += self._separated(each)
-        self.excess += self._sweep()
-        missing = dict.fromkeys(key for each in self.reviewed for key in each.changes if key not in self._today)
-        return Since(
-            plans=tuple(each.plan for each in self.reviewed),
-            new=tuple(self.new),
-            gone=tuple(map(str, missing)),
-            different=self.different,
-            same=self.same,
-            excess=tuple(self.excess),
-        )
-
-    @cached_property
-    def _today(self) -> Mapping[Key, Change]:
-        """Today's changes by key, but for those that belong to the deletion of a category."""
-        return {change.key: change for change in self.plan.changes if not is_protective(change)}
-
-    def _is_same(self, change: Change) -> bool:
-        candidates = (each.changes[change.key] for each in self.reviewed if change.key in each.changes)
-        is_same = any(_is_as_reviewed(change, each) for each in candidates)
-        self.same += is_same
-        return is_same
-
-    # --- one change
-
-    def _judge(self, unlike: Sequence[Change]) -> None:
-        repeats = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
-        formers = [Key(c.key.kind, c.previously) for c in repeats if c.previously is not None]
-        rows = self.past.rows([*(change.key for change in repeats), *formers]) if repeats else {}
-        plans = self._plans_of(row.run for row in rows.values())
-        for change in unlike:
-            row = rows.get(change.key)
-            begun = plans.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
-            candidates = [
-                _Candidate(each.changes[change.key], each.plan in begun, _is_other_name(change, rows))
-                for each in self.reviewed
-                if change.key in each.changes
-            ]
-            if (candidates and _is_covered(change, candidates, row)) or self._is_begun(change, row, candidates, begun):
-                self.same += 1
+    # Without what belongs to the deletion of a category.
+    today = {change.key: change for change in plan.changes if not is_protective(change)}
+    excess = [Excess(why) for each in reviewed for why in _other_basis(plan, each)]
+    unlike, new, different = [], list[str](), dict[str, tuple[ValueChange, ...]]()
+    for key, change in today.items():
+        same = (each.changes[key] for each in reviewed if key in each.changes)
+        if not any(_is_as_reviewed(change, other) for other in same):
+            unlike.append(change)
+    # Only what was reviewed, or changes nothing, may be the rest of a plan that a run began.
+    repeats = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in reviewed)]
+    formers = [Key(c.key.kind, c.previously) for c in repeats if c.previously is not None]
+    rows = state.get([*(change.key for change in repeats), *formers]) if repeats else {}
+    begun_by = _plans_of(state, (row.run for row in rows.values()))
+    covered = 0
+    for change in unlike:
+        row = rows.get(change.key)
+        begun = begun_by.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
+        has_two_names = _has_two_names(change, rows)
+        candidates = [
+            _Candidate(each.changes[change.key], each.plan in begun, has_two_names)
+            for each in reviewed
+            if change.key in each.changes
+        ]
+        is_rest = bool(candidates) and _is_covered(change, candidates, row)
+        if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, state)):
+            covered += 1
+        else:
+            address, data = str(change.key), change.source.data if change.source else None
+            why = AGAIN if _is_repeat(change) else f"{change.action.word} was not reviewed"
+            values: tuple[ValueChange, ...] = ()
+            if candidates:
+                why = f"{change.action.word} differs from the reviewed change"
+                values = different[address] = value_changes(shown(candidates[-1].change), shown(change))
             else:
-                self._tell(change, candidates)
+                new.append(address)
+            # Nobody reviews live data of a database or service, unless it removes something.
+            if data is None or change.action not in WRITES or not is_live(data.file):
+                excess.append(Excess(why, address, values))
+    for each in reviewed:
+        excess += _separated(each, today, {*plan.set_aside}, state)
+    if plan.sweep is not None:
+        codes = [each.sweep for each in reviewed if each.sweep is not None]
+        if not codes:
+            excess.append(Excess("a sweep of activity types was not reviewed"))
+        elif more := {*plan.sweep.known}.difference(*codes):
+            excess.append(Excess(f"the sweep deletes more than was reviewed: {', '.join(sorted(more))}"))
+    missing = dict.fromkeys(str(key) for each in reviewed for key in each.changes if key not in today)
+    return Since(
+        plans=tuple(each.plan for each in reviewed),
+        new=tuple(new),
+        gone=tuple(missing),
+        different=different,
+        same=len(today) - len(unlike) + covered,
+        excess=tuple(excess),
+    )
 
-    def _is_begun(
-        self, change: Change, row: Recorded | None, candidates: Iterable[_Candidate], begun: Container[str | None]
-    ) -> bool:
-        """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
-        if row is None or row.status is not Status.ACTIVE or not _is_repeat(change):
-            return False
-        is_type = change.key.kind is Kind.ACTIVITY_TYPE  # a sweep uploads the types that it keeps
-        if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
-            return False
-        if any(each.plan in begun for each in self.reviewed):
-            return True
-        run = self.past.last_run(change.key)
-        plans = self._plans_of([run]).get(run or "", frozenset())
-        return any(each.plan in plans for each in self.reviewed)
 
-    def _plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
-        ids = {run for run in runs if run}
-        return self.past.plans_of(ids) if ids else {}
+def _plans_of(state: State, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
+    """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
+    ids = {run for run in runs if run}
+    found = state.runs_of(ids) if ids else ()
+    return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in found}
 
-    def _tell(self, change: Change, candidates: Sequence[_Candidate]) -> None:
-        address, data = str(change.key), change.source.data if change.source else None
-        # Nobody reviews live data of a database or service, unless it removes something.
-        needs_review = data is None or change.action not in WRITES or not self.is_live(data.file)
-        if not candidates:
-            self.new.append(address)
-            if needs_review:
-                self.excess.append(
-                    Excess(AGAIN if _is_repeat(change) else f"{change.action.word} was not reviewed", address)
-                )
-            return
-        changes = value_changes(shown(candidates[-1].change), shown(change))
-        self.different[address] = changes
-        if needs_review:
-            self.excess.append(Excess(f"{change.action.word} differs from the reviewed change", address, changes))
 
-    # --- changes that belong together
+def _is_begun(
+    change: Change,
+    row: Recorded,
+    candidates: Iterable[_Candidate],
+    begun: Container[str | None],
+    reviewed: Iterable[ReviewedPlan],
+    state: State,
+) -> bool:
+    """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
+    from syncengine.state.history import last_writer  # with SQLAlchemy, which renderers of reviewed plans do not need
 
-    def _separated(self, reviewed: ReviewedPlan) -> Iterator[Excess]:
-        """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done."""
-        today = self._today
-        missing = {key for key in reviewed.changes if key not in today}
-        going = [c.key for c in reviewed.changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
-        if not missing or not (going or any(change.previously for change in reviewed.changes.values())):
-            return
-        aside = {*self.plan.set_aside}
-        ids = {row.server_id: key for key, row in self.past.rows(going).items() if row.server_id}
-        for unit in _units(reviewed.changes, ids):
-            parts = [key for key in unit if key in missing and key not in aside]
-            present = next(
-                (key for key in unit if key in today and _takes_part(today[key], reviewed.changes[key])), None
-            )
-            if present is not None and parts:
-                yield from self._undone(reviewed, parts, present)
+    if row.status is not Status.ACTIVE or not _is_repeat(change):
+        return False
+    is_type = change.key.kind is Kind.ACTIVITY_TYPE  # a sweep uploads the types that it keeps
+    if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
+        return False
+    if any(each.plan in begun for each in reviewed):
+        return True
+    last = last_writer(state.history(change.key))
+    run = last.run if last is not None else None
+    plans = _plans_of(state, [run]).get(run or "", frozenset())
+    return any(each.plan in plans for each in reviewed)
 
-    def _undone(self, reviewed: ReviewedPlan, parts: Sequence[Key], present: Key) -> Iterator[Excess]:
-        changes = reviewed.changes
-        rows = self.past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
+
+def _separated(
+    reviewed: ReviewedPlan, today: Mapping[Key, Change], aside: Container[Key], state: State
+) -> Iterator[Excess]:
+    """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done."""
+    changes = reviewed.changes
+    missing = {key for key in changes if key not in today}
+    going = [c.key for c in changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
+    if not missing or not (going or any(change.previously for change in changes.values())):
+        return
+    ids = {row.server_id: key for key, row in state.get(going).items() if row.server_id}
+    for unit in _units(changes, ids):
+        parts = [key for key in unit if key in missing and key not in aside]
+        doing = (key for key in unit if key in today and _takes_part(today[key], changes[key]))
+        if not parts or (present := next(doing, None)) is None:
+            continue
+        rows = state.get({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
             if not is_done(changes[key], rows):
                 why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"
                 yield Excess(why, str(key))
-
-    def _sweep(self) -> Iterator[Excess]:
-        if self.plan.sweep is None:
-            return
-        shown_codes = [each.sweep for each in self.reviewed if each.sweep is not None]
-        if not shown_codes:
-            yield Excess("a sweep of activity types was not reviewed")
-        elif more := {*self.plan.sweep.known}.difference(*shown_codes):
-            yield Excess(f"the sweep deletes more than was reviewed: {', '.join(sorted(more))}")
 
 
 def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
@@ -284,13 +247,13 @@ def shown(change: Change) -> dict[str, Any]:
 class _Candidate:
     """A reviewed change of a resource. `is_begun` means that a run of its plan wrote the row last.
 
-    `is_renamed` means that the former name in today's change is another name of the category that already has the new
-    name.
+    `has_two_names` means that the former name in today's change is another name of the category that already has the
+    new name.
     """
 
     change: Change
     is_begun: bool
-    is_renamed: bool = False
+    has_two_names: bool = False
 
     def has(self, name: tuple[str, str], value: tuple[Any, Any]) -> bool:
         mine = atoms(self.change).get(name)
@@ -306,12 +269,12 @@ class _Candidate:
         if not self.is_begun:
             return _frame(change) == _frame(mine) and is_named
         if change.action in WRITES:
-            return mine.action in WRITES and (self.is_renamed or is_named)
+            return mine.action in WRITES and (self.has_two_names or is_named)
         is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
         return is_weaker and change.cascade in (None, mine.cascade)
 
 
-def _is_other_name(change: Change, rows: Mapping[Key, Recorded]) -> bool:
+def _has_two_names(change: Change, rows: Mapping[Key, Recorded]) -> bool:
     """Return whether a category still has its former name too, from a rename with an unknown outcome."""
     if change.previously is None or change.key.kind is not Kind.CATEGORY:
         return False
@@ -370,15 +333,6 @@ def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
     return row.confirmed and row.status is Status.ACTIVE and _holds(row.body, change)
 
 
-# --- units
-
-
-def _takes_part(change: Change, reviewed: Change) -> bool:
-    """Return whether today's change does a part of the reviewed change."""
-    candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
-    return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
-
-
 def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterable[list[Key]]:
     """Return the groups of changes that belong together.
 
@@ -387,7 +341,13 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterable[li
     """
     group: dict[Key, list[Key]] = {}
     for key, change in changes.items():
-        for other in _bound_to(change, ids):
+        bound = [*change.formers, *([change.cascade] if change.cascade is not None else ())]
+        for field in change.fields:  # the category that a tag leaves
+            if field.name == "category" and field.before:
+                bound.append(Key(Kind.CATEGORY, str(field.before)))
+            if field.name == "tagCategoryId" and field.before in ids:
+                bound.append(ids[str(field.before)])
+        for other in bound:
             if other in changes and (other.kind is key.kind or changes[other].action is Action.DELETE):
                 mine, theirs = group.get(key, [key]), group.get(other, [other])
                 if mine is not theirs:
@@ -396,13 +356,7 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterable[li
     return {id(part): part for part in group.values()}.values()
 
 
-def _bound_to(change: Change, ids: Mapping[str, Key]) -> Iterator[Key]:
-    """Yield the keys that a change belongs with: former names, the category of a cascade or that a tag leaves."""
-    yield from change.formers
-    if change.cascade is not None:
-        yield change.cascade
-    for each in change.fields:
-        if each.name == "category" and each.before:
-            yield Key(Kind.CATEGORY, str(each.before))
-        if each.name == "tagCategoryId" and each.before in ids:
-            yield ids[str(each.before)]
+def _takes_part(change: Change, reviewed: Change) -> bool:
+    """Return whether today's change does a part of the reviewed change."""
+    candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
+    return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
