@@ -9,13 +9,12 @@ nothing that they may make counts as gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
@@ -26,104 +25,187 @@ from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.desired import Desired, manifest_set
 from syncengine.manifest.schema import SECTIONS
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
-from syncengine.plan.inputs import Inputs, consistent, state_warnings, with_inputs
+from syncengine.plan.inputs import Inputs, consistent, with_inputs
 from syncengine.plan.model import BASE_INVALID, MERGED, NO_BASE, POLICY_CHANGED, Base, BasePlan, Plan
-from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other, warnings_of_approvals
+from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other, with_warnings
 from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, places_outside, repository
-from syncengine.project.load import level_cure
-from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Level, Project, QuarantineEntry, until_text
+from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Level, Project, until_text
 from syncengine.resource import Key, Kind, Recorded, Resource
-from syncengine.rules.model import RuleChange, rule_changes
+from syncengine.rules.model import rule_changes
 from syncengine.rules.read import rule_set
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.codec import RemovalLine
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
-from syncengine.state.records import ApprovalRecord, Facts, QuarantineRecord, Refusal, StateReader, UndoneChange
+from syncengine.state.history import REFUSED, last_writer
+from syncengine.state.records import ApprovalRecord, Facts, QuarantineRecord, Refusal, UndoneChange
 from syncengine.state.store import State
 
-NOTHING = "(none)"
-_STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
-_NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
+Load = Callable[[RevisionFiles], Project]
+"""A function that loads the project from the files of a revision, with the options of the command."""
 
 
-def with_stricter_judge(head: Project, base: Project) -> Project:
+@dataclass(slots=True)
+class Sides:
+    """The head and its base at `commit`. `base` is `None` when the base has no project or an invalid one.
+
+    `name` is the revision of the base, as it was given. `tree` is the Git tree of their merge if `is_merged`.
+    """
+
+    head: Project
+    name: str
+    commit: str
+    base: Project | None = None
+    is_merged: bool = False
+    tree: str = ""
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def warn(self, code: str, message: str) -> None:
+        self.found.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+
+    def warn_of_base(self, error: SyncengineError) -> None:
+        """Warn that the base cannot be planned."""
+        first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
+        where = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
+        why = f"{where}{first.message}" if first else error.message
+        self.warn(BASE_INVALID, f"{self.name} cannot be planned, so every change counts as this pull request's: {why}")
+
+    @contextmanager
+    def warnings_before_errors(self) -> Iterator[None]:
+        """Raise errors of the head together with the earlier warnings, which come first.
+
+        The cure of an error by a level of the base is to lower that level there.
+        """
+        try:
+            yield
+        except Problems as problems:
+            levels = self.base.policy.diagnostics if self.base is not None else {}
+            found = []
+            for each in problems.found:
+                if each.severity is Severity.ERROR and levels.get(each.code) is Level.ERROR:
+                    level = f"{self.name} has `{each.code}: error` under `policy.diagnostics`"
+                    why = f"{level}, and the stricter level of both sides counts"
+                    each = replace(each, message=f"{each.message}; this holds once it is merged: {why}")
+                found.append(each)
+            raise Problems([*self.found, *found]) from None
+
+
+def plan_two_sides(
+    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
+) -> Plan:
+    """Plan `project`, and mark the changes that its base would make too. Plan again while the inputs change."""
+
+    def planned(today: Project) -> Plan:
+        with repository(today.root) as repo:
+            sides = _sides(repo, repo.commit(revision), revision, today, load)
+            make = _with_state if uses_state else _in_git
+            with sides.warnings_before_errors():
+                draft = make(sides, request, runtime)
+        base = draft.base or Base("", "")
+        compared = replace(base, ref=revision, commit=sides.commit, is_merged=sides.is_merged)
+        return replace(draft, compared=compared, diagnostics=(*sides.found, *draft.diagnostics))
+
+    return consistent(project, planned)
+
+
+def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
+    """Load both sides; the head is the merge of both where the branch is behind its base."""
+    sides = Sides(project, name, commit)
+    if not git.contains(project.root, commit):
+        tree, conflicts = repo.merged(commit, name, list(places_outside(project, repo)))
+        files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
+        sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
+        sides.found += conflicts
+        with sides.warnings_before_errors():
+            sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
+        sides.found += files.found
+    files = RevisionFiles(repo, commit, name, repo.objects / "base")
+    try:
+        files.bring_project()
+        if has_project(files.checkout):
+            sides.base = load_revision(files, load)
+            rule_set(sides.base)
+        else:
+            sides.warn(NO_BASE, f"{name} has no project in this folder: every change counts as this pull request's")
+    except Problems as problems:
+        sides.base = None
+        sides.warn_of_base(problems)
+    sides.found += files.found
+    if (base := sides.base) is not None:
+        with sides.warnings_before_errors():
+            changes: list[Diagnostic] = []
+            try:
+                for change in policy_changes(sides.head, base):
+                    changes.append(change)
+            finally:  # changes of policy come first, even when the head's rules cannot be read
+                sides.found[:0] = changes
+            sides.head = _with_stricter_judge(sides.head, base)
+    return sides
+
+
+def has_project(checkout: Checkout) -> bool:
+    return any((checkout.folder / name).exists() for name in (FILE_NAME, MANIFESTS))
+
+
+def _with_stricter_judge(head: Project, base: Project) -> Project:
     """Return the head's project, to be judged by the limits, levels and rules of both sides."""
-    names = {**head.policy.diagnostics, **base.policy.diagnostics}
-    levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
+    ours, theirs = head.policy.diagnostics, base.policy.diagnostics
+    levels = {
+        name: max(ours.get(name, Level.WARNING), theirs.get(name, Level.WARNING), key=STRICTNESS.index)
+        for name in {**ours, **theirs}
+    }
     limits = head.policy.max_deletes.and_also(base.policy.max_deletes)
     policy = head.policy.model_copy(update={"max_deletes": limits, "diagnostics": levels})
     return with_fields(head, policy=policy, other_judges=(*head.other_judges, base))
 
 
-def _level(project: Project, name: str) -> Level:
-    return project.policy.diagnostics.get(name, Level.WARNING)
+STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
 
 
-def at_levels_of_base(found: Iterable[Diagnostic], base: Project, name: str) -> Iterator[Diagnostic]:
-    """Yield the head's findings without the cure of a lower level where the base (called `name`) forbids that."""
-    strict = {code for code, level in base.policy.diagnostics.items() if level is Level.ERROR}
-    return (_without_cure(each, name) if each.code in strict else each for each in found)
-
-
-def _without_cure(found: Diagnostic, name: str) -> Diagnostic:
-    if not found.message.endswith(cure := level_cure(found.code)):
-        return found
-    level = f"{name} has `{found.code}: error` under `policy.diagnostics`"
-    why = f"{level}, and the stricter level of both sides counts"
-    return structs.replace(found, message=f"{found.message.removesuffix(cure)}; {why}")
+# --- changes of policy
 
 
 def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
     """Yield a warning for each change that a pull request makes to the policy or to the defaults of all manifests."""
+    file = head.config_name
+
+    def changed(what: str, name: str, was: str | None, now: str | None, line: int | None) -> Iterator[Diagnostic]:
+        if was != now:
+            where = f"{file}:{line}" if line else file
+            message = f"This pull request changes {what}: {name} {was or '(none)'} → {now or '(none)'} ({where})"
+            yield Diagnostic(severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=file, line=line)
+
     was, now = _settings(base), _settings(head)
     for name in dict.fromkeys((*was, *now)):
-        if was.get(name) != now.get(name):
-            yield _changed(head, "policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
-    yield from _quarantine_changes(head, base)
-    yield from map(_changed_rule, rule_changes(rule_set(head), rule_set(base)))
+        yield from changed("policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+    before, after = ({each.key: each for each in side.quarantine} for side in (base, head))
+    for key in dict.fromkeys((*before, *after)):
+        was_so, is_so = (
+            f'"{each.reason}"{f" until {until_text(each.until)}" if each.until is not None else ""}' if each else None
+            for each in (before.get(key), after.get(key))
+        )
+        line = after[key].line if key in after else None
+        yield from changed("policy", f"quarantine of {key}", was_so, is_so, line)
+    for change in rule_changes(rule_set(head), rule_set(base)):
+        rule = change.after or change.before
+        assert rule is not None
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=POLICY_CHANGED,
+            message=f"This pull request changes policy: {change.sentence}",
+            file=rule.file,
+            line=rule.line,
+            rule=rule.name,
+        )
     defaults_before, defaults = _defaults(base), _defaults(head)
-    before, after = _flat(defaults_before), _flat(defaults)
-    for kind, name in dict.fromkeys((*before, *after)):
-        if before.get((kind, name)) != after.get((kind, name)):
+    names = {kind: name for name, kind in SECTIONS.items()}
+    for kind in dict.fromkeys((*defaults_before.values, *defaults.values)):
+        old, new = defaults_before.values.get(kind, {}), defaults.values.get(kind, {})
+        for name in dict.fromkeys((*old, *new)):
+            was_so, is_so = (str(side[name]) if name in side else None for side in (old, new))
             line = next((place(v)[0] for node in defaults.nodes.get(kind, ()) if (v := node.get(name))), None)
-            address = f"{_NAMES[kind]}.{name}"
-            yield _changed(head, "defaults", address, before.get((kind, name)), after.get((kind, name)), line)
-
-
-def _quarantine_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
-    """Yield a warning for each resource that a pull request puts into quarantine or takes out."""
-    was, now = ({each.key: each for each in side.quarantine} for side in (base, head))
-    for key in dict.fromkeys((*was, *now)):
-        before, after = was.get(key), now.get(key)
-        if _why(before) != _why(after):
-            line = after.line if after else None
-            yield _changed(head, "policy", f"quarantine of {key}", _why(before), _why(after), line)
-
-
-def _why(entry: QuarantineEntry | None) -> str | None:
-    if entry is None:
-        return None
-    until = f" until {until_text(entry.until)}" if entry.until is not None else ""
-    return f'"{entry.reason}"{until}'
-
-
-def _changed_rule(change: RuleChange) -> Diagnostic:
-    rule = change.after or change.before
-    assert rule is not None
-    message = f"This pull request changes policy: {change.sentence}"
-    return Diagnostic(
-        severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=rule.file, line=rule.line, rule=rule.name
-    )
-
-
-def _changed(head: Project, what: str, name: str, was: str | None, now: str | None, line: int | None) -> Diagnostic:
-    file = head.config_name
-    where = f"{file}:{line}" if line else file
-    message = f"This pull request changes {what}: {name} {was or NOTHING} → {now or NOTHING} ({where})"
-    return Diagnostic(severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=file, line=line)
+            yield from changed("defaults", f"{names[kind]}.{name}", was_so, is_so, line)
 
 
 def _settings(project: Project) -> dict[str, str]:
@@ -144,73 +226,133 @@ def _defaults(project: Project) -> DefaultValues:
     return default_values(project.defaults, Collector(project.config_name))
 
 
-def _flat(defaults: DefaultValues) -> dict[tuple[Kind, str], str]:
-    return {(kind, name): str(value) for kind, values in defaults.values.items() for name, value in values.items()}
+# --- with a state
 
 
-@dataclass(slots=True)
-class Sides:
-    """The head and its base at `commit`. `base` is `None` when the base has no project or an invalid one.
+def _with_state(sides: Sides, request: PlanRequest, runtime: Runtime) -> Plan:
+    """Plan the head in its state, and the whole base in the same one, with the reasons why changes wait."""
+    from syncengine.state.store import open_state  # with SQLAlchemy, which commands without a state do not need
 
-    `tree` is the Git tree of their merge if `is_merged`.
+    project, answers = sides.head, dict[object, Any]()
+    inputs = Inputs.of(project, manifest_set(project, answers))
+
+    def planned() -> Plan:
+        memory = memory_of(project)
+        with open_state(project.state, write=False, now=runtime.now, create=request.new_state, memory=memory) as state:
+            other = BasePlan()  # of a base that is invalid
+            if sides.base is not None:
+                # With the head's service: both are planned in one state.
+                service = sides.base.service.model_copy(update={"base_url": project.service.base_url})
+                base = with_fields(sides.base, service=service)
+                everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
+                try:
+                    other = plan_of_other(state, manifest_set(base, answers), base, everything, runtime)
+                except SyncengineError as error:
+                    sides.warn_of_base(error)
+            draft = plan_in(state, inputs.manifests, project, request, runtime, other)
+            compared = draft.base or Base("", "")
+            if request.saves:
+                draft = with_inputs(draft, project, inputs.manifests, sides.tree if sides.is_merged else "")
+            waiting = why_they_wait(compared.waiting, sides.commit, state)
+            draft = replace(draft, compared=replace(compared, waiting=waiting))
+            return with_warnings(draft, state, project, request)
+
+    return inputs.planned(planned)
+
+
+LOOKED_UP = 200  # each is a query
+"""The number of changes up to which the history of each change is read."""
+LAST_RUNS = 50  # nobody waits for longer: the rest is history
+LEFT_OVER = "not completed by the last apply, or its data has changed since"
+NOT_APPLIED = "merged but not yet applied"
+
+
+def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
+    """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits.
+
+    A change was refused, has an unknown outcome, or its row was edited by hand. Otherwise it has the general reason:
+    the last apply was refused, preceded the merge, or applied only a part. The history does not record the changes of a
+    refused run, and only a run of `commit` itself asked for all that wait.
     """
+    if not addresses:
+        return {}
+    runs = state.runs(LAST_RUNS)
+    applies = [run for run in runs if (run.commit == commit if run.outcome == REFUSED else run.limits or run.plan)]
+    last = next(iter(applies), None)
+    done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
+    if last is not None and last.outcome == REFUSED:
+        general = f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
+    elif done is None:
+        general = f"{NOT_APPLIED}: nothing has been applied yet"
+    else:
+        why = LEFT_OVER if done.commit == commit else NOT_APPLIED
+        general = f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
+    reasons = dict.fromkeys(addresses, general)
+    for address in addresses if len(addresses) <= LOOKED_UP else ():
+        if (entry := last_writer(state.history(Key.parse(address)))) is None:
+            continue
+        when = _run(entry.run, entry.commit, entry.at)
+        by_hand = "state forget" if entry.outcome == "forgotten" else entry.command or ""
+        if entry.outcome == "failed":
+            words = f": {entry.detail.message}" if entry.detail.message else ""
+            reasons[address] = f"refused before: {when}{words}"
+        elif entry.outcome == "intended":
+            reasons[address] = f"sent before with an unknown outcome: {when}"
+        elif by_hand.startswith(("state", "adopt")):
+            reasons[address] = f"edited by hand in the state: `{by_hand}`, {when}"
+    return reasons
 
-    head: Project
-    commit: str
-    base: Project | None = None
-    is_merged: bool = False
-    tree: str = ""
-    found: list[Diagnostic] = field(default_factory=list)
 
-    def warn(self, code: str, message: str) -> None:
-        self.found.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+def _run(id: str | None, commit: str | None, at: float) -> str:
+    """Return a run's id, commit and time as part of a sentence."""
+    names = (f"run {id}" if id else "", f"commit {commit[:12]}" if commit else "")
+    return ", ".join((*filter(None, names), f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"))
 
 
-def invalid(name: str, error: SyncengineError) -> tuple[str, str]:
-    """Return the code and the message of the warning about a base that cannot be planned."""
-    first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
-    place = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
-    why = f"{place}{first.message}" if first else error.message
-    return BASE_INVALID, f"{name} cannot be planned, so every change counts as this pull request's: {why}"
+# --- in Git alone
 
 
-def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
+def _in_git(sides: Sides, request: PlanRequest, runtime: Runtime) -> Plan:
     """Return the plan of the head's changes, judged as if the base had been applied."""
-    head = sides.head.without_secrets()
-    request = with_fields(request, reassert=False)
-    base = sides.base and sides.base.without_secrets()
+    head, base = sides.head.without_secrets(), sides.base and sides.base.without_secrets()
     inputs = Inputs.of(head, manifest_set(head, is_offline=True))
-    return inputs.planned(lambda: _compared(inputs, base, sides, name, request, runtime))
+
+    def planned() -> Plan:
+        desired, declared = declared_by(head, inputs.manifests), Desired()
+        if base is not None:
+            try:
+                declared = declared_by(base, manifest_set(base, is_offline=True))
+            except SyncengineError as error:
+                sides.warn_of_base(error)
+        state = DeclaredState(_rows_of_base(desired, declared, sides))
+        draft = plan_from(state, desired, head, with_fields(request, reassert=False), runtime)
+        compared = replace(draft.base or Base("", ""), is_in_git=True)
+        return replace(draft, gate=draft.gate.without_hashes(), compared=compared)
+
+    return inputs.planned(planned)
 
 
-def _compared(
-    inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
-) -> Plan:
-    head = inputs.project
-    desired = declared_by(head, inputs.manifests)
-    recorded = _declared_at_base(base, sides, name)
-    state = DeclaredState(_kept(desired, recorded, sides))
-    draft = plan_from(state, desired, head, request, runtime)
-    compared = draft.base or Base("", "")
-    return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
+def _rows_of_base(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
+    """Return the base's resources as rows, without any that a source left out at the head may still make.
 
-
-def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:
-    if base is None:
-        return Desired()
-    try:
-        return declared_by(base, manifest_set(base, is_offline=True))
-    except SyncengineError as error:
-        sides.warn(*invalid(name, error))
-        return Desired()
-
-
-def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
-    """Return the base's resources as rows, without any that a source left out at the head may still make."""
-    ours, theirs = list(_left_out(desired)), list(_left_out(base))
+    Warn of each file that queries a source on either side and differs between the sides.
+    """
+    ours, theirs = ([d for d in each.diagnostics if d.code == SOURCE_LEFT_OUT] for each in (desired, base))
     places = {(d.file, d.message) for d in ours}
     sides.found += (d for d in theirs if (d.file, d.message) not in places)
-    sides.found += _unknown_effects(desired, base, ours, theirs)
+    here = {d.file: d for d in reversed(ours) if d.file}
+    for file in sorted({*here, *(d.file for d in theirs if d.file)}):
+        if desired.files.get(file) != base.files.get(file):
+            differs = f"{file} queries a source that is left out, and differs from the base"
+            message = differs if file in here else f"{file} no longer queries a source that it queried at the base"
+            unknown = Diagnostic(
+                severity=Severity.WARNING,
+                code=UNKNOWN_EFFECT,
+                message=f"{message}: the effect is unknown without the source",
+                file=file,
+                line=here[file].line if file in here else None,
+            )
+            sides.found.append(unknown)
     is_new = any(desired.files.get(d.file or "") != base.files.get(d.file or "") for d in ours)
     missing = base.resources.keys() - desired.resources.keys() if is_new else set()
     if missing:
@@ -220,29 +362,6 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
         end = "it does not count as removed" if is_one else "they do not count as removed"
         sides.warn(SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): {end}")
     return {key: recorded_as(resource) for key, resource in base.resources.items() if key not in missing}
-
-
-def _left_out(desired: Desired) -> Iterator[Diagnostic]:
-    return (d for d in desired.diagnostics if d.code == SOURCE_LEFT_OUT)
-
-
-def _unknown_effects(
-    desired: Desired, base: Desired, ours: Iterable[Diagnostic], theirs: Iterable[Diagnostic]
-) -> Iterator[Diagnostic]:
-    """Yield a warning for each file that queries a source on either side and differs between the sides."""
-    here = {d.file: d for d in reversed(list(ours)) if d.file}
-    for file in sorted({*here, *(d.file for d in theirs if d.file)}):
-        if desired.files.get(file) == base.files.get(file):
-            continue
-        differs = f"{file} queries a source that is left out, and differs from the base"
-        message = differs if file in here else f"{file} no longer queries a source that it queried at the base"
-        yield Diagnostic(
-            severity=Severity.WARNING,
-            code=UNKNOWN_EFFECT,
-            message=f"{message}: the effect is unknown without the source",
-            file=file,
-            line=here[file].line if file in here else None,
-        )
 
 
 def recorded_as(resource: Resource) -> Recorded:
@@ -289,183 +408,3 @@ class DeclaredState:
 
     def undone(self) -> list[UndoneChange]:
         return []
-
-
-LOOKED_UP = 200  # each is a query
-"""The number of changes up to which the history of each change is read."""
-LAST_RUNS = 50
-LEFT_OVER = "not completed by the last apply, or its data has changed since"
-NOT_APPLIED = "merged but not yet applied"
-
-
-def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
-    """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits."""
-    if not addresses:
-        return {}
-    general = _general(commit, state.runs(LAST_RUNS))
-    if len(addresses) > LOOKED_UP:
-        return dict.fromkeys(addresses, general)
-    return {address: _reason(state.history(Key.parse(address)), general) for address in addresses}
-
-
-def _general(commit: str, runs: Iterable[Run]) -> str:
-    """Return the general reason for waiting: the last apply was refused, preceded the merge, or applied only a part.
-
-    The history does not record the changes of a refused run. Only a run of `commit` itself asked for all that wait.
-    """
-    applies = [run for run in runs if (run.commit == commit if run.outcome == REFUSED else run.limits or run.plan)]
-    last = next(iter(applies), None)
-    if last is not None and last.outcome == REFUSED:
-        return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
-    done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
-    if done is None:
-        return f"{NOT_APPLIED}: nothing has been applied yet"
-    why = LEFT_OVER if done.commit == commit else NOT_APPLIED
-    return f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
-
-
-def _reason(history: list[HistoryEntry], general: str) -> str:
-    """Return why a change waits: its call failed or has an unknown outcome, its row was edited, or else `general`."""
-    last = last_writer(history)
-    if last is None:
-        return general
-    when = _run(last.run, last.commit, last.at)
-    if last.outcome == "failed":
-        words = f": {last.detail.message}" if last.detail.message else ""
-        return f"refused before: {when}{words}"
-    if last.outcome == "intended":
-        return f"sent before with an unknown outcome: {when}"
-    by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
-    if by_hand.startswith(("state", "adopt")):
-        return f"edited by hand in the state: `{by_hand}`, {when}"
-    return general
-
-
-def _run(id: str | None, commit: str | None, at: float) -> str:
-    """Return a run's id, commit and time as part of a sentence."""
-    names = (f"run {id}" if id else "", f"commit {commit[:12]}" if commit else "")
-    return ", ".join((*filter(None, names), f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"))
-
-
-Load = Callable[[RevisionFiles], Project]
-"""A function that loads the project from the files of a revision, with the options of the command."""
-
-
-def plan_two_sides(
-    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
-) -> Plan:
-    """Plan `project`, and mark the changes that its base would make too. Plan again while the inputs change."""
-    return consistent(project, lambda today: _planned(revision, today, load, request, runtime, uses_state=uses_state))
-
-
-def _planned(
-    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool
-) -> Plan:
-    with ExitStack() as stack:
-        repo = stack.enter_context(repository(project.root))
-        commit = repo.commit(revision)
-        sides = _sides(repo, commit, revision, project, load)
-        make = _with_state if uses_state else plan_in_git
-        with _warnings_before_errors(sides, revision):
-            draft = make(sides, revision, request, runtime)
-    base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
-    return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
-
-
-def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
-    sides = Sides(project, commit)
-    if not git.contains(project.root, commit):
-        tree, conflicts = repo.merged(commit, name, list(places_outside(project, repo)))
-        files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
-        sides.found += conflicts
-        with _warnings_before_errors(sides, name):
-            sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
-        sides.found += files.found
-    files = RevisionFiles(repo, commit, name, repo.objects / "base")
-    try:
-        files.bring_project()
-        if has_project(files.checkout):
-            sides.base = load_revision(files, load)
-            rule_set(sides.base)
-        else:
-            sides.warn(NO_BASE, f"{name} has no project in this folder: every change counts as this pull request's")
-    except Problems as problems:
-        sides.base = None
-        sides.warn(*invalid(name, problems))
-    sides.found += files.found
-    if sides.base is not None:
-        with _warnings_before_errors(sides, name):
-            _judge_by_both(sides, sides.base)
-    return sides
-
-
-def _judge_by_both(sides: Sides, base: Project) -> None:
-    """Judge the head by both policies, and report policy changes first, even when the head's rules cannot be read."""
-    changes: list[Diagnostic] = []
-    try:
-        for change in policy_changes(sides.head, base):
-            changes.append(change)
-    finally:
-        sides.found[:0] = changes
-    sides.head = with_stricter_judge(sides.head, base)
-
-
-@contextmanager
-def _warnings_before_errors(sides: Sides, name: str) -> Iterator[None]:
-    """Raise errors of the head together with the earlier warnings, which come first."""
-    try:
-        yield
-    except Problems as problems:
-        found = problems.found if sides.base is None else at_levels_of_base(problems.found, sides.base, name)
-        raise Problems([*sides.found, *found]) from None
-
-
-def has_project(checkout: Checkout) -> bool:
-    return any((checkout.folder / name).exists() for name in (FILE_NAME, MANIFESTS))
-
-
-# --- with a state
-
-
-def _with_state(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
-    answers = dict[object, Any]()
-    inputs = Inputs.of(sides.head, manifest_set(sides.head, answers))
-    return inputs.planned(lambda: _against_state(inputs, answers, sides, name, request, runtime))
-
-
-def _against_state(
-    inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
-) -> Plan:
-    project = inputs.project
-    from syncengine.state.store import open_state  # with SQLAlchemy, which commands without a state do not need
-
-    memory = memory_of(project)
-    with open_state(project.state, write=False, now=runtime.now, create=request.new_state, memory=memory) as state:
-        other = _other(sides, name, state, answers, request, runtime)
-        draft = plan_in(state, inputs.manifests, project, request, runtime, other)
-        warnings = state_warnings(project, state, draft.basis.commit)
-        base = draft.base or Base("", "")
-        if request.saves:
-            draft = with_inputs(draft, sides.head, inputs.manifests, sides.tree if sides.is_merged else "")
-        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, state))
-        approval_warnings = warnings_of_approvals(draft, state, project, request)
-        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
-
-
-def _other(
-    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, runtime: Runtime
-) -> BasePlan:
-    """Return the plan of the whole base, or an empty one when the base is invalid."""
-    if sides.base is None:
-        return BasePlan()
-    # With the head's service: both are planned in one state.
-    base = with_fields(
-        sides.base, service=sides.base.service.model_copy(update={"base_url": sides.head.service.base_url})
-    )
-    everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
-    try:
-        return plan_of_other(state, manifest_set(base, answers), base, everything, runtime)
-    except SyncengineError as error:
-        sides.warn(*invalid(name, error))
-        return BasePlan()
