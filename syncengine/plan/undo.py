@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -19,9 +20,9 @@ from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, Removal
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.diff import is_sent
-from syncengine.plan.inputs import quarantine_in, state_warnings
+from syncengine.plan.inputs import quarantine_in
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
-from syncengine.plan.planner import basis_of, options_of, records_in, warnings_of_approvals
+from syncengine.plan.planner import basis_of, options_of, records_in, with_warnings
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.project import git
@@ -83,7 +84,11 @@ def undo_aim(
     """
     undo = UndoAim(run, recorded, aside)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
-    rows = {row.key: row for row in selected_rows(changes, scope) if row.is_changed or _is_left_in_doubt(row)}
+    rows = {row.key: row for row in selected_rows(changes, scope)}
+    for key, row in list(rows.items()):
+        # What the run left in doubt, and no later run resolved, may have been changed by it.
+        if not (row.is_changed or (row.now is not None and row.now.doubtful and not row.others)):
+            del rows[key]
     for row in list(rows.values()):
         if why := _obstacle(row, rows, aside, forced=forced):
             undo.leave_out(row, why)
@@ -94,8 +99,7 @@ def undo_aim(
     ids = {row.before.server_id: row.key.name for row in remade if row.before and row.before.server_id}
     for row in rows.values():
         _bring_back(undo, row, ids)
-    _leave_out_homeless(undo, rows)
-    _bring_needed_categories(undo)
+    _follow_references(undo, rows)
     _find_reopened(undo)
     return undo
 
@@ -107,11 +111,6 @@ def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
     others |= {old: new for new, old in others.items() if new is not None}
     units = ((row, (row.key, *([others[row.key]] if row.key in others else []))) for row in rows)
     return [row for row, unit in units if scope.selects(*((key, None) for key in unit))]
-
-
-def _is_left_in_doubt(row: ChangedRow) -> bool:
-    """Return whether the run left the row in doubt, and no later run resolved that."""
-    return row.now is not None and row.now.doubtful and not row.others
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
@@ -138,7 +137,11 @@ def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Ke
 def _find_renames(undo: UndoAim, rows: dict[Key, ChangedRow]) -> None:
     """Find the categories that get their old names back and keep their ids."""
     for key, row in list(rows.items()):
-        new = _under_its_name_of_now(undo, row)
+        new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
+        server_id = row.before.server_id if row.before is not None else None
+        if new is not None and not may_be_held(new) and server_id is not None:  # later runs renamed it again
+            same = (each for each in undo.recorded.values() if each.server_id == server_id and may_be_held(each))
+            new = next((each for each in same if each.key.kind is Kind.CATEGORY), new)
         if new is None or row.now is None or row.now.status is not Status.DELETED or not _was_held(row):
             continue
         if new.key in undo.aside:  # under a name that the run does not know
@@ -146,16 +149,6 @@ def _find_renames(undo: UndoAim, rows: dict[Key, ChangedRow]) -> None:
             del rows[key]
         elif may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
             undo.aim.renames[key] = (new.key,)
-
-
-def _under_its_name_of_now(undo: UndoAim, row: ChangedRow) -> Recorded | None:
-    """Return the row of a renamed category under its current name, as later runs may have renamed it again."""
-    new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
-    server_id = row.before.server_id if row.before is not None else None
-    if new is None or may_be_held(new) or server_id is None:
-        return new
-    categories = (other for other in undo.recorded.values() if other.key.kind is Kind.CATEGORY)
-    return next((other for other in categories if other.server_id == server_id and may_be_held(other)), new)
 
 
 def _is_remade(row: ChangedRow) -> bool:
@@ -168,20 +161,30 @@ def _was_held(row: ChangedRow) -> bool:
 
 
 def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
-    now, before = row.now, row.before
+    """Take away what the run made; restore what was managed; let go again of what was not, sent first if it differs."""
+    key, now, before = row.key, row.now, row.before
     assert now is not None, "rows that are gone are left out"
     if before is None or before.status is Status.DELETED:
-        if may_be_held(now):
-            _take_away(undo, row, now)
+        is_renamed = any(new == (key,) for new in undo.aim.renames.values())
+        is_done = now.status is Status.RETIRED and not now.body.keywords
+        if may_be_held(now) and not (is_renamed or is_done):
+            way = RemovalKind.RETIRE if key.kind is Kind.TAG else RemovalKind.FORGET
+            _let_go(undo, row, now, way, f"made by run {undo.run}", STAYS.get(key.kind, ""))
         return
-    differs = now.doubtful or _differs(undo, before, now)
-    is_finished = not (now.status is Status.RETIRED and now.body.keywords)
-    if before.status is now.status and before.status is not Status.ACTIVE and is_finished and not differs:
-        return  # as it was, or a member of a renamed category, which follows it by itself
-    if before.status is Status.ACTIVE or not differs:
-        _restore_managed(undo, row, before, now, ids)
-    else:
-        undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
+    if before.status is Status.ACTIVE:
+        undo.aim.desired[key] = _resource(undo, row, before, now, ids)
+        if _is_remade(row) and key not in undo.aim.renames:
+            is_category = key.kind is Kind.CATEGORY
+            what = "the new category gets another id" if is_category else "time that had it before does not get it back"
+            undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
+        elif now.status is Status.RELEASED:
+            undo.note(row, MANAGED, "managed again, as before")
+    elif now.doubtful or _differs(undo, before, now):
+        undo.aim.desired[key] = _resource(undo, row, before, now, ids)
+    elif before.status is not now.status or (now.status is Status.RETIRED and now.body.keywords):
+        # Otherwise it is as it was, or a member of a renamed category, which follows it by itself.
+        way = RemovalKind.RETIRE if before.status is Status.RETIRED else RemovalKind.FORGET
+        _let_go(undo, row, now, way, "as before the run that is undone")
 
 
 def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
@@ -195,31 +198,6 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
     keywords = before.status is not Status.RETIRED and {*before.body.keywords} != {*now.body.keywords}
     is_sent_again = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
     return keywords or is_sent_again or before.body.metadata != now.body.metadata
-
-
-def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:
-    """Restore a managed resource. Release or retire again an unmanaged resource whose content is unchanged."""
-    if before.status is not Status.ACTIVE:
-        way = RemovalKind.RETIRE if before.status is Status.RETIRED else RemovalKind.FORGET
-        _let_go(undo, row, now, way, "as before the run that is undone")
-        return
-    undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
-    if _is_remade(row) and row.key not in undo.aim.renames:
-        is_category = row.key.kind is Kind.CATEGORY
-        what = "the new category gets another id" if is_category else "time that had it before does not get it back"
-        undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
-    elif now.status is Status.RELEASED:
-        undo.note(row, MANAGED, "managed again, as before")
-
-
-def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
-    """Retire a tag that the run created. Release categories and activity types, which an undo does not delete."""
-    if any(new == (row.key,) for new in undo.aim.renames.values()):
-        return
-    if now.status is Status.RETIRED and not now.body.keywords:
-        return
-    way = RemovalKind.RETIRE if row.key.kind is Kind.TAG else RemovalKind.FORGET
-    _let_go(undo, row, now, way, f"made by run {undo.run}", STAYS.get(row.key.kind, ""))
 
 
 def _let_go(
@@ -261,31 +239,35 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
     return Resource(row.key, body, source, before.protect, status=before.status)
 
 
-def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
-    """Leave out tags whose category or activity type no longer exists, or whose category is in quarantine."""
-    for key, resource in list(undo.aim.desired.items()):
-        if why := next(filter(None, (_lack(undo, each) for each in _references(resource))), None):
-            del undo.aim.desired[key]
-            undo.aim.notes = [note for note in undo.aim.notes if note.key != key]
-            undo.leave_out(rows[key], why)
+def _follow_references(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
+    """Leave out tags that need what is gone or in quarantine, and add the categories whose ids tags need.
 
-
-def _bring_needed_categories(undo: UndoAim) -> None:
-    """Add the categories whose ids are unknown or in doubt, as they are recorded: their tags need the ids."""
-    for resource in list(undo.aim.desired.values()):
-        for key in _references(resource):
+    A category whose id is unknown or in doubt is sent as it is recorded.
+    """
+    old_names = set(chain.from_iterable(undo.aim.renames.values()))
+    kinds = {"category": Kind.CATEGORY, "defaultActivityTypeCode": Kind.ACTIVITY_TYPE}
+    for tag, resource in list(undo.aim.desired.items()):
+        names = ((kind, resource.body.fields.get(name)) for name, kind in kinds.items() if tag.kind is Kind.TAG)
+        needed: list[Key] = []
+        for key in [Key(kind, name) for kind, name in names if isinstance(name, str) and name]:
             row = undo.recorded.get(key)
-            is_known = row is None or key in undo.aim.desired or bool(row.server_id and row.confirmed)
-            if key.kind is Kind.CATEGORY and not is_known and row is not None:
-                place = row.source or Source(f"run {undo.run}", 1)
-                undo.aim.desired[key] = Resource(key, row.body, place, row.protect, status=row.status)
-
-
-def _lack(undo: UndoAim, key: Key) -> str | None:
-    """Return why a tag cannot refer to the resource `key`, or `None` when it can."""
-    if key.kind is Kind.CATEGORY and key in undo.aside:
-        return f"it needs {key}, which is in quarantine"
-    return None if _will_be_there(undo, key) else f"it needs {key}, which no longer exists"
+            why = None
+            if key.kind is Kind.CATEGORY and key in undo.aside:
+                why = f"it needs {key}, which is in quarantine"
+            elif key not in undo.aim.desired and (row is None or not may_be_held(row) or key in old_names):
+                why = f"it needs {key}, which no longer exists"
+            if why is not None:
+                del undo.aim.desired[tag]
+                undo.aim.notes = [note for note in undo.aim.notes if note.key != tag]
+                undo.leave_out(rows[tag], why)
+                needed = []
+                break
+            if key.kind is Kind.CATEGORY and row is not None and not (row.server_id and row.confirmed):
+                needed.append(key)
+        for key in needed:
+            row = undo.recorded[key]
+            place = row.source or Source(f"run {undo.run}", 1)
+            undo.aim.desired.setdefault(key, Resource(key, row.body, place, row.protect, status=row.status))
 
 
 def _find_reopened(undo: UndoAim) -> None:
@@ -307,20 +289,6 @@ def _find_reopened(undo: UndoAim) -> None:
             private.pop(former)
 
 
-def _references(resource: Resource) -> Sequence[Key]:
-    if resource.key.kind is not Kind.TAG:
-        return ()
-    kinds = {"category": Kind.CATEGORY, "defaultActivityTypeCode": Kind.ACTIVITY_TYPE}
-    names = ((kind, resource.body.fields.get(name)) for name, kind in kinds.items())
-    return [Key(kind, name) for kind, name in names if isinstance(name, str) and name]
-
-
-def _will_be_there(undo: UndoAim, key: Key) -> bool:
-    row = undo.recorded.get(key)
-    renamed = any(formers == (key,) for formers in undo.aim.renames.values())
-    return key in undo.aim.desired or (row is not None and may_be_held(row) and not renamed)
-
-
 LAST = "last"
 
 
@@ -330,7 +298,17 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
         done = run_to_undo(state, run, runtime.now())
         changed = (row.key for row in state.changes_of(done.id))
         scope = request.scope.of({*changed, *(row.key for row in state.rows())} if request.scope.selective else ())
-        undo = _described(done, project, scope, forced=forced)
+        is_of_commit = done.commit is not None and done.clean is not False and done.undoes is None
+        undo = Undo(
+            run=done.id,
+            command=done.command,
+            started=datetime.fromtimestamp(done.started, UTC).isoformat(timespec="seconds"),
+            commit=done.commit,
+            revert=git.revert_of(project.root, done.commit) if done.commit and is_of_commit else None,
+            forced=forced,
+            targets=scope.targets,
+            excludes=scope.excludes,
+        )
         aside = set_aside_now(quarantine_in(state, project, runtime.now()))  # as if the manifests asked for it still
         reasons = {each.key: f"it {entry_words(each, project.config_name)}" for each in aside}
         draft = undo_plan(undo, state, project, request, runtime, reasons)
@@ -338,9 +316,7 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
             message = f"no change of run {undo.run} is selected: nothing is undone"
             found = Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
             draft = replace(draft, diagnostics=(*draft.diagnostics, found))
-        warnings = state_warnings(project, state, None)
-        approval_warnings = warnings_of_approvals(draft, state, project, request)
-        return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
+        return with_warnings(draft, state, project, request)
 
 
 def undo_plan(
@@ -394,7 +370,14 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
 
 def run_to_undo(state: State, name: str, now: float) -> Run:
     """Return the run to undo, by its id, the beginning of its id, or `last`. Raise `Usage` when it cannot be undone."""
-    run = state.writing_run() if name == LAST else _named(state, name)
+    found = [state.writing_run()] if name == LAST else state.runs_like(name)
+    if not found:
+        raise Usage(f"the history has no run {name}: `syncengine state history` lists the runs")
+    exact = [run for run in found if run is not None and run.id == name]
+    if len(found) > 1 and not exact:
+        few = ", ".join(run.id for run in found[:5] if run is not None) + (", …" if len(found) > 5 else "")
+        raise Usage(f"{name} is the beginning of several run ids: {few}")
+    run = (exact or found)[0]
     if run is None:
         raise Usage("no run of this state has changed anything yet: there is nothing to undo")
     lock = state.current_lock() if run.ended is None else None  # a killed run has no end either
@@ -412,31 +395,6 @@ def run_to_undo(state: State, name: str, now: float) -> Run:
     if state.was_erased(run.id):
         raise Usage(f"everything that run {run.id} changed was erased (`state erase`), so the run cannot be undone")
     return run
-
-
-def _named(state: State, name: str) -> Run:
-    runs = state.runs_like(name)
-    exact = [run for run in runs if run.id == name]
-    if not runs:
-        raise Usage(f"the history has no run {name}: `syncengine state history` lists the runs")
-    if len(runs) > 1 and not exact:
-        few = ", ".join(run.id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise Usage(f"{name} is the beginning of several run ids: {few}")
-    return (exact or runs)[0]
-
-
-def _described(run: Run, project: Project, scope: Scope, *, forced: bool) -> Undo:
-    is_of_commit = run.commit is not None and run.clean is not False and run.undoes is None
-    return Undo(
-        run=run.id,
-        command=run.command,
-        started=datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds"),
-        commit=run.commit,
-        revert=git.revert_of(project.root, run.commit) if run.commit and is_of_commit else None,
-        forced=forced,
-        targets=scope.targets,
-        excludes=scope.excludes,
-    )
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
