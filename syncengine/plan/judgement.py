@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from syncengine.document.text import to_camel
-from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
+from syncengine.errors import Diagnostic, PolicyDenied, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
-from syncengine.resource import Key, Kind, Recorded, Source
+from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import NOTHING, PolicyRule, RuleKind, RuleMatch, RuleSet, Ruling, Subject, shown
 from syncengine.state.records import RULED, ApprovalRecord, content_digest
 
@@ -44,9 +45,25 @@ def judgement_of(
     from syncengine.rules.judge import judge  # the templates' engine costs more than most plans
 
     counts = {to_camel(name): count for name, count in asdict(summary).items()}
-    matches = judge(rule_set, (_subject(each, recorded) for each in differences), len(differences), counts)
-    findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
-    return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
+    kinds = {kind.value: kind for kind in RuleKind}
+    subjects = (
+        Subject(kinds[each.change.key.kind], str(each.change.key), partial(_variables, each, recorded))
+        for each in differences
+    )
+    findings: list[Diagnostic] = []
+    asks: list[RuleMatch] = []
+    for match in judge(rule_set, subjects, len(differences), counts):
+        if match.rule.ruling is Ruling.APPROVE:
+            asks.append(match)
+        elif match.rule.kind is RuleKind.PLAN:
+            findings.append(_finding(match.rule, match.messages[0], None))
+        else:
+            told = zip(match.positions, match.messages, strict=False)  # of very many changes only the first are told
+            findings += (_finding(match.rule, message, differences[position]) for position, message in told)
+            if more := len(match.positions) - len(match.messages):
+                count = "1 more change" if more == 1 else f"{more:,} more changes"
+                findings.append(_finding(match.rule, count, None))
+    return Judgement(tuple(findings), tuple(asks))
 
 
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
@@ -57,11 +74,6 @@ def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
 def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
     """Return the names of the rules that warn about a plan with these diagnostics."""
     return {d.rule for d in diagnostics if d.code == POLICY_WARNING and isinstance(d.rule, str)}
-
-
-def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:
-    key = difference.change.key
-    return Subject(_KINDS[key.kind], str(key), lambda: _variables(difference, recorded))
 
 
 def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapping[str, Any]:
@@ -76,17 +88,10 @@ def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapp
     after: Mapping[str, Any] = NOTHING[key.kind]
     if resource is not None:
         after = shown(key, resource.body, resource.protect, (former.name,) if former else ())
-    return {"before": before, "after": after, "action": change.action.word, "source": _source(change.source)}
-
-
-_KINDS = {kind.value: kind for kind in RuleKind}
-
-
-def _source(source: Source | None) -> Mapping[str, Any] | None:
-    if source is None:
-        return None
-    data: Row | None = source.data
-    return {"file": source.file, "line": source.line, "data": {"file": data.file, "row": data.row} if data else None}
+    place = change.source
+    data = {"file": place.data.file, "row": place.data.row} if place and place.data else None
+    source = {"file": place.file, "line": place.line, "data": data} if place else None
+    return {"before": before, "after": after, "action": change.action.word, "source": source}
 
 
 # --- findings
@@ -99,17 +104,6 @@ PAST = {
     Action.RETIRE: "retired",
     Action.FORGET: "forgotten",
 }
-
-
-def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Diagnostic]:
-    rule = match.rule
-    if rule.kind is RuleKind.PLAN:
-        yield _finding(rule, match.messages[0], None)
-        return
-    for position, message in zip(match.positions, match.messages, strict=False):
-        yield _finding(rule, message, differences[position])
-    if more := len(match.positions) - len(match.messages):
-        yield _finding(rule, "1 more change" if more == 1 else f"{more:,} more changes", None)
 
 
 def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:
@@ -145,21 +139,33 @@ def asking_rules(gate: Gate) -> set[str]:
 def units_of_judgement(
     judgement: Judgement, differences: Sequence[Difference], approvals: KnownApprovals, owner: Owner
 ) -> tuple[list[Unit], list[Unit]]:
-    """Return the units of rules that ask for an approval: new ones, and those that an earlier run began."""
+    """Return the units of rules that ask for an approval: new ones, and those that an earlier run began.
+
+    A unit has the changes of its rule as losses, with the tags that are deleted along with a category.
+    """
     units: list[Unit] = []
     begun: list[Unit] = []
     for match in judgement.asks:
-        name, by = f"{RULE}/{match.rule.name}", match.rule.by or UNSET
+        rule, name, by = match.rule, f"{RULE}/{match.rule.name}", match.rule.by or UNSET
+        own = differences if rule.kind is RuleKind.PLAN else [differences[position] for position in match.positions]
+        categories = {each.change.key for each in own} if rule.kind is RuleKind.CATEGORY else ()
+        along = (each for each in differences if categories and each.change.cascade in categories)
         covered: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
         rest: list[Loss] = []
-        for loss in _losses(match, differences):
+        for each in (*own, *along):
+            content = content_digest(each.resource.body) if each.resource is not None else each.change.action.word
+            loss = Loss(RULED, each.change.key, f"{rule.name} {content}")
             record = approvals.covering(loss)
             (covered[record.text, record.run] if record else rest).append(loss)
         if rest:
-            approve, reasons = approval_of(rest, owner, approvals), (_reason(match, rest),)
-            count, losses = len(rest), tuple(rest)
-            unit = Unit(RULE, name, count, approve, ((RULED, count),), asks=True, reasons=reasons, by=by, losses=losses)
-            units.append(unit)
+            whose = f"{', '.join(rule.by)} to approve" if rule.by else "approval of"
+            messages = [message for message in match.messages if message] or [str(loss.key) for loss in rest]
+            about = "; ".join(dict.fromkeys(messages[:NAMED]))
+            more = f" … and {len(rest) - NAMED:,} more" if len(rest) > NAMED < len(messages) else ""
+            changes = "1 change" if len(rest) == 1 else f"{len(rest):,} changes"
+            reason = f"rule {rule.name} ({rule.place}) requires {whose} {changes}: {about}{more}"
+            unit = Unit(RULE, name, len(rest), approval_of(rest, owner, approvals), ((RULED, len(rest)),), asks=True)
+            units.append(replace(unit, reasons=(reason,), by=by, losses=tuple(rest)))
         begun += (replace(continuing(RULE, name, *run, some), by=by) for run, some in covered.items())
     return units, begun
 
@@ -171,22 +177,3 @@ def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
         if record.plan == plan and record.used is None and losses:
             name = f"{RULE}/{losses[0].what.rpartition(' ')[0]}"
             yield continuing(RULE, name, record.text, record.run, losses)
-
-
-def _losses(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Loss]:
-    """Yield the changes that an approval is for, as losses, with the tags that are deleted along with a category."""
-    own = differences if match.rule.kind is RuleKind.PLAN else [differences[position] for position in match.positions]
-    categories = {each.change.key for each in own} if match.rule.kind is RuleKind.CATEGORY else ()
-    for each in (*own, *(each for each in differences if categories and each.change.cascade in categories)):
-        content = content_digest(each.resource.body) if each.resource is not None else each.change.action.word
-        yield Loss(RULED, each.change.key, f"{match.rule.name} {content}")
-
-
-def _reason(match: RuleMatch, losses: Sequence[Loss]) -> str:
-    rule = match.rule
-    whose = f"{', '.join(rule.by)} to approve" if rule.by else "approval of"
-    messages = [message for message in match.messages if message] or [str(loss.key) for loss in losses]
-    more = f" … and {len(losses) - NAMED:,} more" if len(losses) > NAMED < len(messages) else ""
-    changes = "1 change" if len(losses) == 1 else f"{len(losses):,} changes"
-    about = "; ".join(dict.fromkeys(messages[:NAMED]))
-    return f"rule {rule.name} ({rule.place}) requires {whose} {changes}: {about}{more}"
