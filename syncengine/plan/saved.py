@@ -12,7 +12,6 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
@@ -29,7 +28,7 @@ from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Action, Change, Difference, is_same
-from syncengine.plan.model import Plan, PlanInputs, Tree
+from syncengine.plan.model import Plan, Tree
 from syncengine.plan.request import Scope
 from syncengine.project.files import refuse_missing, write_whole
 from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Source, Status
@@ -59,8 +58,13 @@ def keys_of(plan: Plan) -> set[Key]:
     """Return the resources whose rows decide a saved plan, apart from members of categories and a sweep's types."""
     inputs = plan.inputs
     named = {Key(each.key.kind, name) for each in inputs.desired for name in each.previously}
+    kept = {note.key for note in plan.notes if note.kind == "kept"}
     places = {key for key, _ in inputs.places}
-    return {*plan.prior, *(each.key for each in inputs.desired), *named, *_leaving(plan), *_kept(plan), *places}
+    return {*plan.prior, *(each.key for each in inputs.desired), *named, *_leaving(plan), *kept, *places}
+
+
+def _leaving(plan: Plan) -> set[Key]:
+    return {change.key for change in plan.changes if change.action in REMOVALS}
 
 
 def planned_again(
@@ -72,15 +76,22 @@ def planned_again(
     `owns` says whether a sweep of the state was approved before. Of a plan that was begun only the rest is planned.
     """
     rows = dict(sorted(rows.items()))  # a database gives them in any order
-    inputs, desired = _sound(plan)
+    inputs = plan.inputs
+    desired = {each.key: replace(each, outside=False) for each in inputs.desired}  # that follows from the rows
+    for key, each in desired.items():
+        if len({*each.body.keywords}) < len(each.body.keywords):
+            raise inconsistent(f"{key} has a keyword twice")
+        if not each.sound or each.status is not Status.ACTIVE:
+            raise inconsistent(f"{key} would be sent without being managed, which only an undo does")
     reasserts = plan.reasserts and not is_begun  # the run that began it has put its rows in doubt
     doubted = reasserted(rows, desired) if reasserts else rows
-    lines, leaving = {line.key: line for line in inputs.removed}, _leaving(plan)
+    lines = {line.key: line for line in inputs.removed}
     rules = dataclasses.replace(inputs.rules, deletes_tags=deletes_tags)
-    target = aim(doubted, desired, lines, rules, Scope(), before=rows, may_leave=leaving)
+    target = aim(doubted, desired, lines, rules, Scope(), before=rows, may_leave=_leaving(plan))
     # What the plan says it leaves on the service, for reasons outside the plan, is recorded as released.
-    kept = (rows[key] for key in _kept(plan) if key in rows and key not in target.desired and key not in target.leaving)
-    target.released += [row for row in kept if row.status is not Status.RELEASED]
+    kept = [note.key for note in plan.notes if note.kind == "kept" and note.key in rows]
+    left = [rows[key] for key in kept if key not in target.desired and key not in target.leaving]
+    target.released += [row for row in left if row.status is not Status.RELEASED]
     noted = {note.key for note in plan.notes}
     for row in target.staying if plan.sweep is not None else ():
         if row.status is Status.ACTIVE and row.key not in noted:
@@ -90,6 +101,9 @@ def planned_again(
     basis = replace(plan.basis, swept_before=owns)
     again, delta = derived(target, doubted, rows, basis, reasserts=reasserts, sweeps=plan.sweep is not None)
     summary = replace(again.summary, unchanged=plan.summary.unchanged, kept=plan.summary.kept)
+    # New places of resources that stay as they are, and that are recorded as managed today.
+    moved = ((key, source, rows[key]) for key, source in inputs.places if key in rows and key not in again.prior)
+    places = [Effect(key=k, source=s, protect=row.protect) for k, s, row in moved if row.status is Status.ACTIVE]
     result = replace(
         plan,
         summary=summary,
@@ -97,7 +111,7 @@ def planned_again(
         sweep=again.sweep,
         changes=again.changes,
         stages=again.stages,
-        records=(*again.records, *_moved(inputs, rows, again.prior)),
+        records=(*again.records, *places),
         wholes=again.wholes,
     )
     if not is_begun:
@@ -105,33 +119,6 @@ def planned_again(
         if unproven := [key for key in again.prior if key not in plan.prior]:
             raise inconsistent(f"it does not record the row of {unproven[0]} that it was made from")
     return Replanned(result, delta.differences)
-
-
-def _sound(plan: Plan) -> tuple[PlanInputs, dict[Key, Resource]]:
-    """Return a plan's inputs and its desired resources. Raise `StalePlan` for those that no manifest can declare."""
-    desired = {each.key: replace(each, outside=False) for each in plan.inputs.desired}  # that follows from the rows
-    for key, each in desired.items():
-        if len({*each.body.keywords}) < len(each.body.keywords):
-            raise inconsistent(f"{key} has a keyword twice")
-        if not each.sound or each.status is not Status.ACTIVE:
-            raise inconsistent(f"{key} would be sent without being managed, which only an undo does")
-    return plan.inputs, desired
-
-
-def _leaving(plan: Plan) -> set[Key]:
-    return {change.key for change in plan.changes if change.action in REMOVALS}
-
-
-def _kept(plan: Plan) -> list[Key]:
-    return [note.key for note in plan.notes if note.kind == "kept"]
-
-
-def _moved(inputs: PlanInputs, rows: Mapping[Key, Recorded], touched: Mapping[Key, str]) -> Iterable[Effect]:
-    """Yield the new places of resources that stay as they are, and that are recorded as managed today."""
-    for key, source in inputs.places:
-        row = rows.get(key)
-        if row is not None and key not in touched and row.status is Status.ACTIVE:
-            yield Effect(key=key, source=source, protect=row.protect)
 
 
 def _refuse_other(plan: Plan, again: Plan, notes: Iterable[Note]) -> None:
@@ -142,19 +129,15 @@ def _refuse_other(plan: Plan, again: Plan, notes: Iterable[Note]) -> None:
             raise inconsistent(f"it shows a different change of {key} than it would make")
     if len(plan.changes) != len(again.changes) or plan.summary != again.summary:
         raise inconsistent("its summary does not match the changes and requests that it would make")
-    if _codes(plan) != _codes(again):
+    codes = [sorted(each.sweep.known) if each.sweep else None for each in (plan, again)]
+    if codes[0] != codes[1]:
         raise inconsistent("its sync session does not match its changes")
-    if _following(plan.notes) != _following(notes):
+    following = [
+        sorted((replace(note, source=None) for note in some if note.kind in FOLLOWING), key=repr)
+        for some in (plan.notes, notes)
+    ]
+    if following[0] != following[1]:
         raise inconsistent("it hides a note about a field that the service does not accept")
-
-
-def _codes(plan: Plan) -> tuple[str, ...] | None:
-    return tuple(sorted(plan.sweep.known)) if plan.sweep else None
-
-
-def _following(notes: Iterable[Note]) -> list[Note]:
-    following = (note for note in notes if note.kind in FOLLOWING)
-    return sorted((replace(note, source=None) for note in following), key=repr)
 
 
 def renamed_and_going(plan: Plan) -> tuple[list[str], list[str]]:
@@ -254,44 +237,26 @@ class _File:
         yield from (id_line, DIGEST, total.text().encode(), END)
 
     def _content(self) -> Iterator[bytes]:
-        document = msgspec.to_builtins(self._shown.plan(replace(self._plan, changes=())))
+        plan, inputs = self._plan, self._plan.inputs
+        document = msgspec.to_builtins(self._shown.plan(replace(plan, changes=())))
         del document["id"], document["changes"]
         yield msgspec.json.encode(document)[:-1]
         yield CHANGES
-        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), CHANGES_AT_ONCE)
+        yield from _lines(map(self._shown.changes(plan), plan.changes), CHANGES_AT_ONCE)
         yield EXECUTION
-        yield from _lines(chain((Header(_head_of(self._plan)),), _parts_of(self._plan)))
-
-
-def _head_of(plan: Plan) -> Plan:
-    """Return the plan without its parts and without calls, which follow from its inputs (`replan`)."""
-    sweep = plan.sweep and replace(plan.sweep, uploads=(), complete=NO_CALL, needs=())
-    inputs = replace(plan.inputs, desired=(), removed=(), places=())
-    return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={}, sweep=sweep, inputs=inputs)
-
-
-def _parts_of(plan: Plan) -> Iterator[PlanPart]:
-    inputs, keys = plan.inputs, {change.key for change in plan.changes}
-    yield from (PlanPart(changes=some) for some in _some((each, plan.prior.get(each.key)) for each in plan.changes))
-    yield from (PlanPart(desired=some) for some in _some(inputs.desired))
-    yield from (PlanPart(removed=some) for some in _some(inputs.removed))
-    yield from (PlanPart(places=some) for some in _some(inputs.places))
-    yield from (PlanPart(prior=some) for some in _some(each for each in plan.prior.items() if each[0] not in keys))
-
-
-def _joined(head: Plan, parts: Iterable[PlanPart]) -> Plan:
-    changes: list[Change] = []
-    prior: dict[Key, str] = {}
-    desired, removed, places = list[Resource](), list[Removed](), list[tuple[Key, Source]]()
-    for part in parts:
-        changes += (change for change, _ in part.changes)
-        prior |= {change.key: digest for change, digest in part.changes if digest is not None}
-        prior |= dict(part.prior)
-        desired += part.desired
-        removed += part.removed
-        places += part.places
-    inputs = head.inputs and replace(head.inputs, desired=tuple(desired), removed=tuple(removed), places=tuple(places))
-    return replace(head, changes=tuple(changes), prior=prior, inputs=inputs)
+        # Without calls, which follow from the inputs (`planned_again`), and with its parts on lines of their own.
+        sweep = plan.sweep and replace(plan.sweep, uploads=(), complete=NO_CALL, needs=())
+        rest = replace(inputs, desired=(), removed=(), places=())
+        bare = replace(plan, changes=(), stages=(), records=(), wholes={}, prior={}, sweep=sweep, inputs=rest)
+        keys = {change.key for change in plan.changes}
+        parts = chain(
+            (PlanPart(changes=some) for some in _some((each, plan.prior.get(each.key)) for each in plan.changes)),
+            (PlanPart(desired=some) for some in _some(inputs.desired)),
+            (PlanPart(removed=some) for some in _some(inputs.removed)),
+            (PlanPart(places=some) for some in _some(inputs.places)),
+            (PlanPart(prior=some) for some in _some(each for each in plan.prior.items() if each[0] not in keys)),
+        )
+        yield from _lines(chain((Header(bare),), parts))
 
 
 def _some(values: Iterable[T]) -> Iterator[tuple[T, ...]]:
@@ -325,74 +290,62 @@ def load(path: Path, display: Shown) -> Plan:
 
     Raise `StalePlan` (`plan-inconsistent`) when the file shows other changes than it would apply.
     """
-    with _opened(path) as file:
-        start = _start_of_execution(file)
-        if start is None:
-            raise _none(path)
-        try:
-            plan = _as_written(path, file, start, display)
-        except SyncengineError:
-            if not _is_whole(file):
-                raise _incomplete(path) from None
-            if _has_its_digest(file):
-                raise
-            raise _changed(path) from None
+    refuse_missing(path)
+    try:
+        if not path.is_file():
+            raise _unfit(f"the plan {path} cannot be read: it is not a file")
+        with path.open("rb") as file:
+            plan = _loaded(path, file, display)
+    except OSError as error:
+        raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
         raise inconsistent(f"{path} names an invalid commit or tree")
     return plan
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
-    refuse_missing(path)
-    try:
-        if not path.is_file():
-            raise _unfit(f"the plan {path} cannot be read: it is not a file")
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
-
-
-def _start_of_execution(file: BufferedReader) -> int | None:
-    """Return the position of the parts to execute, or `None` for a file without such parts."""
-    before, position = b"\n", 0
-    while block := file.read(BLOCK):
+def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
+    """Return the plan of a file whose bytes saving it again gives, so that its display, id and digest are genuine."""
+    before, position, start = b"\n", 0, -1
+    while start < 0 and (block := file.read(BLOCK)):
         if (found := (before + block).find(EXECUTION)) >= 0:
-            return position - len(before) + found + len(EXECUTION)
+            start = position - len(before) + found + len(EXECUTION)
         position += len(block)
         before = block[-len(EXECUTION) :]
-    return None
-
-
-def _is_whole(file: BufferedReader) -> bool:
-    """Return whether a file has the end of a saved plan."""
-    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-    return WHOLE.search(file.read()) is not None
-
-
-def _has_its_digest(file: BufferedReader) -> bool:
-    """Return whether the digest at the end of the file matches its content."""
-    file.seek(0)
-    total, last = GrowingSha256(), b""
-    for line in file:
-        total.add(last)
-        last = line
-    content, _, digest = last.removesuffix(END).rpartition(DIGEST)
-    total.add(content)
-    return digest.decode("ascii", "replace") == total.text()
+    if start < 0:
+        raise _none(path)
+    try:
+        try:
+            plan = _executed(file, start)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise _unfit(
+                f"{path} was saved by another version of syncengine, or is not a saved plan: plan again"
+            ) from None
+        again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
+        file.seek(0)
+        if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
+            raise inconsistent(f"{path} shows other changes than it would apply")
+        return plan
+    except SyncengineError:  # the cause is told by whether the file is whole, and then by its digest
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        if WHOLE.search(file.read()) is None:
+            raise _incomplete(path) from None
+        file.seek(0)
+        total, last = GrowingSha256(), b""
+        for line in file:
+            total.add(last)
+            last = line
+        content, _, digest = last.removesuffix(END).rpartition(DIGEST)
+        total.add(content)
+        if digest.decode("ascii", "replace") == total.text():
+            raise
+        raise _changed(path) from None
 
 
 def is_altered(content: bytes) -> bool:
-    """Return whether a saved plan's content was altered, so that its digest no longer matches."""
-    return EXECUTION in content and not _is_sealed(content.rstrip())
-
-
-def _is_sealed(whole: bytes) -> bool:
-    """Return whether the digest at the end of a file matches its content."""
-    content, _, digest = whole.removesuffix(END.rstrip()).rpartition(DIGEST)
-    return digest.decode("ascii", "replace") == sha256_of(content)
+    """Return whether a saved plan's content was altered, so that the digest at its end no longer matches."""
+    whole, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
+    return EXECUTION in content and digest.decode("ascii", "replace") != sha256_of(whole)
 
 
 def _none(path: Path) -> SyncengineError:
@@ -413,38 +366,26 @@ def _none(path: Path) -> SyncengineError:
     return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
-def _as_written(path: Path, file: BufferedReader, start: int, display: Shown) -> Plan:
-    """Return the plan of a file whose bytes saving it again gives, so that its display, id and digest are genuine.
-
-    Raise `SyncengineError` for any other file.
-    """
-    try:
-        plan = _executed(file, start)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise _of_another_version(path) from None
-    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
-    file.seek(0)
-    if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
-        raise inconsistent(f"{path} shows other changes than it would apply")
-    return plan
-
-
 def _executed(file: BufferedReader, start: int) -> Plan:
     """Return the plan that the parts from `start` on make."""
-    decoder, line = msgspec.json.Decoder(PlanPart), b""
-
-    def parts() -> Iterator[PlanPart]:
-        nonlocal line
-        for line in file:
-            if line.startswith(ID[1:]):
-                return
-            yield decoder.decode(line.removesuffix(b",\n"))
-
     file.seek(start)
-    header = msgspec.json.decode(file.readline().removesuffix(b",\n"), type=Header)
-    plan = _joined(header.plan, parts())
+    plan = msgspec.json.decode(file.readline().removesuffix(b",\n"), type=Header).plan
+    decoder, line = msgspec.json.Decoder(PlanPart), b""
+    changes, prior = list[Change](), dict[Key, str]()
+    desired, removed, places = list[Resource](), list[Removed](), list[tuple[Key, Source]]()
+    for line in file:
+        if line.startswith(ID[1:]):
+            break
+        part = decoder.decode(line.removesuffix(b",\n"))
+        changes += (change for change, _ in part.changes)
+        prior |= {change.key: digest for change, digest in part.changes if digest is not None}
+        prior |= dict(part.prior)
+        desired += part.desired
+        removed += part.removed
+        places += part.places
     id = msgspec.json.decode(line.removeprefix(ID[1:]).partition(DIGEST)[0], type=str)
-    return replace(plan, basis=replace(plan.basis, id=id))
+    inputs = replace(plan.inputs, desired=tuple(desired), removed=tuple(removed), places=tuple(places))
+    return replace(plan, basis=replace(plan.basis, id=id), changes=tuple(changes), prior=prior, inputs=inputs)
 
 
 def _changed(path: Path) -> SyncengineError:
@@ -453,10 +394,6 @@ def _changed(path: Path) -> SyncengineError:
 
 def _incomplete(path: Path) -> SyncengineError:
     return _unfit(f"the plan {path} is incomplete or was changed: plan again")
-
-
-def _of_another_version(path: Path) -> SyncengineError:
-    return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan: plan again")
 
 
 def _unfit(message: str) -> SyncengineError:
