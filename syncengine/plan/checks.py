@@ -16,6 +16,7 @@ from syncengine.document.text import folded
 from syncengine.errors import Diagnostic, Severity, Undone
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.model import few
 from syncengine.resource import Body, Key, Kind, Recorded, Removed, Status, found_at
 from syncengine.state.records import UNDECLARED, UndoneChange
 
@@ -140,9 +141,6 @@ def suspicions(
 # --- changes of undone runs
 
 
-SHOWN = 5
-
-
 def with_undone(
     plan: Plan,
     desired: Desired,
@@ -177,8 +175,8 @@ def objections_to_redo(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
         edits: list[str] = []
         for each in changes:
             (removals if f"+{UNDECLARED}" in each.marks.split() else edits).append(str(each.key))
-        asks = [f"contain its changes to {_few(edits)}"] if edits else []
-        asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
+        asks = [f"contain its changes to {few(edits)}"] if edits else []
+        asks += [f"leave out {few(removals)}, which it removed"] if removals else []
         them = "it" if len(removals) == 1 else "them"
         cure = "revert these changes in the manifests" if edits else f"declare {them} again"
         again = "apply them" if edits else f"remove {them}"
@@ -187,8 +185,3 @@ def objections_to_redo(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
             f" {cure} (merge the revert), or repeat with --redo to {again} again"
         )
         yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
-
-
-def _few(addresses: Sequence[str]) -> str:
-    more = f" and {len(addresses) - SHOWN:,} more" if len(addresses) > SHOWN else ""
-    return f"{', '.join(addresses[:SHOWN])}{more}"

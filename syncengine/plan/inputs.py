@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,17 @@ from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity, StalePlan
 from syncengine.manifest.desired import ManifestSet
 from syncengine.manifest.files import find
-from syncengine.plan.model import ANCESTRY, NO_STATE, OLDER_COMMIT, OTHER_SERVICE, WRONG_TEAM, Plan, Quarantine, Tree
+from syncengine.plan.model import (
+    ANCESTRY,
+    NO_STATE,
+    OLDER_COMMIT,
+    OTHER_SERVICE,
+    WRONG_TEAM,
+    Plan,
+    Quarantine,
+    Tree,
+    few,
+)
 from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref, without_login
 from syncengine.project.model import FILE_NAME, POLICIES, Project
@@ -33,7 +43,6 @@ from syncengine.state.records import Facts, StateReader
 
 UNCOMMITTED = "uncommitted-inputs"
 """The code of the warning that a plan was made from uncommitted files."""
-SHOWN = 5
 
 
 def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: str = "") -> Plan:
@@ -44,48 +53,39 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     tree = plan.basis.tree
     if not isinstance(tree, Tree):
         return plan
-    root = project.root.resolve()
+    root, outer = project.root.resolve(), os.pardir + os.sep
+
+    def settled(path: Path) -> Path:
+        """Return the path with its folder resolved. Git tracks a link itself, and its target is another input."""
+        return path.parent.resolve() / path.name
+
+    def name_of(path: Path) -> str:
+        """Return the path relative to the project's folder, or to that of the revision that is planned instead."""
+        names = (os.path.relpath(path, folder.resolve()) for folder in (project.files, project.root))
+        return min(names, key=lambda name: Path(name).parts.count(os.pardir))
+
     # Another checkout has no files beside it: an existing file comes last, and counts.
-    files = sorted({*manifests.inputs(), *_config(project)}, key=lambda path: path.exists())
-    paths = {_name(path, project): path for path in map(_settled, files)}
-    outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
+    read = {*manifests.inputs(), *([project.config] if project.config is not None else ())}
+    paths = {name_of(path): path for path in map(settled, sorted(read, key=lambda path: path.exists()))}
+    outside = sorted(name for name in paths if name.startswith(outer))
     inside = sorted(paths.keys() - set(outside))
     searched = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
-    differing = git.uncommitted(root, inside, [_name(_settled(path), project) for path in searched])
+    differing = git.uncommitted(root, inside, [name_of(settled(path)) for path in searched])
     names = [*(inside if differing is None else differing), *outside]
     inputs = {name: digest_of_file(paths.get(name, project.files / name)) for name in names}
-    basis = replace(plan.basis, tree=Tree(merged or tree.id, inputs))
-    warning = _warning([name for name in names if _is_in_no_commit(name, root, merged)])
-    return replace(plan, basis=basis, diagnostics=(*warning, *plan.diagnostics))
-
-
-def _name(path: Path, project: Project) -> str:
-    """Return the path relative to the project's folder, or to the folder of the revision that is planned instead."""
-    names = (os.path.relpath(path, folder.resolve()) for folder in (project.files, project.root))
-    return min(names, key=lambda name: Path(name).parts.count(os.pardir))
-
-
-def _is_in_no_commit(name: str, root: Path, merged: str) -> bool:
-    if name.startswith(os.pardir + os.sep):
-        return not git.is_committed(root, name)
-    return not merged or (root / name).exists()  # the other side of a merge has files that are not here
-
-
-def _config(project: Project) -> Iterator[Path]:
-    if project.config is not None:
-        yield project.config
-
-
-def _settled(path: Path) -> Path:
-    """Return the path with its folder resolved. Git tracks a link itself, and its target is another input."""
-    return path.parent.resolve() / path.name
-
-
-def _warning(inputs: Sequence[str]) -> Iterator[Diagnostic]:
-    if inputs:
-        message = f"made from uncommitted files: {some(inputs)}"
+    # The other side of a merge has files that are not here.
+    in_no_commit = [
+        name
+        for name in names
+        if (not git.is_committed(root, name) if name.startswith(outer) else not merged or (root / name).exists())
+    ]
+    found = plan.diagnostics
+    if in_no_commit:
+        message = f"made from uncommitted files: {few(in_no_commit)}"
         cure = "commit them and plan again, or keep the same files in place for the `apply` of this plan"
-        yield Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}")
+        found = (Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}"), *found)
+    basis = replace(plan.basis, tree=Tree(merged or tree.id, inputs))
+    return replace(plan, basis=basis, diagnostics=found)
 
 
 def digests_of(root: Path, names: Iterable[str]) -> dict[str, str]:
@@ -112,14 +112,14 @@ def not_merged(plan: Plan, root: Path) -> str | None:
         return why and f"a Git tree, but Git cannot read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
-        return f"files that are missing or different here: {some(other)}"
+        return f"files that are missing or different here: {few(other)}"
     if tree.id == now:
         return None
     differing = git.differing_files(root, tree.id, now)
     if differing is not None and differing <= inputs.keys():
         return None  # the uncommitted files are committed now
     verb = "differs" if differing is not None and len(differing) == 1 else "differ"
-    which = f" ({some(sorted(differing))} {verb})" if differing else ""
+    which = f" ({few(sorted(differing))} {verb})" if differing else ""
     return f"other files than are checked out{which}"
 
 
@@ -132,13 +132,6 @@ def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | N
     if commit is None or checked_out is None or checked_out.id == commit or not isinstance(plan.basis.tree, Tree):
         return commit
     return checked_out.id if not_merged(plan, root) is None else commit
-
-
-def some(names: Iterable[str]) -> str:
-    """Return the first few names, and the number of the others."""
-    names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 PAUSES = (0.0, 0.2, 0.5, 1.0)
@@ -197,9 +190,10 @@ class Inputs:
         if lock := _lock(self.project):
             return f"Git is updating the work tree ({lock} exists); {REPEAT}"
         names = list(self._changed())
-        return f"files of this project changed meanwhile: {some(names)}; {REPEAT}" if names else None
+        return f"files of this project changed meanwhile: {few(names)}; {REPEAT}" if names else None
 
     def _changed(self) -> Iterator[str]:
+        """Yield the names of the inputs that are not what was read."""
         if not is_as_loaded(self.project):
             yield self.project.config_name
             return
@@ -209,7 +203,8 @@ class Inputs:
         for path, sha256 in context.read.items() if context else ():
             if sha256_at(Path(path)) != sha256:
                 yield os.path.relpath(path, self.project.files)
-        yield from _differing(self.rules, _rules(self.project))
+        rules = _rules(self.project)
+        yield from (name for name in {**self.rules, **rules} if self.rules.get(name) != rules.get(name))
         if git.tree_of(self.project.root) != self.tree:
             yield "the commit that is checked out"
 
@@ -229,7 +224,13 @@ def consistent(project: Project, make: Callable[[Project], Plan]) -> Plan:
     for seconds in PAUSES:
         pause(seconds)
         project = project if is_as_loaded(project) else project.again()
-        _wait_for_git(project)
+        until = time.monotonic() + GIT_SECONDS
+        while lock := _lock(project):
+            if time.monotonic() > until:
+                why = "Git has been updating the work tree for too long, or was killed"
+                cure = "end Git, check out the commit again, and remove the file if it is still there"
+                raise InputsChanged(f"{why}: {lock} exists; {cure}")
+            pause(LOOK_SECONDS)
         try:
             return make(project)
         except StillChanging as error:
@@ -243,28 +244,24 @@ def consistent(project: Project, make: Callable[[Project], Plan]) -> Plan:
 def demand_of(plan: Plan) -> bytes:
     """Return all that a plan asks of the service and writes to the state, wherever in the files it is declared."""
     calls = sorted(
-        msgspec.json.encode((call.operation, replace(item, effects=tuple(map(_placeless, item.effects)))))
+        msgspec.json.encode((call.operation, replace(item, effects=tuple(map(_without_place, item.effects)))))
         for call in plan.calls()
         for item in call.items
     )
     records = sorted(
-        msgspec.json.encode(_placeless(effect))
+        msgspec.json.encode(_without_place(effect))
         for effect in plan.records
         if effect.says_something(None) or effect.protect
     )
     return b"\n".join([*calls, b"", *records, b"", str(plan.sweep is not None).encode()])
 
 
-def _placeless(effect: Effect) -> Effect:
+def _without_place(effect: Effect) -> Effect:
     return replace(effect, source=None)
 
 
 def _rules(project: Project) -> dict[str, str]:
     return {file.name: file.sha256() for file in policy_files(project)[0]}
-
-
-def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
 def _lock(project: Project) -> Path | None:
@@ -274,16 +271,6 @@ def _lock(project: Project) -> Path | None:
     folders = (project.root, *(project.root / name for name in project.data_folders))
     indexes = (git.index_of(folder) for folder in folders)
     return next((lock for index in indexes if index and (lock := git.lock_of(index)).exists()), None)
-
-
-def _wait_for_git(project: Project) -> None:
-    until = time.monotonic() + GIT_SECONDS
-    while lock := _lock(project):
-        if time.monotonic() > until:
-            why = "Git has been updating the work tree for too long, or was killed"
-            cure = "end Git, check out the commit again, and remove the file if it is still there"
-            raise InputsChanged(f"{why}: {lock} exists; {cure}")
-        pause(LOOK_SECONDS)
 
 
 HOLDS_ALREADY = (

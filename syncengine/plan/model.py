@@ -64,6 +64,13 @@ class Since(Struct, frozen=True):
     excess: tuple[Excess, ...]
 
 
+def few(names: Iterable[str], most: int = 5) -> str:
+    """Return the first few names, and the number of the others."""
+    names = list(names)
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def in_words(changes: Iterable[ValueChange]) -> str:
     """Return the differing values as text, each with its path."""
     return "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in changes)

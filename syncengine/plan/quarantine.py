@@ -17,7 +17,7 @@ from msgspec import Struct
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Rules
-from syncengine.plan.model import Quarantine
+from syncengine.plan.model import Quarantine, few
 from syncengine.project.model import QuarantineEntry, is_too_late, until_text
 from syncengine.resource import Key, Kind, Recorded, Removal, Resource, Source, found_at
 from syncengine.state.records import REMOVAL, QuarantineRecord, Refusal, content_of
@@ -176,9 +176,7 @@ def warnings(
     for key, entry in verdict.entries.items():
         parts = [f"{key} {entry_words(entry, quarantine.file)}", refused_words(entry.refusal, quarantine.now)]
         if others := waiting.get(key):
-            more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
-            names = ", ".join(map(str, others[:3])) + more
-            parts.append(f"{names} {'waits' if len(others) == 1 else 'wait'} with it")
+            parts.append(f"{few(map(str, others), 3)} {'waits' if len(others) == 1 else 'wait'} with it")
         if target.keeps_types == key:
             parts.append("no activity type is deleted meanwhile")
         yield found_at(_place(key, desired, recorded), key, QUARANTINED, "; ".join(parts), Severity.WARNING)
