@@ -20,7 +20,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, aim, may_be_held
 from syncengine.plan.calls import Step, is_type, stages_of, sweep_of, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan.diff import Action, Change, Diff, Difference, diff
+from syncengine.plan.diff import Action, Change, Diff, diff
 from syncengine.plan.gate import NOTHING_ELSE, Gate, KnownApprovals, StateRecords, gate, lines_of
 from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary, side_of, with_origins
@@ -141,7 +141,13 @@ def derived(
         target.leaving |= target.swept_along
         delta = diff(rows, target)
     if reasserts:
-        again = (_sent_again(each, recorded.get(each.change.key)) for each in delta.differences)
+        again = []
+        for each in delta.differences:
+            row = recorded.get(each.change.key)
+            has_own_reason = row is None or row.doubtful or not may_be_held(row) or row.status is Status.RETIRED
+            if not (has_own_reason or each.leaving):
+                each = replace(each, change=replace(each.change, reason="sent again (--reassert)"))
+            again.append(each)
         delta = replace(delta, differences=tuple(again))
     numbers = count(1)
     stages = stages_of(delta.differences, target, numbers)
@@ -205,13 +211,6 @@ def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dic
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
         for key, row in recorded.items()
     }
-
-
-def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
-    """Return the difference with the option as its reason, unless it has one of its own."""
-    if row is None or row.doubtful or not may_be_held(row) or row.status is Status.RETIRED or difference.leaving:
-        return difference
-    return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
 
 
 def _counts(changes: Sequence[Change]) -> dict[str, int]:

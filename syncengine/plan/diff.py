@@ -244,7 +244,18 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
         if record is not None:
             records.append(record)
     for leaving in aim.leaving.values():
-        differences.append(_departure(leaving))
+        body = leaving.row.body
+        change = Change(
+            key=leaving.row.key,
+            action=LEAVES_AS[leaving.way],
+            source=leaving.row.source,
+            keywords_deleted=body.keywords if leaving.own_way is RemovalKind.RETIRE else (),
+            reason=leaving.reason,
+            cause=leaving.cause,
+            cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
+            removed=body,
+        )
+        differences.append(Difference(change, leaving.row, leaving=leaving))
         if leaving.way is RemovalKind.FORGET:
             records.append(Effect(key=leaving.row.key, status=Status.RELEASED))
         elif leaving.way is RemovalKind.RETIRE and not leaving.row.body.keywords:
@@ -292,21 +303,6 @@ def appearance(key: Key, says: Body | Effect, source: Source | None) -> Change:
         metadata_set=says.metadata,
         metadata_before=NO_METADATA,
     )
-
-
-def _departure(leaving: PlannedRemoval) -> Difference:
-    row = leaving.row
-    change = Change(
-        key=row.key,
-        action=LEAVES_AS[leaving.way],
-        source=row.source,
-        keywords_deleted=row.body.keywords if leaving.own_way is RemovalKind.RETIRE else (),
-        reason=leaving.reason,
-        cause=leaving.cause,
-        cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
-        removed=row.body,
-    )
-    return Difference(change, row, leaving=leaving)
 
 
 def _compare(

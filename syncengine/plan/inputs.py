@@ -189,24 +189,20 @@ class Inputs:
         """Return how the inputs are changing or have changed since they were read, or `None` if they have not."""
         if lock := _lock(self.project):
             return f"Git is updating the work tree ({lock} exists); {REPEAT}"
-        names = list(self._changed())
+        names: list[str] = []
+        if is_as_loaded(self.project):
+            now = find(self.project.manifests, self.project.files, secrets=self.project.secret_files()).files
+            names += sorted({file.name for file in now} ^ {file.name for file in self.manifests.files})
+            context, folder = self.manifests.context, self.project.files
+            read = context.read if context else {}
+            names += (os.path.relpath(path, folder) for path, sha in read.items() if sha256_at(Path(path)) != sha)
+            rules = _rules(self.project)
+            names += (name for name in {**self.rules, **rules} if self.rules.get(name) != rules.get(name))
+            if git.tree_of(self.project.root) != self.tree:
+                names.append("the commit that is checked out")
+        else:
+            names.append(self.project.config_name)
         return f"files of this project changed meanwhile: {few(names)}; {REPEAT}" if names else None
-
-    def _changed(self) -> Iterator[str]:
-        """Yield the names of the inputs that are not what was read."""
-        if not is_as_loaded(self.project):
-            yield self.project.config_name
-            return
-        now = find(self.project.manifests, self.project.files, secrets=self.project.secret_files()).files
-        yield from sorted({file.name for file in now} ^ {file.name for file in self.manifests.files})
-        context = self.manifests.context
-        for path, sha256 in context.read.items() if context else ():
-            if sha256_at(Path(path)) != sha256:
-                yield os.path.relpath(path, self.project.files)
-        rules = _rules(self.project)
-        yield from (name for name in {**self.rules, **rules} if self.rules.get(name) != rules.get(name))
-        if git.tree_of(self.project.root) != self.tree:
-            yield "the commit that is checked out"
 
 
 def is_as_loaded(project: Project) -> bool:

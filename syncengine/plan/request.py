@@ -48,7 +48,12 @@ class Scope(Struct, frozen=True, gc=False):
             return True
         if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
             return False
-        return any(self._asks_for(key, source) for key, source in members)
+        for key, source in members:
+            is_target = not self.targets or any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets)
+            is_below = source is not None and any(_is_below(source.file, path) for path in self.paths)
+            if is_target and (is_below or not self.paths):
+                return True
+        return False
 
     def matching_nothing(self, members: Iterable[tuple[Key, Source | None]]) -> list[str]:
         """Return the paths and globs that match no resource, which is usually a mistake."""
@@ -58,11 +63,6 @@ class Scope(Struct, frozen=True, gc=False):
         ]
         files = {source.file for _, source in members if source is not None}
         return [*globs, *(path for path in self.paths if not any(_is_below(file, path) for file in files))]
-
-    def _asks_for(self, key: Key, source: Source | None) -> bool:
-        if self.targets and not any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets):
-            return False
-        return not self.paths or (source is not None and any(_is_below(source.file, path) for path in self.paths))
 
 
 def _is_below(file: str, path: str) -> bool:

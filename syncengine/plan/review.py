@@ -70,7 +70,10 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, is_
     for change in unlike:
         row = rows.get(change.key)
         begun = begun_by.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
-        has_two_names = _has_two_names(change, rows)
+        # A category may have its former name too, from a rename with an unknown outcome.
+        old = rows.get(Key(Kind.CATEGORY, change.previously)) if change.previously is not None else None
+        ids = [each.server_id for each in (row, old) if each is not None and change.key.kind is Kind.CATEGORY]
+        has_two_names = len(ids) == 2 and ids[0] is not None and ids[0] == ids[1]
         candidates = [
             _Candidate(each.changes[change.key], each.plan in begun, has_two_names)
             for each in reviewed
@@ -153,8 +156,15 @@ def _separated(
     ids = {row.server_id: key for key, row in state.get(going).items() if row.server_id}
     for unit in _units(changes, ids):
         parts = [key for key in unit if key in missing and key not in aside]
-        doing = (key for key in unit if key in today and _takes_part(today[key], changes[key]))
-        if not parts or (present := next(doing, None)) is None:
+        present = None  # what today's plan does of the unit, even if it is only a part of a change
+        for key in unit if parts else ():
+            atoms_of = atoms(today[key]) if key in today else {}
+            candidate = _Candidate(changes[key], is_begun=True)
+            does_a_part = not atoms_of or any(candidate.has(name, value) for name, value in atoms_of.items())
+            if key in today and (today[key].action not in WRITES or does_a_part):
+                present = key
+                break
+        if present is None:
             continue
         rows = state.get({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
@@ -274,14 +284,6 @@ class _Candidate:
         return is_weaker and change.cascade in (None, mine.cascade)
 
 
-def _has_two_names(change: Change, rows: Mapping[Key, Recorded]) -> bool:
-    """Return whether a category still has its former name too, from a rename with an unknown outcome."""
-    if change.previously is None or change.key.kind is not Kind.CATEGORY:
-        return False
-    new, old = rows.get(change.key), rows.get(Key(Kind.CATEGORY, change.previously))
-    return new is not None and old is not None and new.server_id is not None and new.server_id == old.server_id
-
-
 def _is_repeat(change: Change) -> bool:
     """Return whether a change only sends a resource again as recorded."""
     return change.action in WRITES and change.previously is None and not atoms(change)
@@ -354,9 +356,3 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterable[li
                     mine += theirs
                     group.update(dict.fromkeys(mine, mine))
     return {id(part): part for part in group.values()}.values()
-
-
-def _takes_part(change: Change, reviewed: Change) -> bool:
-    """Return whether today's change does a part of the reviewed change."""
-    candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
-    return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
