@@ -66,18 +66,30 @@ def beginning() -> Estate:
 
 
 def settle(bench: Bench, estate: Estate) -> Twice:
-    """Apply it: from here on the cache knows that nothing is to do."""
+    """Apply the estate, after which the cache knows that nothing is to do."""
     estate.write(bench.folder / "manifests")
     assert bench.apply().exit_code == 0
     return Twice(bench.project)
 
 
-def after(bench: Bench, estate: Estate) -> Plan:
-    """The plan of the edited estate, which is the same both ways."""
-    estate.write(bench.folder / "manifests")
-    planned = Twice(bench.project).same()
+def same(twice: Twice, **request: bool) -> Plan:
+    """Return the plan, which is the same with the cache and without."""
+    planned = twice.same(**request)
     assert isinstance(planned, Plan)
     return planned
+
+
+def after(bench: Bench, estate: Estate) -> Plan:
+    """Return the plan of the edited estate, which is the same with the cache and without."""
+    estate.write(bench.folder / "manifests")
+    return same(Twice(bench.project))
+
+
+def with_path() -> Estate:
+    """Return the first estate with another path on one tag."""
+    estate = beginning()
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    return estate
 
 
 def addresses(planned: Plan) -> list[str]:
@@ -111,52 +123,28 @@ def test_any_edit_gives_the_plan_that_is_made_without_a_cache(sandbox: Sandbox, 
 # --- edits one by one
 
 
-def test_a_settled_estate_has_an_empty_plan_with_all_counted(bench: Bench) -> None:
-    planned = settle(bench, beginning()).same()
-    assert isinstance(planned, Plan)
+def test_an_estate_without_changes_has_an_empty_plan_that_counts_everything(bench: Bench) -> None:
+    planned = same(settle(bench, beginning()))
     assert (planned.changes, planned.records, planned.summary.unchanged) == ((), (), 8)
 
 
-def test_a_changed_added_and_gone_tag_are_the_plan(bench: Bench) -> None:
-    estate = beginning()
-    settle(bench, estate)
-    one, two = estate.files["1.yaml"]["tags"], estate.files["2.yaml"]["tags"]
-    one[0]["keywords"] = ["another"]
-    two.append({"name": "T-5", "category": "c2"})
-    del two[1]
-    assert sorted(addresses(after(bench, estate))) == ["tag/T-1", "tag/T-4", "tag/T-5"]
-
-
-def test_a_tag_that_moves_to_another_file_is_only_recorded(bench: Bench) -> None:
-    estate = beginning()
-    settle(bench, estate)
-    estate.files["2.yaml"]["tags"].append(estate.files["1.yaml"]["tags"].pop())
-    planned = after(bench, estate)
-    assert (planned.changes, [effect.key.name for effect in planned.records]) == ((), ["T-2"])
-
-
-def test_of_two_alike_the_second_in_the_order_of_the_manifests_is_told_of(bench: Bench) -> None:
-    """The same files in another order give another warning."""
+def test_the_order_of_files_decides_which_of_two_alike_is_warned_of(bench: Bench) -> None:
     estate = beginning()
     estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
     bench.settings("manifests: [manifests/1.yaml, manifests/2.yaml, manifests/3.yaml, manifests/zz]")
     twice = settle(bench, estate)
     bench.settings("manifests: [manifests/2.yaml, manifests/1.yaml, manifests/3.yaml, manifests/zz]")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert [d.file for d in planned.diagnostics] == ["manifests/1.yaml"]
+    assert [d.file for d in same(twice).diagnostics] == ["manifests/1.yaml"]
 
 
-def test_defaults_of_the_project_that_change_change_every_tag_under_them(bench: Bench) -> None:
+def test_changed_defaults_of_the_project_change_every_tag(bench: Bench) -> None:
     twice = settle(bench, beginning())
     bench.settings("defaults: {tags: {path: /all}}")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert len(planned.changes) == 5
+    assert len(same(twice).changes) == 5
 
 
 @pytest.mark.parametrize("level", ["off", "error"])
-def test_another_level_of_a_warning_is_obeyed_at_once(bench: Bench, level: str) -> None:
+def test_a_changed_level_of_a_warning_counts_at_once(bench: Bench, level: str) -> None:
     estate = beginning()
     estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
     twice = settle(bench, estate)
@@ -166,9 +154,8 @@ def test_another_level_of_a_warning_is_obeyed_at_once(bench: Bench, level: str) 
 
 
 @pytest.mark.parametrize("request_", [{"reassert": True}, {"sweep": True}])
-def test_what_is_asked_for_by_hand_is_planned_of_everything(bench: Bench, request_: dict[str, bool]) -> None:
-    planned = settle(bench, beginning()).same(**request_)
-    assert isinstance(planned, Plan)
+def test_reassert_and_sweep_are_planned_without_the_cached_answer(bench: Bench, request_: dict[str, bool]) -> None:
+    planned = same(settle(bench, beginning()), **request_)
     assert planned.changes or planned.sweep
 
 
@@ -184,10 +171,9 @@ def settled_plan(bench: Bench, estate: Estate) -> Plan:
 
 
 def is_settled(bench: Bench, twice: Twice) -> bool:
-    """A plan has nothing to remember, and is empty."""
+    """Return whether a plan is empty and changes nothing in the cache."""
     known = twice.cache.read_bytes()
-    planned = twice.same()
-    assert isinstance(planned, Plan)
+    planned = same(twice)
     make_plan(bench.project(), PlanRequest("plan"), Runtime(bench.environ))
     return not planned.changes and twice.cache.read_bytes() == known
 
@@ -200,44 +186,33 @@ def apply_saved(bench: Bench, saved: Plan) -> int:
     return int(done.exit_code)
 
 
-def test_after_a_saved_plan_the_next_one_is_made_of_everything_and_then_known(bench: Bench) -> None:
-    """A file reads no manifests, so that it cannot tell what they are worth."""
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    assert apply_saved(bench, settled_plan(bench, estate)) == 0
+def test_after_a_saved_plan_the_second_plan_is_answered_from_the_cache(bench: Bench) -> None:
+    """A saved plan reads no manifests, so its apply cannot tell which of them it settles."""
+    twice = settle(bench, beginning())
+    assert apply_saved(bench, settled_plan(bench, with_path())) == 0
     assert not is_settled(bench, twice)
     assert is_settled(bench, twice)
 
 
 def test_a_saved_plan_is_applied_where_its_manifests_are_gone(bench: Bench) -> None:
-    """It needs none, and leaves nothing settled that it cannot see."""
-    estate = beginning()
-    settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    saved = settled_plan(bench, estate)
+    settle(bench, beginning())
+    saved = settled_plan(bench, with_path())
     shutil.rmtree(bench.folder / "manifests")
     assert apply_saved(bench, saved) == 0
 
 
 def test_an_apply_that_failed_in_part_settles_nothing(bench: Bench) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    estate.write(bench.folder / "manifests")
+    twice = settle(bench, beginning())
+    with_path().write(bench.folder / "manifests")
     bench.sandbox.unavailable("upsertTags")
     assert bench.apply().exit_code != 0
     bench.sandbox.heal()
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert addresses(planned) == ["tag/T-1"]
+    assert addresses(same(twice)) == ["tag/T-1"]
 
 
-def test_a_run_that_died_leaves_its_rows_in_doubt_and_nothing_settled(bench: Bench) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    estate.write(bench.folder / "manifests")
+def test_a_run_that_died_settles_nothing(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    with_path().write(bench.folder / "manifests")
 
     def dies(event: object) -> None:
         if type(event).__name__ == "ItemEnded":
@@ -250,51 +225,31 @@ def test_a_run_that_died_leaves_its_rows_in_doubt_and_nothing_settled(bench: Ben
     twice.same()
 
 
-def test_rows_that_another_run_doubts_are_seen_though_no_file_changed(bench: Bench) -> None:
+def test_rows_that_another_run_doubts_are_planned_though_no_file_changed(bench: Bench) -> None:
     twice = settle(bench, beginning())
     with open_state(bench.project().state, write=True) as state:
         state.lock(Holder.here("state import", {}), wait=5, request_timeout=0)
         state.doubt_all()
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert len(planned.changes) == 8
+    assert len(same(twice).changes) == 8
 
 
-def test_a_state_restored_from_a_backup_is_planned_as_it_is(bench: Bench) -> None:
-    """By a folder that does not know that there was a later one; others refuse it."""
-    estate = beginning()
-    twice = settle(bench, estate)
+@pytest.mark.parametrize("is_restored", [True, False], ids=["restored from a backup", "deleted"])
+def test_another_state_is_planned_as_it_is(bench: Bench, is_restored: bool) -> None:
+    """The project's folder does not know of the later state either; a folder that does refuses the earlier one."""
+    twice = settle(bench, beginning())
     state = Path(bench.project().state)
     backup = state.read_bytes()
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    settle(bench, estate)
-    state.write_bytes(backup)
+    settle(bench, with_path())
+    state.unlink()
+    if is_restored:
+        state.write_bytes(backup)
     shutil.rmtree(bench.folder / ".syncengine" / "seen")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert addresses(planned) == ["tag/T-1"]
-
-
-def test_a_state_that_is_gone_is_planned_anew(bench: Bench) -> None:
-    """Where the project's folder no longer knows of it either."""
-    twice = settle(bench, beginning())
-    Path(bench.project().state).unlink()
-    shutil.rmtree(bench.folder / ".syncengine" / "seen")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert planned.summary.create == 8
-
-
-def test_an_apply_without_changes_leaves_everything_settled(bench: Bench) -> None:
-    twice = settle(bench, beginning())
-    assert bench.apply().exit_code == 0
-    known = twice.cache.read_bytes()
-    assert twice.same() and make_plan(bench.project(), PlanRequest("plan"), Runtime({})).changes == ()
-    assert twice.cache.read_bytes() == known
+    planned = same(twice)
+    assert (addresses(planned) == ["tag/T-1"]) if is_restored else (planned.summary.create == 8)
 
 
 def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
-    """Known to be in order at one level, and not at another: the state is not even opened."""
+    """Manifests that are valid at one level and not at another are refused before the state is opened."""
     estate = beginning()
     estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
     settle(bench, estate)
@@ -306,13 +261,11 @@ def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
     assert (done.exit_code != 0, state.exists()) == (True, False)
 
 
-def test_the_cache_is_beside_the_state_and_may_always_be_deleted(bench: Bench) -> None:
+def test_the_cache_is_in_the_projects_folder_and_may_be_deleted(bench: Bench) -> None:
     twice = settle(bench, beginning())
     assert (twice.cache.parent.name, twice.cache.exists()) == (CACHE_FOLDER, True)
     twice.cache.unlink()
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert planned.changes == ()
+    assert same(twice).changes == ()
 
 
 # --- a cache that is not what it was
@@ -347,32 +300,26 @@ def changed(cache: Path, sql: str) -> None:
 
 @pytest.mark.parametrize("damage", [cut, foreign, without_entries, with_readings_mixed_up, of_another_version])
 def test_a_damaged_cache_makes_no_other_plan(bench: Bench, damage: Callable[[Path], None]) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    twice = settle(bench, beginning())
+    estate = with_path()
     estate.files["2.yaml"]["tags"].append({"name": "T-9", "keywords": ["BOLT"]})
     damage(twice.cache)
     assert addresses(after(bench, estate)) == ["tag/T-1", "tag/T-9"]
 
 
-def test_a_stale_cache_makes_no_other_plan(bench: Bench) -> None:
-    """One from before other applies, put back."""
-    estate = beginning()
-    twice = settle(bench, estate)
+def test_a_cache_from_before_other_applies_makes_no_other_plan(bench: Bench) -> None:
+    twice = settle(bench, beginning())
     stale = twice.cache.read_bytes()
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    settle(bench, estate)
+    settle(bench, with_path())
     twice.cache.write_bytes(stale)
-    assert after(bench, estate).changes == ()
+    assert after(bench, with_path()).changes == ()
     twice.cache.write_bytes(stale)
     assert addresses(after(bench, beginning())) == ["tag/T-1"]
 
 
-def test_a_cache_in_use_makes_no_other_plan(bench: Bench) -> None:
-    estate = beginning()
-    twice = settle(bench, estate)
-    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
-    estate.write(bench.folder / "manifests")
+def test_a_locked_cache_makes_no_other_plan(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    with_path().write(bench.folder / "manifests")
     with closing(sqlite3.connect(twice.cache, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         short = planned(bench.project())
@@ -380,11 +327,9 @@ def test_a_cache_in_use_makes_no_other_plan(bench: Bench) -> None:
     assert short == twice.same()
 
 
-def test_two_files_whose_names_cannot_be_told_apart_are_planned_all_the_same(bench: Bench) -> None:
-    """Neither name is UTF-8, and both are shown alike."""
+def test_two_files_with_names_that_are_shown_alike_are_both_planned(bench: Bench) -> None:
+    """Neither name is UTF-8."""
     twice = settle(bench, beginning())
     for number, name in enumerate([b"\xfe.yaml", b"\xff.yaml"]):
         (bench.folder / "manifests" / os.fsdecode(name)).write_text(f"tags: [{{name: ODD-{number}}}]\n")
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert addresses(planned) == ["tag/ODD-0", "tag/ODD-1"]
+    assert addresses(same(twice)) == ["tag/ODD-0", "tag/ODD-1"]
