@@ -1,4 +1,4 @@
-"""A service that refuses what a test says, and a project beside it."""
+"""A service that refuses the resources that a test names, and a project for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that refuses resources by their names, in the words of a test, and otherwise keeps the sandbox's rules."""
+"""A service that refuses resources by name with a given message, and otherwise follows the sandbox's rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SINGLE = ("tagName", "name", "externalId")
 
 
 class Refusing:
-    """`refused` names what is refused, as in requests: names of tags, externalIds, codes."""
+    """`refused` maps names of tags, externalIds and codes, as in requests, to messages."""
 
     def __init__(self, service: Picky) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""A refused resource, and calls that may still be executed after their sender was killed."""
+"""A refused resource whose next call was killed before its answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def estate(sandbox_service: Service, tmp_path: Path) -> Iterator[Project]:
 def test_a_resource_whose_last_call_has_no_known_end_is_not_set_aside(
     estate: Project, sandbox_service: Service
 ) -> None:
-    """It was refused before, and the killed run sent it again: nobody knows what became of that."""
+    """The killed run sent the resource again after the refusal, so nobody knows whether the service has it."""
     sandbox_service.fault("upsertTags", delay=60)
     asked = sandbox_service.asked().count("upsertTags")
     process = estate.start_apply()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_quarantine_and_undo_in_postgresql(project: Project, service: Refusing) -> None:
-    """A refused tag waits with its category, everything else is taken back, and asked for again it is refused."""
+    """A refused tag waits while the rest of its run is undone; applying the undone changes again is refused."""
     with postgresql.running() as server:
         project.environ["SYNCENGINE_STATE"] = server.url()
         types = [activity_type("A"), activity_type("GOES")]

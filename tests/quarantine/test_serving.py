@@ -1,4 +1,4 @@
-"""`serve` is well with a resource in quarantine, and counts it."""
+"""`serve` reconciles completely with a resource in quarantine, and counts it in its metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .refusing import Refusing
 
 
 def reconciled(project: Project, readiness: Readiness) -> str:
-    """Reconcile once; the log."""
+    """Reconcile once, and return the log."""
     stream = io.StringIO()
 
     async def once() -> None:
@@ -41,8 +41,7 @@ def gauge(readiness: Readiness, name: str) -> float | None:
     return readiness.metrics.registry.get_sample_value(f"syncengine_{name}_resources")
 
 
-def test_what_is_set_aside_is_counted_and_no_trouble(project: Project, service: Refusing) -> None:
-    """It is logged once."""
+def test_a_quarantine_is_counted_and_logged_once(project: Project, service: Refusing) -> None:
     project.settle(tags=[tag("GOOD")])
     service.refuse("BAD")
     project.wants(tags=[tag("GOOD"), tag("BAD")])

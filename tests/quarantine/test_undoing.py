@@ -1,4 +1,4 @@
-"""An undo leaves alone whatever is in quarantine, and names it (docs/repair.md)."""
+"""An undo leaves out the resources in quarantine, and names them (docs/repair.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .test_quarantine import aside, changes, day, planned
 
 @pytest.fixture
 def half_applied(project: Project, service: Refusing) -> Project:
-    """A run changed two tags, and one of them was refused."""
+    """A project whose last run changed two tags, one of which the service refused."""
     project.settle(tags=[tag("GOOD", description="one"), tag("BAD", description="one")])
     service.refuse("BAD")
     project.wants(tags=[tag("GOOD", description="two"), tag("BAD", description="two")])
@@ -25,7 +25,7 @@ def half_applied(project: Project, service: Refusing) -> Project:
 def test_what_is_in_quarantine_is_left_out_and_named(
     half_applied: Project, service: Refusing, force: tuple[str, ...]
 ) -> None:
-    """Nothing is sent of it, and it stays in quarantine; `--force` is for what other runs changed."""
+    """`--force` only undoes what other runs changed."""
     aside(half_applied, "tag/BAD", "--until", day(10))
     document = half_applied.run("plan", "--undo", "last", *force, "--out", "undo.plan", "--format", "json").document
     assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
@@ -41,16 +41,15 @@ def test_what_is_in_quarantine_is_left_out_and_named(
     assert planned(half_applied)[0] == 0
 
 
-def test_an_entry_of_the_project_file_counts_too(half_applied: Project) -> None:
-    """Its line is named."""
+def test_an_entry_of_the_project_file_is_left_out_and_its_line_is_named(half_applied: Project) -> None:
     half_applied.settings("quarantine: [{address: tag/BAD, reason: ticket 4711}]")
     document = half_applied.run("plan", "--undo", "last", "--format", "json").document
     assert changes(document) == {"tag/GOOD": "update"}
     assert "syncengine.yaml:" in document["notes"][0]["message"]
 
 
-def test_a_saved_undo_of_what_was_set_aside_since_is_stale(half_applied: Project, service: Refusing) -> None:
-    """It is named. One that was saved without it is applied also where the quarantine has ended since."""
+def test_a_saved_undo_of_what_was_quarantined_since_is_stale(half_applied: Project, service: Refusing) -> None:
+    """An undo that was saved without the resource is applied, even after the quarantine has ended."""
     assert half_applied.run("plan", "--undo", "last", "--out", "all.plan").code == 0
     run = last(half_applied)
     aside(half_applied, "tag/BAD")
@@ -64,8 +63,7 @@ def test_a_saved_undo_of_what_was_set_aside_since_is_stale(half_applied: Project
     assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
 
 
-def test_a_category_takes_its_tags_along(project: Project, service: Refusing) -> None:
-    """A tag that the undo would put back into it waits, too."""
+def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project: Project, service: Refusing) -> None:
     project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="one"), tag("U")])
     project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="two"), tag("U")])
     run = last(project)
@@ -83,7 +81,7 @@ def test_a_category_takes_its_tags_along(project: Project, service: Refusing) ->
 
 @pytest.mark.parametrize("name", ["new", "newer"])
 def test_a_renamed_category_waits_with_both_names(project: Project, service: Refusing, name: str) -> None:
-    """Its old name does not come back beside it, also where it was renamed on."""
+    """The undo does not create the old name beside the new one, even if the category was renamed again."""
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
     new = category("new", previously=["old"])
     project.settle(tagCategories=[new], tags=[tag("T", category="new")])
