@@ -36,20 +36,17 @@ RECORDED = row("activity-type/A101", label="Plan")
 
 
 def test_an_activity_type_that_is_not_recorded_is_created() -> None:
-    """Nothing recorded: create, uploaded outside any session."""
     plan = planned(OFFERED)
     assert (actions(plan), steps(plan), plan.sweep) == ({"activity-type/A101": "create"}, ["activity types"], None)
     assert [call.operation for call in calls(plan, Step.ACTIVITY_TYPES)] == ["uploadActivityTypes"]
 
 
 def test_an_activity_type_that_is_not_offered_is_said() -> None:
-    """No `enableIfNew`: created but not offered to users, which is a note."""
     assert notes(planned(TYPE)) == [("activity-type/A101", "not-enabled")]
     assert notes(planned(OFFERED)) == []
 
 
 def test_a_revived_type_is_not_said_to_be_unoffered() -> None:
-    """The service offers it as before: only what is new needs `enableIfNew`."""
     revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
     plan = planned(revived, [replace(RECORDED, status=Status.DELETED)])
     assert (actions(plan), notes(plan)) == ({"activity-type/A101": "create"}, [])
@@ -57,7 +54,7 @@ def test_a_revived_type_is_not_said_to_be_unoffered() -> None:
 
 
 def test_the_note_of_an_unoffered_type_is_not_repeated() -> None:
-    """2.5: said, recorded by the next apply, and not repeated for ever."""
+    """The next apply records it, so the note is not repeated (docs/planning.md 2.5)."""
     assert says_nothing(planned(TYPE, walked(TYPE)))
 
 
@@ -71,7 +68,6 @@ def test_the_note_of_an_unoffered_type_is_not_repeated() -> None:
     ],
 )
 def test_description_and_flags_are_updated(recorded: dict[str, str | bool], declared: str) -> None:
-    """Description or flags differ: update."""
     plan = planned(
         f"activityTypes: [{{code: A101, label: Plan, {declared}}}]",
         [row("activity-type/A101", label="Plan", **recorded)],
@@ -80,7 +76,6 @@ def test_description_and_flags_are_updated(recorded: dict[str, str | bool], decl
 
 
 def test_a_description_that_is_gone_is_cleared() -> None:
-    """2.4: an explicit empty."""
     plan = planned(TYPE, [row("activity-type/A101", label="Plan", description="Old")])
     assert sent(plan, Step.ACTIVITY_TYPES, "activity-type/A101").cleared == ("description",)
 
@@ -93,10 +88,10 @@ CREATE_ONLY = {
 
 
 @pytest.mark.parametrize(("declared", "recorded"), CREATE_ONLY.values(), ids=CREATE_ONLY)
-def test_what_counts_on_creation_only_is_said_and_recorded_without_a_request(
+def test_a_field_that_counts_only_on_creation_is_noted_and_recorded(
     declared: str, recorded: dict[str, str | bool]
 ) -> None:
-    """`label` or `enableIfNew` differ on an existing one: a note, no change, no request; and not said again."""
+    """A changed `label` or `enableIfNew` of an existing activity type is noted once and sends nothing."""
     rows = {A101: row("activity-type/A101", **recorded)}
     plan = planned(declared, rows)
     assert (notes(plan), plan.changes_something, plan.sends_something) == (
@@ -107,15 +102,13 @@ def test_what_counts_on_creation_only_is_said_and_recorded_without_a_request(
     assert says_nothing(planned(declared, applied(rows, plan)))
 
 
-def test_a_create_only_difference_rides_along_with_a_real_one() -> None:
-    """It is shown in the change with its effect, and recorded."""
+def test_a_change_shows_differences_that_count_only_on_creation() -> None:
     plan = planned("activityTypes: [{code: A101, label: New, description: New}]", [RECORDED])
     assert field_of(plan, "activity-type/A101", "label").effect == "create-only"
     assert field_of(plan, "activity-type/A101", "description").effect == "applies"
 
 
-def test_a_flag_that_says_what_was_so_anyway_is_only_recorded() -> None:
-    """`enableIfNew: false` where nothing was said means the same: no note, no request, not for ever."""
+def test_a_flag_with_its_default_value_is_only_recorded() -> None:
     declared = "activityTypes: [{code: A101, label: Plan, enableIfNew: false, reenableIfArchived: false}]"
     plan = planned(declared, [RECORDED])
     assert (plan.changes, plan.notes, plan.sends_something) == ((), (), False)
@@ -126,8 +119,8 @@ def test_a_flag_that_says_what_was_so_anyway_is_only_recorded() -> None:
 
 
 @pytest.mark.parametrize("doubtful", [False, True])
-def test_a_deleted_activity_type_comes_back_only_by_its_flag(doubtful: bool) -> None:
-    """Its row is deleted and `reenableIfArchived` is not true: an error that says so."""
+def test_a_deleted_activity_type_comes_back_only_with_its_flag(doubtful: bool) -> None:
+    """Without `reenableIfArchived: true` a declared activity type that was deleted is an error."""
     recorded = [gone("activity-type/A101", doubtful=doubtful)]
     assert refused(OFFERED, recorded) == {"deleted-activity-type": "activity-type/A101"}
     revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
@@ -135,13 +128,12 @@ def test_a_deleted_activity_type_comes_back_only_by_its_flag(doubtful: bool) -> 
 
 
 def test_an_explicit_false_does_not_bring_it_back() -> None:
-    """Not true is false, said or not."""
     declared = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: false}]"
     assert refused(declared, [gone("activity-type/A101")]) == {"deleted-activity-type": "activity-type/A101"}
 
 
-def test_a_revived_type_has_what_it_had() -> None:
-    """Deleted is archived: what is no longer declared of it is cleared when it comes back."""
+def test_a_revived_activity_type_loses_fields_that_are_no_longer_declared() -> None:
+    """A deleted activity type is archived with its fields, so fields that are no longer declared are cleared."""
     archived = replace(row("activity-type/A101", label="Plan", description="Old"), status=Status.DELETED)
     revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
     assert sent(planned(revived, [archived]), Step.ACTIVITY_TYPES, "activity-type/A101").cleared == ("description",)
@@ -151,7 +143,7 @@ def test_a_revived_type_has_what_it_had() -> None:
 
 
 def test_removing_a_recorded_code_sweeps() -> None:
-    """Owned, the default: a sweep that uploads all that stays and removes the code on completion."""
+    """With `activityTypes: owned` a sweep uploads all types that stay and deletes the code on completion."""
     recorded = [RECORDED, row("activity-type/A102", label="Draft")]
     plan = planned(TYPE, recorded)
     assert actions(plan) == {"activity-type/A102": "delete"}
@@ -164,7 +156,7 @@ def test_removing_a_recorded_code_sweeps() -> None:
 
 
 def test_other_changes_are_uploaded_outside_the_session_too() -> None:
-    """3.2: a cancelled session leaves recorded true, since everything else was uploaded before it."""
+    """A cancelled session changes nothing, since everything else was uploaded before it (docs/planning.md 3.2)."""
     plan = planned("activityTypes: [{code: A103, label: New}]", [row("activity-type/A102", label="Draft")])
     assert [str(item.key) for item in items(plan, Step.ACTIVITY_TYPES)] == ["activity-type/A103"]
     assert plan.sweep is not None
@@ -172,7 +164,6 @@ def test_other_changes_are_uploaded_outside_the_session_too() -> None:
 
 
 def test_a_sweep_stands_between_tags_and_category_deletes() -> None:
-    """3.2: one contiguous stage; nothing of it is among the other stages."""
     recorded = [row("activity-type/A102"), row("category/acme"), row("tag/T", defaultActivityTypeCode="A102")]
     plan = planned("tags: [{name: T}]", recorded)
     assert steps(plan) == ["tags", "category deletes"]
@@ -195,13 +186,13 @@ def test_a_sweep_stands_between_tags_and_category_deletes() -> None:
     ],
 )
 def test_the_policy_says_when_to_sweep(ownership: Ownership, declared: str, sweeps: bool) -> None:
-    """3.3: owned after a removal, exact after every change of activity types, additive never."""
+    """`owned` sweeps after a removal, `exact` after every change of activity types, `additive` never."""
     assert (planned(declared, [RECORDED], activity_types=ownership).sweep is not None) is sweeps
 
 
 @pytest.mark.parametrize("ownership", Ownership)
 def test_a_sweep_can_be_asked_for(ownership: Ownership) -> None:
-    """`plan --sweep` asks for one by hand, without a known removal; it is something to do."""
+    """`plan --sweep` plans a sweep without a known removal, and counts as a change."""
     plan = planned(TYPE, [RECORDED], sweep=True, activity_types=ownership)
     assert plan.sweep is not None
     assert (plan.changes, plan.sweep.known, plan.sweep.complete.items) == ((), (), ())
@@ -209,7 +200,7 @@ def test_a_sweep_can_be_asked_for(ownership: Ownership) -> None:
 
 
 def test_additive_removals_are_notes() -> None:
-    """3.3: it stays on the service; said once, and recorded as released."""
+    """The activity type stays on the service, is noted once, and is recorded as released."""
     rows = {A101: RECORDED}
     plan = planned("{}", rows, activity_types=Ownership.ADDITIVE)
     after = applied(rows, plan)
@@ -218,8 +209,7 @@ def test_additive_removals_are_notes() -> None:
     assert says_nothing(planned("{}", after, activity_types=Ownership.ADDITIVE))
 
 
-def test_a_sweep_by_hand_spares_what_additive_keeps() -> None:
-    """What stays on the service without being declared is uploaded in the session as recorded."""
+def test_a_requested_sweep_keeps_what_an_additive_policy_keeps() -> None:
     rows = {A101: row("activity-type/A101", label="Plan", status=Status.RELEASED)}
     plan = planned("{}", rows, activity_types=Ownership.ADDITIVE, sweep=True)
     assert plan.sweep is not None
@@ -229,7 +219,7 @@ def test_a_sweep_by_hand_spares_what_additive_keeps() -> None:
 
 
 def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
-    """Gone and protected: a note; and every sweep uploads it, since it would be deleted otherwise."""
+    """Every sweep uploads the protected type, which it would delete otherwise."""
     protected = row("activity-type/A101", label="Plan", protect=True)
     plan = planned("{}", [protected, row("activity-type/A102")])
     assert (notes(plan), actions(plan)) == ([("activity-type/A101", "kept")], {"activity-type/A102": "delete"})
@@ -237,8 +227,7 @@ def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
     assert [str(item.key) for call in plan.sweep.uploads for item in call.items] == ["activity-type/A101"]
 
 
-def test_a_desired_tag_that_carries_a_code_about_to_go_is_an_error() -> None:
-    """The manifests contradict themselves: the default activity type would be deleted."""
+def test_a_desired_tag_with_a_code_that_is_deleted_is_an_error() -> None:
     declared = "tags: [{name: T, defaultActivityTypeCode: A101}]"
     assert refused(declared, [RECORDED]) == {"activity-type-removed": "tag/T"}
     assert refused(declared, [RECORDED], activity_types=Ownership.ADDITIVE) == {}
@@ -252,15 +241,13 @@ CARRIERS = {
 
 
 @pytest.mark.parametrize(("recorded", "needs"), CARRIERS.values(), ids=CARRIERS)
-def test_a_sweep_waits_for_tags_that_carry_a_code_about_to_go(recorded: Recorded, needs: list[str]) -> None:
-    """3.4: complete only if no desired tag's recorded row still carries such a code."""
+def test_a_sweep_waits_for_tags_that_may_have_a_deleted_code(recorded: Recorded, needs: list[str]) -> None:
     plan = planned("tags: [{name: T}]", [RECORDED, recorded])
     assert plan.sweep is not None
     assert addresses(plan.sweep.needs) == needs
 
 
-def test_a_sweep_without_an_end_is_planned_again() -> None:
-    """A completion without a known outcome leaves doubtful deleted rows: the sweep is repeated."""
+def test_a_sweep_with_an_unknown_outcome_is_planned_again() -> None:
     plan = planned("{}", [gone("activity-type/A101", doubtful=True)])
     assert plan.sweep is not None
     assert (actions(plan), plan.sweep.known) == ({"activity-type/A101": "delete"}, ("A101",))
@@ -271,7 +258,7 @@ def test_a_sweep_without_an_end_is_planned_again() -> None:
 )
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_selection_never_sweeps(scope: Scope, by_hand: bool) -> None:
-    """2.1: neither for a removed code, nor where it is asked for, nor in `exact`."""
+    """Not for a removed code, not with `--sweep`, not with `exact` (docs/planning.md 2.1)."""
     how = How(scope=scope, sweep=by_hand, activity_types=Ownership.EXACT)
     plan = planned("activityTypes: [{code: A102, label: New}]", [RECORDED], scope=how.scope, sweep=how.sweep)
     assert plan.sweep is None
@@ -279,13 +266,11 @@ def test_a_selection_never_sweeps(scope: Scope, by_hand: bool) -> None:
 
 
 def test_a_removal_without_sweep_stays_recorded() -> None:
-    """What a selection leaves alone is removed by the next whole plan."""
     rows = applied({A101: RECORDED}, planned("{}", [RECORDED], scope=Scope(targets=("*",))))
     assert actions(planned("{}", rows)) == {"activity-type/A101": "delete"}
 
 
 def test_uploads_of_a_sweep_are_full_batches() -> None:
-    """Start, ceil(n / 2,000) uploads, complete."""
     declared = "activityTypes:\n" + "".join(f"  - {{code: '{n}', label: L, enableIfNew: true}}\n" for n in range(2001))
     plan = planned(declared, sweep=True)
     assert plan.sweep is not None
@@ -294,6 +279,5 @@ def test_uploads_of_a_sweep_are_full_batches() -> None:
 
 
 def test_a_swept_code_says_what_it_was() -> None:
-    """The change keeps the place where it last stood."""
     change = change_of(planned("{}", [RECORDED]), "activity-type/A101")
     assert (change.source, change.reason) == (RECORDED.source, "no manifest declares it")

@@ -328,7 +328,6 @@ def test_a_locked_cache_makes_no_other_plan(bench: Bench) -> None:
 
 
 def test_two_files_with_names_that_are_shown_alike_are_both_planned(bench: Bench) -> None:
-    """Neither name is UTF-8."""
     twice = settle(bench, beginning())
     for number, name in enumerate([b"\xfe.yaml", b"\xff.yaml"]):
         (bench.folder / "manifests" / os.fsdecode(name)).write_text(f"tags: [{{name: ODD-{number}}}]\n")

@@ -33,14 +33,12 @@ ACME = "tagCategories: [{externalId: acme, label: ACME}]\n"
 
 
 def test_a_category_that_is_not_recorded_is_created() -> None:
-    """Nothing recorded: create, in the first stage, as new to the service."""
     plan = planned(ACME)
     assert actions(plan) == {"category/acme": "create"}
     assert [(item.new, item.effects[0].fields) for item in items(plan, Step.CATEGORIES)] == [(True, {"label": "ACME"})]
 
 
 def test_a_deleted_category_is_created_again() -> None:
-    """A deleted row is no reason not to ask for it again."""
     assert actions(planned(ACME, [gone("category/acme")])) == {"category/acme": "create"}
 
 
@@ -49,7 +47,6 @@ def test_a_deleted_category_is_created_again() -> None:
     [("label: New", "Old", "New"), ("description: New", "Old", "New"), ("keywords: [a, b]", ("b", "a"), ("a", "b"))],
 )
 def test_a_category_that_differs_is_updated(declared: str, before: object, after: object) -> None:
-    """Label, description and keywords are fields: each difference is an update."""
     name = declared.partition(":")[0]
     plan = planned(f"tagCategories: [{{externalId: acme, {declared}}}]", [row("category/acme", **{name: before})])
     assert actions(plan) == {"category/acme": "update"}
@@ -58,20 +55,17 @@ def test_a_category_that_differs_is_updated(declared: str, before: object, after
 
 
 def test_an_equal_category_is_left_alone() -> None:
-    """What is as recorded needs nothing."""
     plan = planned(ACME, [row("category/acme", label="ACME", source=Source(FILE, 1))])
     assert (plan.changes, plan.stages, plan.summary.unchanged) == ((), (), 1)
 
 
 def test_fields_of_a_category_that_are_gone_are_sent_as_empties() -> None:
-    """2.4: explicit empties for recorded fields that are gone."""
     recorded = [row("category/acme", label="ACME", description="old", keywords=("k",))]
     effect = sent(planned(ACME, recorded), Step.CATEGORIES, "category/acme")
     assert (effect.fields, sorted(effect.cleared)) == ({"label": "ACME"}, ["description", "keywords"])
 
 
 def test_an_unconfirmed_category_is_created_again() -> None:
-    """A creation that nobody acknowledged may not have happened."""
     plan = planned(ACME, [row("category/acme", label="ACME", confirmed=False, doubtful=True, server_id=None)])
     assert actions(plan) == {"category/acme": "create"}
     assert (
@@ -86,7 +80,7 @@ RENAMED = "tagCategories: [{externalId: new, label: ACME, previously: [old]}]\n"
 
 
 def test_a_renamed_category_keeps_its_id() -> None:
-    """`previously: [OLD]`, OLD recorded: an update that carries the recorded id to the new externalId."""
+    """The update of the new name carries the recorded id of the old name."""
     plan = planned(RENAMED, [row("category/old", label="ACME")])
     assert actions(plan) == {"category/new": "update"}
     (item,) = items(plan, Step.CATEGORIES)
@@ -103,12 +97,10 @@ def test_a_renamed_category_keeps_its_id() -> None:
 
 
 def test_a_rename_says_what_the_category_was_called() -> None:
-    """The change names the former externalId."""
     assert change_of(planned(RENAMED, [row("category/old")]), "category/new").previously == "old"
 
 
 def test_a_renamed_category_is_not_deleted() -> None:
-    """OLD is gone from the manifests, but it only has another name now: nobody's tags go."""
     plan = planned(RENAMED, [row("category/old"), row("tag/T", category="old", status=Status.RELEASED)])
     assert "delete" not in actions(plan).values()
     assert not plan.gate.tripped
@@ -120,32 +112,30 @@ def test_a_renamed_category_is_not_deleted() -> None:
     ids=["deleted already", "never acknowledged"],
 )
 def test_a_category_without_a_known_id_cannot_be_renamed(old: Recorded) -> None:
-    """A rename goes by the recorded id; without one the new category is simply created."""
+    """Without the recorded id of the old name, the new category is created."""
     assert actions(planned(RENAMED, [old]))["category/new"] == "create"
 
 
 def test_a_rename_that_the_service_took_for_a_new_category_ends_in_a_delete() -> None:
-    """Both are recorded with ids of their own: the new one is kept and the old one is gone."""
+    """Both names are recorded with ids of their own, so the old category is deleted."""
     plan = planned(RENAMED, [row("category/old"), row("category/new", label="ACME")])
     assert actions(plan) == {"category/old": "delete"}
 
 
 def test_members_of_a_renamed_category_are_recorded_in_the_new_one() -> None:
-    """Desired members name the new category, so that they are upserted once."""
     recorded = [row("category/old", label="ACME"), row("tag/T", category="old")]
     plan = planned(RENAMED + "tags: [{name: T, category: new}]", recorded)
     assert actions(plan) == {"category/new": "update", "tag/T": "update"}
 
 
 def test_what_a_renamed_category_no_longer_has_is_cleared() -> None:
-    """2.4 holds for renames: what the recorded row has and the new declaration has not is sent as an explicit empty."""
     plan = planned(RENAMED, [row("category/old", label="ACME", description="old words", keywords=("k",))])
     assert sorted(sent(plan, Step.CATEGORIES, "category/new").cleared) == ["description", "keywords"]
     assert field_of(plan, "category/new", "description").before == "old words"
 
 
 def test_members_that_no_manifest_wants_follow_a_rename() -> None:
-    """They are in the category whatever it is called, so deleting it later lists them."""
+    """Deleting the renamed category later lists the tags that were in it under its old name."""
     recorded = walked(
         "tagCategories: [{externalId: old}]\ntags: [{name: T, category: old}]",
         "tagCategories: [{externalId: old}]",
@@ -155,7 +145,7 @@ def test_members_that_no_manifest_wants_follow_a_rename() -> None:
 
 
 def test_a_former_name_that_is_used_again_is_another_category() -> None:
-    """Members went along with the rename; a new category of the old name takes nothing with it."""
+    """A new category with the former name has none of the members of the renamed one."""
     recorded = walked(
         "tagCategories: [{externalId: old}]\ntags: [{name: T, category: old}]",
         "tagCategories: [{externalId: new, previously: [old]}]",
@@ -168,19 +158,16 @@ def test_a_former_name_that_is_used_again_is_another_category() -> None:
 
 
 def test_a_category_that_is_gone_is_deleted_last() -> None:
-    """Recorded, gone: delete, in the last stage."""
     plan = planned("tags: [{name: T}]", [row("category/acme")])
     assert actions(plan) == {"tag/T": "create", "category/acme": "delete"}
     assert steps(plan) == ["tags", "category deletes"]
 
 
 def test_a_deleted_category_stays_deleted() -> None:
-    """A row whose deletion was acknowledged asks for nothing more."""
     assert actions(planned("{}", [gone("category/acme")])) == {}
 
 
 def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
-    """Deleted but doubtful: it may still be there, with its members."""
     recorded = [
         gone("category/acme", doubtful=True),
         row("tag/T", category="acme", doubtful=True, status=Status.DELETED),
@@ -202,7 +189,7 @@ MEMBERS = {
 
 @pytest.mark.parametrize("member", MEMBERS.values(), ids=MEMBERS)
 def test_a_deleted_category_lists_the_tags_that_it_takes_along(member: Recorded) -> None:
-    """Recorded members, however the service may know them, are `delete (cascade)` and counted."""
+    """Recorded members count as deleted by cascade, by whichever id the service knows their category."""
     plan = planned("{}", [row("category/acme"), member])
     change = change_of(plan, "tag/T")
     assert actions(plan) == {"category/acme": "delete", "tag/T": "delete"}
@@ -224,7 +211,7 @@ UNSURE = {
 
 @pytest.mark.parametrize(("policy", "expected"), UNSURE.items(), ids=UNSURE)
 def test_a_cascade_is_believed_only_for_members_without_doubt(policy: Removal, expected: tuple[Status, bool]) -> None:
-    """A doubtful member may be elsewhere by now: it goes as the policy says as well, and nothing is left to do."""
+    """A doubtful member may be in another category by now, so it is also removed by calls of its own."""
     doubtful = row("tag/T", "words", category="acme", doubtful=True)
     rows = {Key(Kind.CATEGORY, "acme"): row("category/acme"), doubtful.key: doubtful}
     plan = planned("{}", rows, tag_removal=policy, deletes_tags=True)
@@ -247,7 +234,6 @@ UNIDENTIFIED = {
 def test_a_category_of_unknown_id_is_not_deleted_while_a_tag_may_be_in_it(
     declared: str, member: Recorded, *, stays: bool
 ) -> None:
-    """As after `state rebuild`: nobody could tell that the tag goes with it."""
     plan = planned(declared, [msgspec.structs.replace(row("category/acme"), server_id=None), member])
     assert ("category/acme" not in actions(plan)) is stays
     assert ("tag T may be in it" in str(plan.notes)) is stays
@@ -264,13 +250,12 @@ OUTSIDERS = {
 
 @pytest.mark.parametrize("outsider", OUTSIDERS.values(), ids=OUTSIDERS)
 def test_tags_outside_a_deleted_category_are_not_cascaded(outsider: Recorded) -> None:
-    """Only members go with it."""
     plan = planned("tagCategories: [{externalId: other}]", [row("category/acme"), row("category/other"), outsider])
     assert plan.summary.cascaded_tags == 0
 
 
 def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
-    """The delete waits for each desired member's own upsert, and for a tag that people may have made in it."""
+    """The delete waits for the upserts of desired members, and of unrecorded tags that may be in the category."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
     plan = planned("tags: [{name: MOVED}, {name: NEW}]", recorded)
     (item,) = items(plan, Step.CATEGORY_DELETES)
@@ -280,7 +265,6 @@ def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
 
 
 def test_a_tag_that_may_be_in_two_categories_is_named_by_both_deletes() -> None:
-    """1.2: a category delete names its members, and nobody knows which one has it."""
     member = row("tag/T", category="zeta", doubtful=True, former_categories=("category/acme",))
     plan = planned("{}", [row("category/acme"), row("category/zeta"), member])
     named = [addresses(effect.key for effect in item.effects) for item in items(plan, Step.CATEGORY_DELETES)]
@@ -289,7 +273,6 @@ def test_a_tag_that_may_be_in_two_categories_is_named_by_both_deletes() -> None:
 
 
 def test_a_member_that_may_not_have_moved_yet_goes_first() -> None:
-    """A doubtful move is sent again, and the delete waits for it."""
     member = row("tag/T", doubtful=True, former_categories=("category/acme",))
     plan = planned("tags: [{name: T}]", [row("category/acme"), member])
     assert actions(plan) == {"tag/T": "update", "category/acme": "delete"}
@@ -297,7 +280,7 @@ def test_a_member_that_may_not_have_moved_yet_goes_first() -> None:
 
 
 def test_a_category_delete_waits_for_the_new_name_of_a_member() -> None:
-    """The tag's old name goes with the category, so the new one must be there before."""
+    """The old name is deleted with the category, so the new name is created first."""
     plan = planned("tags: [{name: NEW, previously: [OLD]}]", [row("category/acme"), row("tag/OLD", category="acme")])
     (item,) = items(plan, Step.CATEGORY_DELETES)
     assert change_of(plan, "tag/OLD").cascade == Key(Kind.CATEGORY, "acme")
@@ -305,12 +288,12 @@ def test_a_category_delete_waits_for_the_new_name_of_a_member() -> None:
 
 
 def test_a_desired_tag_in_a_category_that_goes_is_an_error() -> None:
-    """By name the manifests are wrong in themselves; by the service's id it shows in the plan."""
+    """A tag that names the category by the service's id shows the contradiction only in the plan."""
     assert refused("tags: [{name: T, tagCategoryId: id-acme}]", [row("category/acme")]) == {"category-removed": "tag/T"}
 
 
 def test_a_protected_category_is_kept_and_said_once() -> None:
-    """Gone and protected: a note, recorded as released, and silence from then on."""
+    """A protected category that is no longer declared is noted once and recorded as released."""
     recorded = walked(
         "tagCategories: [{externalId: acme, protect: true}]\ntags: [{name: T, category: acme}]", "tags: [{name: T}]"
     )
@@ -321,7 +304,6 @@ def test_a_protected_category_is_kept_and_said_once() -> None:
 
 
 def test_a_category_with_a_protected_member_is_kept() -> None:
-    """Deleting it would delete a tag that no plan may remove."""
     recorded = [row("category/acme"), row("tag/T", category="acme", protect=True), row("tag/U", category="acme")]
     plan = planned("{}", recorded)
     assert actions(plan) == {"tag/U": "forget"}
@@ -330,7 +312,6 @@ def test_a_category_with_a_protected_member_is_kept() -> None:
 
 
 def test_a_protected_member_that_moves_out_holds_nothing() -> None:
-    """It is wanted elsewhere, and there before the category goes."""
     recorded = [row("category/acme"), row("tag/T", category="acme", protect=True)]
     assert actions(planned("tags: [{name: T, protect: true}]", recorded)) == {
         "category/acme": "delete",
@@ -339,7 +320,6 @@ def test_a_protected_member_that_moves_out_holds_nothing() -> None:
 
 
 def test_a_kept_category_is_deleted_once_protection_is_lifted() -> None:
-    """Lifted by applying `protect: false` first."""
     recorded = walked(
         "tagCategories: [{externalId: acme, protect: true}]",
         "{}",
@@ -349,7 +329,7 @@ def test_a_kept_category_is_deleted_once_protection_is_lifted() -> None:
 
 
 def test_a_released_category_that_is_declared_again_is_ours_again() -> None:
-    """It is diffed against its kept row, and needs no request when nothing differs."""
+    """Nothing is sent when nothing differs from the kept row."""
     recorded = {Key(Kind.CATEGORY, "acme"): row("category/acme", label="ACME", status=Status.RELEASED)}
     plan = planned(ACME, recorded)
     assert (plan.changes, plan.sends_something) == ((), False)
@@ -357,6 +337,5 @@ def test_a_released_category_that_is_declared_again_is_ours_again() -> None:
 
 
 def test_a_row_without_a_body_takes_part() -> None:
-    """Adopted rows may hold nothing but their identity."""
     adopted = Recorded(Key(Kind.CATEGORY, "acme"), Body(), confirmed=True, server_id="x")
     assert actions(planned(ACME, [adopted])) == {"category/acme": "update"}

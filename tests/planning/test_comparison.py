@@ -18,7 +18,6 @@ def test_each_name_is_in_one_place() -> None:
 
 
 def test_what_only_one_has_is_none_in_the_other() -> None:
-    """Also of sets, of which the path names the set."""
     before, after = {"words": frozenset({"a", "b"}), "gone": 1}, {"words": frozenset({"b", "c"}), "new": {"x": 1}}
     assert value_changes(before, after) == (
         ValueChange(("gone",), 1, None),

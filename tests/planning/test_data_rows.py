@@ -29,7 +29,6 @@ CASES = {
 
 @pytest.mark.parametrize("code", CASES)
 def test_what_comes_of_a_changed_row(project: Project, code: str) -> None:
-    """A cell that becomes empty, a key that changes."""
     made, before, after, row = CASES[code]
     generates(project, made, before)
     assert project.run("apply", "-y").code == 0
@@ -38,7 +37,6 @@ def test_what_comes_of_a_changed_row(project: Project, code: str) -> None:
 
 
 def test_an_activity_type_that_comes_back(project: Project) -> None:
-    """It was swept away when its row was gone."""
     generates(project, TYPES, ROWS)
     assert project.apply().code == 0
     generates(project, TYPES, ROWS.replace("B,2,PRIVATE\n", ""))
@@ -48,7 +46,6 @@ def test_an_activity_type_that_comes_back(project: Project) -> None:
 
 
 def test_a_tag_that_cannot_be_deleted(project: Project) -> None:
-    """The recorded row knows what it was made of."""
     project.settings("policy: {tagRemoval: retire}")
     generates(project, TAGS, ROWS)
     assert project.run("apply", "-y").code == 0
@@ -66,7 +63,6 @@ FORMER_NAMES = {
 
 @pytest.mark.parametrize("code", FORMER_NAMES)
 def test_former_names(project: Project, code: str) -> None:
-    """Its own, another's, one that is declared; at the template's own place."""
     rows, row = FORMER_NAMES[code]
     generates(project, NAMED, rows)
     found = _is_about(project, code, row)
@@ -74,7 +70,6 @@ def test_former_names(project: Project, code: str) -> None:
 
 
 def test_what_is_removed_and_declared(project: Project) -> None:
-    """The finding is at the line of `removed`."""
     generates(project, TAGS, ROWS, "removed: [{tag: C, as: forget}]\n")
     assert _is_about(project, "removed-and-declared", 4)["line"] == 4
 

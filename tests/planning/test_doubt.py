@@ -28,7 +28,6 @@ def doubted(rows: Rows) -> Rows:
 
 
 def test_doubtful_rows_are_sent_again_and_say_why() -> None:
-    """Nothing differs, and yet each is an update with its reason, whole."""
     rows = doubted(walked(MANIFEST))
     plan = planned(MANIFEST, rows)
     assert actions(plan) == {"category/acme": "update", "activity-type/A101": "update", "tag/ACME-1": "update"}
@@ -37,40 +36,38 @@ def test_doubtful_rows_are_sent_again_and_say_why() -> None:
 
 
 def test_an_acknowledged_whole_ends_the_doubt() -> None:
-    """The next plan is empty."""
     rows = doubted(walked(MANIFEST))
     assert says_nothing(planned(MANIFEST, applied(rows, planned(MANIFEST, rows))))
 
 
-def test_a_part_that_is_acknowledged_ends_no_doubt() -> None:
-    """A keyword delete says nothing about the rest of the tag; so a doubtful tag is always upserted."""
+def test_an_acknowledged_keyword_delete_ends_no_doubt() -> None:
+    """A keyword delete says nothing about the rest of the tag, so a doubtful tag is always upserted."""
     rows = [row("tag/ACME-1", "k", doubtful=True)]
     assert steps(planned("tags: [{name: ACME-1}]", rows)) == ["tags", "keyword deletes"]
 
 
 def test_an_unconfirmed_row_is_created_again() -> None:
-    """The service is not known to hold it, so it counts as new where that matters."""
     plan = planned("tags: [{name: ACME-1}]", [row("tag/ACME-1", confirmed=False, doubtful=True)])
     assert (actions(plan), items(plan, Step.TAGS)[0].new) == ({"tag/ACME-1": "create"}, True)
     assert change_of(plan, "tag/ACME-1").reason == WHY
 
 
 def test_an_unconfirmed_type_still_takes_its_label() -> None:
-    """What counts on creation only still counts: the creation may not have happened."""
+    """The creation may not have happened, so fields that count only on creation are sent."""
     rows = [row("activity-type/A101", label="Old", confirmed=False, doubtful=True)]
     plan = planned("activityTypes: [{code: A101, label: New, enableIfNew: true}]", rows)
     assert {field.effect for field in change_of(plan, "activity-type/A101").fields} == {"applies"}
 
 
-def test_a_removal_in_doubt_of_a_desired_tag_is_made_good() -> None:
-    """A cascade without a known outcome, and the tag is wanted after all: it is sent whole."""
+def test_a_desired_tag_whose_removal_is_in_doubt_is_sent_whole() -> None:
+    """After a cascade with an unknown outcome, a tag that is declared again is sent whole."""
     rows = [row("tag/ACME-1", url="http://u", status=Status.DELETED, doubtful=True)]
     plan = planned("tags: [{name: ACME-1, url: http://u}]", rows)
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
 
 
 def test_a_refused_delete_of_a_keyword_is_tried_again() -> None:
-    """The row keeps its superset: the keyword is still there, and still unwanted."""
+    """The row still has the keyword."""
     rows = {TAG: row("tag/ACME-1", "old", source=Source(FILE, 1))}
     plan = planned("tags: [{name: ACME-1}]", rows)
     after = applied(rows, plan, lambda: Fate.REFUSED)
@@ -79,7 +76,6 @@ def test_a_refused_delete_of_a_keyword_is_tried_again() -> None:
 
 
 def test_a_doubtful_tag_that_goes_leaves_in_one_step() -> None:
-    """Doubt does not bring back what nobody wants."""
     rows: Rows = {TAG: row("tag/ACME-1", doubtful=True)}
     plan = planned("{}", rows)
     assert actions(plan) == {"tag/ACME-1": "forget"}
@@ -87,7 +83,6 @@ def test_a_doubtful_tag_that_goes_leaves_in_one_step() -> None:
 
 
 def test_a_doubtful_released_row_stays_where_it_is() -> None:
-    """It is not ours to send any more."""
     assert says_nothing(planned("{}", [row("tag/ACME-1", doubtful=True, status=Status.RELEASED)]))
 
 
@@ -99,7 +94,6 @@ def reasserted(recorded: Rows, manifest: str = MANIFEST) -> Plan:
 
 
 def test_reasserting_sends_all_that_is_desired() -> None:
-    """Rows keep their contents and lose their certainty, for this plan."""
     plan = reasserted(walked(MANIFEST))
     assert actions(plan) == {"category/acme": "update", "activity-type/A101": "update", "tag/ACME-1": "update"}
     assert {change.reason for change in plan.changes} == {AGAIN}
@@ -107,7 +101,6 @@ def test_reasserting_sends_all_that_is_desired() -> None:
 
 
 def test_reasserting_again_and_again_is_the_same() -> None:
-    """It does not depend on what was reasserted before, and a plain plan after it is empty."""
     rows = walked(MANIFEST)
     after = applied(rows, reasserted(rows))
     assert actions(reasserted(after)) == actions(reasserted(rows))
@@ -115,13 +108,11 @@ def test_reasserting_again_and_again_is_the_same() -> None:
 
 
 def test_reasserting_adds_no_sweep_and_trips_no_gate() -> None:
-    """It is the remedy for edits in the console, not a removal."""
     plan = reasserted(walked(MANIFEST))
     assert (plan.sweep, plan.gate.tripped) == (None, False)
 
 
 def test_reasserting_computes_deletes_as_always() -> None:
-    """Lost keywords and metadata, and what is gone, are as in any plan."""
     rows = [row("tag/ACME-1", "old", metadata={"A": "1"}), row("tag/GONE"), row("activity-type/A101")]
     plan = planned("tags: [{name: ACME-1}]", rows, reassert=True)
     plain = planned("tags: [{name: ACME-1}]", rows)
@@ -132,7 +123,6 @@ def test_reasserting_computes_deletes_as_always() -> None:
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
 def test_reasserting_sends_what_is_declared_again(status: Status) -> None:
-    """All desired is sent, also what is not ours at the moment."""
     rows = [row("tag/ACME-1", status=status)]
     plan = planned("tags: [{name: ACME-1}]", rows, reassert=True)
     assert sent(plan, Step.TAGS, "tag/ACME-1").whole
@@ -140,7 +130,6 @@ def test_reasserting_sends_what_is_declared_again(status: Status) -> None:
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED, Status.DELETED])
 def test_reasserting_touches_nothing_that_left(status: Status) -> None:
-    """What is no longer wanted is not sent, nor does it leave again."""
     left = (
         gone("tag/ACME-1") if status is Status.DELETED else row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
     )
@@ -148,25 +137,22 @@ def test_reasserting_touches_nothing_that_left(status: Status) -> None:
 
 
 def test_reasserting_does_not_revive() -> None:
-    """A deleted activity type stays an error, a deleted tag a creation."""
     plan = planned("tags: [{name: ACME-1}]", [gone("tag/ACME-1")], reassert=True)
     assert actions(plan) == {"tag/ACME-1": "create"}
     assert change_of(plan, "tag/ACME-1").reason is None
 
 
 def test_real_doubt_keeps_its_own_reason() -> None:
-    """The stronger reason is said."""
     assert change_of(reasserted(doubted(walked(MANIFEST))), "tag/ACME-1").reason == WHY
 
 
 def test_a_saved_reasserting_plan_stands_on_the_rows_as_they_are() -> None:
-    """docs/planning.md 6: digests are of the recorded rows, not of the doubt that the flag adds."""
+    """The plan's digests are of the recorded rows, without the doubt that `--reassert` adds."""
     rows = walked(MANIFEST)
     assert reasserted(rows).prior == {key: digest(before) for key, before in rows.items()}
 
 
 def test_restored_rows_are_all_doubtful() -> None:
-    """docs/planning.md 7: a restored backup marks every row; kept and released ones stay as they are."""
     released: Recorded = row("tag/OLD", status=Status.RELEASED)
     rows = doubted({**walked(MANIFEST), released.key: released})
     assert "tag/OLD" not in actions(planned(ask(MANIFEST), rows))

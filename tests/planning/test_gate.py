@@ -30,13 +30,11 @@ def declared(count: int, fields: str = "") -> str:
 
 
 def test_additions_trip_nothing() -> None:
-    """Creating and updating is not losing."""
     plan = planned(declared(20, ", keywords: [new]"), tags(10))
     assert (plan.gate.tripped, plan.gate.reasons, plan.gate.approve) == (False, (), None)
 
 
 def test_the_usual_limits() -> None:
-    """25 %; keywords, metadata and fields 50 %."""
     assert {name: str(LIMITS[name]) for name in COUNTED} == {
         "tags": "25%",
         "activityTypes": "25%",
@@ -59,7 +57,6 @@ SHARES = {
 
 @pytest.mark.parametrize(("total", "going", "trips"), SHARES.values(), ids=SHARES)
 def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: int, trips: bool) -> None:
-    """25 % of all recorded rows of the kind."""
     plan = planned(declared(total - going), tags(total))
     assert plan.gate.tripped is trips
     if trips:
@@ -78,13 +75,11 @@ COUNTS = {
 
 @pytest.mark.parametrize(("limit", "going", "trips"), COUNTS.values(), ids=COUNTS)
 def test_a_limit_may_be_a_count(limit: Limit, going: int, trips: bool) -> None:
-    """`maxDeletes: N`: more than N trips."""
     plan = planned(declared(10 - going), tags(10), limits={"tags": limit})
     assert plan.gate.tripped is trips
 
 
 def test_all_of_a_kind_trips_whatever_the_limit() -> None:
-    """Even where everything is allowed."""
     allowed = {"100%": Limit(percent=100), "99": Limit(count=99), "99 and 100%": Limit(count=99, percent=100)}
     for words, limit in allowed.items():
         gate = planned("{}", tags(3), limits={"tags": limit}).gate
@@ -95,27 +90,23 @@ def test_all_of_a_kind_trips_whatever_the_limit() -> None:
 
 @pytest.mark.parametrize("policy", Removal)
 def test_forgotten_retired_and_deleted_tags_count_alike(policy: Removal) -> None:
-    """One limit for all ways of leaving."""
     plan = planned(declared(2), tags(4), tag_removal=policy, deletes_tags=True)
     assert plan.gate.reasons == ("2 of 4 tags forgotten, retired or deleted (limit 25%)",)
 
 
 def test_cascaded_tags_count() -> None:
-    """They are deleted with their category, which asks for all of them."""
     plan = planned(declared(2), [row("category/acme"), *tags(4, category="acme")])
     assert plan.gate.reasons == ("1 of 1 category deleted (limit 0)",)
     assert [unit.lost for unit in plan.gate.units if unit.asks] == [(("categories", 1), ("tags", 2))]
 
 
 def test_a_category_delete_always_asks() -> None:
-    """Limit 0, however many there are."""
     manifest = "tagCategories:\n" + "".join(f"  - externalId: c{n}\n" for n in range(50))
     plan = planned(manifest, [row(f"category/c{n}") for n in range(51)])
     assert plan.gate.reasons == ("1 of 51 categories deleted (limit 0)",)
 
 
 def test_an_opened_tag_always_asks() -> None:
-    """PRIVATE → PUBLIC, limit 0."""
     plan = planned(
         declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}", tags(2, visibility="PRIVATE")
     )
@@ -123,7 +114,6 @@ def test_an_opened_tag_always_asks() -> None:
 
 
 def test_activity_types_count() -> None:
-    """Codes that the sweep removes."""
     manifest = "activityTypes: [{code: '0', label: L}, {code: '1', label: L}]"
     plan = planned(manifest, [row(f"activity-type/{n}", label="L") for n in range(4)])
     assert plan.gate.reasons == ("2 of 4 activity types deleted (limit 25%)",)
@@ -141,7 +131,6 @@ LOSSES = {
 
 @pytest.mark.parametrize(("what", "reason"), LOSSES.values(), ids=LOSSES)
 def test_parts_of_tags_that_stay_count(what: dict[str, object], reason: str) -> None:
-    """Keyword deletes, metadata deletes and cleared fields, as a share of all that is recorded of them."""
     keywords = what.pop("keywords", ())
     assert isinstance(keywords, tuple)
     recorded = [row(f"tag/ACME-{n}", *keywords, **dict(what)) for n in range(2)]
@@ -149,7 +138,6 @@ def test_parts_of_tags_that_stay_count(what: dict[str, object], reason: str) -> 
 
 
 def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
-    """A retired tag is one loss, however many keywords it had."""
     recorded = [row("tag/ACME-0", *"abcdefgh"), *tags(8)[1:]]
     manifest = "tags:\n" + "".join(f"  - name: ACME-{n}\n" for n in range(1, 8))
     plan = planned(manifest, recorded, tag_removal=Removal.RETIRE)
@@ -157,19 +145,17 @@ def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
 
 
 def test_what_cannot_be_cleared_is_no_loss() -> None:
-    """The service keeps a description, so that nothing goes."""
     assert not planned(declared(2), tags(2, description="d")).gate.tripped
 
 
 def test_shares_are_of_all_recorded_rows_never_of_the_selection() -> None:
-    """Two of eight, though both of the selected ones."""
     plan = planned("{}", tags(8), scope=Scope(targets=("tag/ACME-0", "tag/ACME-1")))
     assert (plan.summary.forget, plan.gate.tripped) == (2, False)
 
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.DELETED])
-def test_what_left_before_makes_no_share_smaller(status: Status) -> None:
-    """Rows of things that are not ours any more would hide that all the rest goes."""
+def test_released_and_deleted_rows_are_not_part_of_the_total(status: Status) -> None:
+    """Released and deleted rows would otherwise hide that all other tags go."""
     left = [replace(before, status=status) for before in tags(20)[4:]]
     assert planned(declared(2), [*tags(4), *left]).gate.tripped
 
@@ -189,13 +175,11 @@ def types(count: int) -> list[Recorded]:
 
 @pytest.mark.parametrize(("swept_before", "reasons"), [(False, (SWEPT,)), (True, ())])
 def test_the_first_sweep_of_a_state_always_asks(swept_before: bool, reasons: tuple[str, ...]) -> None:
-    """3.6: its approval is ownership of the list."""
     assert planned(TYPES, types(9), swept_before=swept_before).gate.reasons == reasons
     assert planned(TYPES, types(8), sweep=True, swept_before=swept_before).gate.reasons == reasons
 
 
 def test_a_sweep_of_everything_always_asks() -> None:
-    """3.4: an empty desired set completes only under an approved gate, known codes or not."""
     plan = planned("{}", sweep=True)
     assert (plan.gate.tripped, plan.gate.approve is not None) == (True, True)
 
@@ -218,14 +202,12 @@ def closed(plan: Plan, *approvals: str) -> bool:
 
 
 def test_an_approval_names_count_and_content() -> None:
-    """COUNT@HASH."""
     assert BASE.gate.approve is not None
     count, _, digest = BASE.gate.approve.partition("@")
     assert (count, len(digest), digest.isalnum()) == ("2", 20, True)
 
 
 def test_an_approval_is_for_just_these_losses() -> None:
-    """Another approval, or none, does not do."""
     approval = str(BASE.gate.approve)
     assert not closed(BASE, "1@000000000000", approval)
     assert closed(BASE)
@@ -234,14 +216,13 @@ def test_an_approval_is_for_just_these_losses() -> None:
 
 
 def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
-    """There is nothing to approve."""
     unharmed = planned(declared(4), tags(4))
     assert not closed(unharmed)
     assert unharmed.gate.with_approvals([Approval("None", "somebody")]).approved is None
 
 
-def test_the_first_approval_that_fits_is_named() -> None:
-    """An option before a line of the project file, and a judgement is never left from before."""
+def test_the_gate_names_the_first_approval_that_fits() -> None:
+    """The gate names the first approval that fits, and forgets it when judged without approvals."""
     text = str(BASE.gate.approve)
     found = [Approval("1@00", "--approve-deletes"), Approval(text, "syncengine.yaml", 14), Approval(text, "VARIABLE")]
     gate = BASE.gate.with_approvals(found)
@@ -262,7 +243,6 @@ SURVIVES: Mapping[str, Plan] = {
 
 @pytest.mark.parametrize("plan", SURVIVES.values(), ids=SURVIVES)
 def test_an_approval_survives(plan: Plan) -> None:
-    """It survives unrelated merges."""
     assert plan.gate.approve == BASE.gate.approve
 
 
@@ -280,12 +260,10 @@ LOST: Mapping[str, Plan] = {
 
 @pytest.mark.parametrize("plan", LOST.values(), ids=LOST)
 def test_an_approval_does_not_survive(plan: Plan) -> None:
-    """It survives nothing else."""
     assert plan.gate.approve != BASE.gate.approve
 
 
 def test_the_same_names_of_another_kind_are_other_losses() -> None:
-    """A keyword and a metadata entry of one name are told apart."""
     limits = {"keywords": Limit(count=0), "metadata": Limit(count=0)}
     keyword = planned(declared(1), [row("tag/ACME-0", "x")], limits=limits)
     entry = planned(declared(1), [row("tag/ACME-0", metadata={"x": "1"})], limits=limits)
@@ -293,14 +271,13 @@ def test_the_same_names_of_another_kind_are_other_losses() -> None:
 
 
 def test_values_of_what_goes_do_not_matter() -> None:
-    """The hash is over names, so that it can be computed where values are not known."""
+    """The hash covers names only."""
     limits = {"metadata": Limit(count=0)}
     plans = [planned(declared(1), [row("tag/ACME-0", metadata={"x": value})], limits=limits) for value in "12"]
     assert plans[0].gate.approve == plans[1].gate.approve
 
 
 def test_a_plan_tells_a_key_apart_from_its_parts() -> None:
-    """Losses of one tag and of a tag that is called like its keyword do not run into each other."""
     limits = {name: Limit(count=0) for name in COUNTED}
     one = planned(declared(1), [row("tag/ACME-0", "x", "y")], limits=limits)
     other = planned(declared(1), [row("tag/ACME-0", "x y")], limits=limits)
@@ -326,8 +303,8 @@ def after(recent: Mapping[Loss, float], manifest: str, recorded: Sequence[Record
     return plan(ask(manifest), rows, asked.options, asked.basis, StateRecords(recent=lambda: recent))
 
 
-def test_what_went_below_the_gate_is_part_of_the_share() -> None:
-    """It was there before, so that it counts on both sides; the reason says how much and since when."""
+def test_recent_losses_without_an_approval_count() -> None:
+    """Earlier losses count in the sum and in the total; the reason says how many and since when."""
     unharmed = after({}, declared(19), [row(f"tag/ACME-{n}") for n in range(21)])
     assert not unharmed.gate.tripped
     judged = after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19))
@@ -337,19 +314,17 @@ def test_what_went_below_the_gate_is_part_of_the_share() -> None:
 
 
 def test_an_approval_is_for_what_goes_now() -> None:
-    """What went before makes no other approval of the same removals."""
     alone = plan_of(declared(17), tags(19), limits={"tags": Limit(count=0)})
     assert after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19)).gate.approve == alone.gate.approve
 
 
-def test_what_is_taken_again_is_counted_once() -> None:
-    """A removal that was refused and is planned again."""
+def test_a_removal_that_is_planned_again_counts_once() -> None:
     assert not after(tags_lost(6, 7), declared(6), tags(8)).gate.tripped
     assert after(tags_lost(6, 7, 8), declared(6), tags(8)).gate.reasons[0].startswith("3 of 9 tags")
 
 
-def test_the_parts_of_what_leaves_now_are_no_losses_of_before() -> None:
-    """A keyword that went yesterday from a tag that goes today: the tag is the loss."""
+def test_earlier_losses_of_a_tag_that_is_removed_now_do_not_count() -> None:
+    """A tag that is removed today counts once, without the keywords that it lost yesterday."""
     key = Key.parse("tag/ACME-7")
     recent = {Loss("keywords", key, word): NOON for word in "abcdefgh"}
     recorded = [row(f"tag/ACME-{n}", "k") for n in range(8)]
@@ -359,8 +334,7 @@ def test_the_parts_of_what_leaves_now_are_no_losses_of_before() -> None:
     assert after(lost, keeping, recorded).gate.reasons[0].startswith("18 of 25 keywords deleted, 17 of them in runs")
 
 
-def test_nobody_asks_what_went_before_where_nothing_goes() -> None:
-    """An addition costs no look at the journal."""
+def test_recent_losses_are_not_read_when_nothing_is_lost() -> None:
 
     def asked() -> Mapping[Loss, float]:
         raise AssertionError("nothing goes")
@@ -405,7 +379,6 @@ EVERYTHING_LOST: dict[str, tuple[list[Recorded], str, str]] = {
 
 @pytest.mark.parametrize(("rows", "says", "reason"), EVERYTHING_LOST.values(), ids=EVERYTHING_LOST)
 def test_losing_all_that_was_declared_asks(rows: list[Recorded], says: str, reason: str) -> None:
-    """Defaults, names as keywords and blank values dilute nothing."""
     plan = planned(declared(8, says), rows)
     assert [each.partition(" (")[0] for each in plan.gate.reasons] == [reason]
 
@@ -424,18 +397,15 @@ OF_OTHER_KINDS = {
 
 @pytest.mark.parametrize(("rows", "manifest"), OF_OTHER_KINDS.values(), ids=OF_OTHER_KINDS)
 def test_a_label_and_a_false_flag_dilute_nothing(rows: list[Recorded], manifest: str) -> None:
-    """A resource always has them, so all descriptions are all that can be lost."""
     assert planned(manifest, rows).gate.reasons[0].startswith("8 of 8 fields cleared")
 
 
 def test_a_blank_entry_that_goes_is_no_loss() -> None:
-    """There was nothing in it."""
     plan = planned(declared(8), each_of(8, metadata={"A": ""}))
     assert (plan.gate.tripped, plan.summary.metadata_deletes) == (False, 8)
 
 
 def test_no_delete_keeps_what_would_come_out_blank() -> None:
-    """Metadata, fields and keywords alike; a note says so."""
     rows = each_of(2, "k", managedBy="me", metadata={"A": "1", "B": ""})
     plan = planned(declared(2, ", managedBy: ' ', metadata: {A: '', B: ''}"), rows, scope=Scope(no_delete=True))
     assert plan.changes == ()
@@ -443,7 +413,7 @@ def test_no_delete_keeps_what_would_come_out_blank() -> None:
 
 
 def test_generated_tags_that_are_merged_into_one_are_not_lost() -> None:
-    """They go on under the new name, as each would that is renamed alone; whoever is left behind counts."""
+    """Only a tag that is neither declared nor a former name counts as lost."""
     rows = [row(f"tag/M-{n}", source=Source(FILE, 1, Row("m.csv", n))) for n in range(7)]
     others = "".join(f"  - {{name: M-{n}}}\n" for n in range(3, 7))
     merged = planned(f"tags:\n  - {{name: NEW, previously: [M-0, M-1, M-2]}}\n{others}", rows)

@@ -61,7 +61,6 @@ def plan_of(case: str) -> Plan:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_plans_and_reads_as_it_did(case: str) -> None:
-    """A plan and what people read of it change only when somebody means them to."""
     file = GOLDEN / case / "plan.txt"
     rendered = without_files(PLAN_FORMATS["text"](plan_of(case), PLAIN))
     if os.environ.get("SYNCENGINE_GOLDEN") == "write":

@@ -30,22 +30,18 @@ EFFECTIVE = {
 
 @pytest.mark.parametrize(("fields", "keywords"), EFFECTIVE.values(), ids=EFFECTIVE)
 def test_effective_keywords(fields: str, keywords: tuple[str, ...]) -> None:
-    """`keywords` ∪ {name, unless excluded}."""
     assert sent(planned(declared(fields)), Step.TAGS, "tag/ACME-1").keywords == keywords
 
 
 def test_the_order_of_keywords_means_nothing() -> None:
-    """Only the sets are compared."""
     assert planned(declared("keywords: [a1, b1]"), [row("tag/ACME-1", "b1", "ACME-1", "a1")]).changes == ()
 
 
 def test_listing_the_name_changes_nothing() -> None:
-    """Desired and recorded alike are effective keywords."""
     assert planned(declared("keywords: [ACME-1]"), [row("tag/ACME-1")]).changes == ()
 
 
 def test_a_keyword_gained_is_a_keyword_add() -> None:
-    """addKeywords, with the external id that is recorded, and no upsert."""
     plan = planned(declared("keywords: [k1, k2], externalId: '47'"), [row("tag/ACME-1", "k1", externalId="47")])
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["keyword adds"])
     effect = sent(plan, Step.KEYWORD_ADDS, "tag/ACME-1")
@@ -54,7 +50,7 @@ def test_a_keyword_gained_is_a_keyword_add() -> None:
 
 
 def test_a_keyword_add_can_be_replaced_by_the_whole_tag() -> None:
-    """4.7: for a tag that turns out not to be there, the plan holds its upsert."""
+    """The plan holds the tag's upsert, in case the service does not have the tag (docs/planning.md 4.7)."""
     plan = planned(declared("keywords: [k]"), [row("tag/ACME-1")])
     assert plan.wholes[TAG].effects[0].whole
 
@@ -64,14 +60,12 @@ def many(count: int, keywords: str) -> str:
 
 
 def test_a_few_tags_that_gain_keywords_need_a_call_each() -> None:
-    """Below the threshold every tag has its own addKeywords."""
     rows = [row(f"tag/ACME-{n}") for n in range(RIDE_ALONG - 1)]
     plan = planned(many(RIDE_ALONG - 1, "new"), rows)
     assert (steps(plan), plan.summary.requests) == (["keyword adds"], RIDE_ALONG - 1)
 
 
 def test_many_tags_that_gain_keywords_ride_on_a_batch() -> None:
-    """From the threshold on one batch upsert carries them all."""
     rows = [row(f"tag/ACME-{n}") for n in range(RIDE_ALONG)]
     plan = planned(many(RIDE_ALONG, "new"), rows)
     assert (steps(plan), plan.summary.requests, plan.summary.keyword_adds) == (["tags"], 1, RIDE_ALONG)
@@ -79,33 +73,29 @@ def test_many_tags_that_gain_keywords_ride_on_a_batch() -> None:
 
 
 def test_deletes_do_not_ride() -> None:
-    """A lost keyword is one call, however many tags gain some."""
     rows = [row(f"tag/ACME-{n}", "old") for n in range(RIDE_ALONG)]
     plan = planned(many(RIDE_ALONG, "new"), rows)
     assert (steps(plan), plan.summary.requests) == (["tags", "keyword deletes"], 1 + RIDE_ALONG)
 
 
 def test_a_keyword_lost_is_one_delete() -> None:
-    """Each lost keyword is one request; no upsert is needed for it."""
     plan = planned(declared("keywords: [k1]"), [row("tag/ACME-1", "k1", "k2", "k3")])
     assert (steps(plan), plan.summary.requests, plan.summary.keyword_deletes) == (["keyword deletes"], 2, 2)
     assert [item.effects[0].keywords_dropped for item in items(plan, Step.KEYWORD_DELETES)] == [("k2",), ("k3",)]
 
 
 def test_keywords_of_other_people_stay() -> None:
-    """Only keywords that this state put there are ever deleted."""
     plan = planned(declared("keywords: []"), [row("tag/ACME-1")])
     assert plan.changes == ()
 
 
 def test_excluding_the_name_deletes_it() -> None:
-    """The name was an effective keyword and is none any more."""
     change = change_of(planned(declared("excludeTagNameKeyword: true"), [row("tag/ACME-1")]), "tag/ACME-1")
     assert change.keywords_deleted == ("ACME-1",)
 
 
 def test_including_the_name_again_spells_it_out() -> None:
-    """An upsert of an existing tag may not add the name by itself, so it is listed."""
+    """An upsert of an existing tag may not add its name as a keyword, so the name is listed."""
     plan = planned(declared("url: http://u"), [row("tag/ACME-1", "k", excludeTagNameKeyword=True)])
     (item,) = items(plan, Step.TAGS)
     assert item.spell_name
@@ -113,13 +103,11 @@ def test_including_the_name_again_spells_it_out() -> None:
 
 
 def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:
-    """The service adds it by itself."""
     (item,) = items(planned(declared("url: http://u")), Step.TAGS)
     assert not item.spell_name
 
 
 def test_the_name_of_a_doubtful_tag_is_spelled_out() -> None:
-    """Nobody knows which of its calls came through."""
     (item,) = items(planned(declared("url: http://u"), [row("tag/ACME-1", url="http://u", doubtful=True)]), Step.TAGS)
     assert item.spell_name
 
@@ -137,7 +125,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize(("old", "new"), VARIANTS.values(), ids=VARIANTS)
 def test_a_keyword_that_differs_only_by_spelling_is_deleted_first(old: str, new: str) -> None:
-    """The service may take one for the other: delete, then an upsert that adds all of them again."""
+    """The service may confuse the two spellings, so the old one is deleted before the upsert."""
     plan = planned(declared(f"keywords: ['{new}']"), [row("tag/ACME-1", old)])
     assert steps(plan) == ["keyword variants", "tags"]
     assert sent(plan, Step.KEYWORD_VARIANTS, "tag/ACME-1").keywords_dropped == (old,)
@@ -146,26 +134,22 @@ def test_a_keyword_that_differs_only_by_spelling_is_deleted_first(old: str, new:
 
 
 def test_other_deletes_stay_behind_the_upsert() -> None:
-    """Only variants go ahead."""
     plan = planned(declared("keywords: [ACME, NEW]"), [row("tag/ACME-1", "acme", "old")])
     assert steps(plan) == ["keyword variants", "tags", "keyword deletes"]
     assert sent(plan, Step.KEYWORD_DELETES, "tag/ACME-1").keywords_dropped == ("old",)
 
 
 def test_a_variant_of_a_keyword_that_stays_is_deleted_first_too() -> None:
-    """Deleting it may take the wanted one along, which the upsert brings back."""
     plan = planned(declared("keywords: [ACME]"), [row("tag/ACME-1", "ACME", "acme")])
     assert steps(plan) == ["keyword variants", "tags"]
 
 
 def test_a_variant_of_the_name_is_deleted_first() -> None:
-    """The name is an effective keyword like others."""
     plan = planned(declared("url: http://u"), [row("tag/ACME-1", "acme-1", url="http://u")])
     assert steps(plan) == ["keyword variants", "tags"]
 
 
 def test_variants_fold_to_the_wanted_spelling() -> None:
-    """After the plan the row holds the new spelling only."""
     rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", "Acme")}
     after = applied(rows, planned(declared("keywords: [ACME]"), rows))
     assert set(after[TAG].body.keywords) == {"ACME", "ACME-1"}

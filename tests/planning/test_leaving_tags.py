@@ -36,7 +36,7 @@ def removed(how: str) -> str:
 
 
 def test_forget_is_the_default() -> None:
-    """It stays on the service, nothing is sent, and the row becomes released; the plan says so as a change."""
+    """A forgotten tag stays on the service: nothing is sent, and its row becomes released."""
     rows = {TAG: RECORDED}
     plan = planned("{}", rows)
     after = applied(rows, plan)
@@ -46,7 +46,6 @@ def test_forget_is_the_default() -> None:
 
 
 def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
-    """So that it tags nobody's time; metadata stays for reports."""
     rows = {TAG: RECORDED}
     plan = planned("{}", rows, tag_removal=Removal.RETIRE)
     after = applied(rows, plan)
@@ -58,7 +57,6 @@ def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
 
 
 def test_a_retired_tag_that_comes_back_is_said_to_be_reopened() -> None:
-    """Its keywords tag time again: that is no edit like any other."""
     rows = {TAG: RECORDED}
     retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
     back = planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", retired)
@@ -70,7 +68,6 @@ def test_a_retired_tag_that_comes_back_is_said_to_be_reopened() -> None:
 
 
 def test_retiring_a_tag_without_keywords_sends_nothing() -> None:
-    """There is nothing to delete; the row becomes retired."""
     rows = {TAG: row("tag/ACME-1", excludeTagNameKeyword=True)}
     plan = planned("{}", rows, tag_removal=Removal.RETIRE)
     assert (actions(plan), plan.sends_something) == ({"tag/ACME-1": "retire"}, False)
@@ -90,7 +87,7 @@ GOES_ON: dict[str, tuple[str, Removal, str]] = {
 
 @pytest.mark.parametrize(("manifest", "policy", "action"), GOES_ON.values(), ids=GOES_ON)
 def test_a_removal_that_was_interrupted_goes_on_as_is_asked_today(manifest: str, policy: Removal, action: str) -> None:
-    """Nothing more is taken than manifests and policy ask for now, whatever a run has begun."""
+    """A removal that a run began takes no more than manifests and policy ask for now."""
     plan = planned(manifest, [HALF_RETIRED], tag_removal=policy, deletes_tags=True)
     assert actions(plan)["tag/ACME-1"] == action
     after = applied({TAG: HALF_RETIRED}, plan)
@@ -98,7 +95,6 @@ def test_a_removal_that_was_interrupted_goes_on_as_is_asked_today(manifest: str,
 
 
 def test_delete_is_one_call_of_an_optional_operation() -> None:
-    """deleteTag, only with its endpoint configured."""
     rows = {TAG: RECORDED}
     plan = planned("{}", rows, tag_removal=Removal.DELETE, deletes_tags=True)
     assert (actions(plan), steps(plan), plan.summary.requests) == ({"tag/ACME-1": "delete"}, ["tag deletes"], 1)
@@ -106,12 +102,10 @@ def test_delete_is_one_call_of_an_optional_operation() -> None:
 
 
 def test_delete_without_its_endpoint_is_an_error() -> None:
-    """The service's interface does not have it."""
     assert refused("{}", [RECORDED], tag_removal=Removal.DELETE) == {"delete-unsupported": "tag/ACME-1"}
 
 
 def test_the_error_points_at_the_line_that_asks_for_it() -> None:
-    """The `removed` line, where there is one; else where the tag last stood."""
     with pytest.raises(Problems) as raised:
         planned("tags: []\n" + removed("delete"), [RECORDED])
     (found,) = raised.value.found
@@ -121,7 +115,6 @@ def test_the_error_points_at_the_line_that_asks_for_it() -> None:
 @pytest.mark.parametrize("policy", Removal)
 @pytest.mark.parametrize("how", Removal)
 def test_the_removed_section_goes_before_the_policy(policy: Removal, how: Removal) -> None:
-    """A resource leaves as its line says, for the reason that it gives."""
     plan = planned(removed(how), [RECORDED], tag_removal=policy, deletes_tags=True)
     assert actions(plan) == {"tag/ACME-1": how.value}
     assert change_of(plan, "tag/ACME-1").reason == "ticket 77"
@@ -129,7 +122,6 @@ def test_the_removed_section_goes_before_the_policy(policy: Removal, how: Remova
 
 @pytest.mark.parametrize("how", Removal)
 def test_a_removed_line_that_has_been_followed_asks_for_nothing_more(how: Removal) -> None:
-    """It may stay in the manifests for ever."""
     rows = {TAG: RECORDED}
     after = applied(rows, planned(removed(how), rows, deletes_tags=True))
     assert says_nothing(planned(removed(how), after, deletes_tags=True))
@@ -137,7 +129,6 @@ def test_a_removed_line_that_has_been_followed_asks_for_nothing_more(how: Remova
 
 @pytest.mark.parametrize("how", Removal)
 def test_a_removed_line_for_an_unknown_tag_asks_for_nothing(how: Removal) -> None:
-    """What is not recorded is not ours to remove."""
     assert says_nothing(planned(removed(how)))
 
 
@@ -152,8 +143,8 @@ FURTHER = {
 
 
 @pytest.mark.parametrize(("status", "how", "expected"), FURTHER.values(), ids=FURTHER)
-def test_a_tag_that_left_may_go_further(status: Status, how: str, expected: dict[str, str]) -> None:
-    """A released or retired tag leaves for good when a line asks for it, and never comes back by one."""
+def test_a_released_or_retired_tag_may_be_removed_further(status: Status, how: str, expected: dict[str, str]) -> None:
+    """A line under `removed:` may take a released or retired tag further, and never brings it back."""
     before = row("tag/ACME-1", status=status)
     if status is Status.RETIRED:
         before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
@@ -161,14 +152,12 @@ def test_a_tag_that_left_may_go_further(status: Status, how: str, expected: dict
 
 
 @pytest.mark.parametrize("policy", Removal)
-def test_a_policy_acts_on_what_goes_not_on_what_went(policy: Removal) -> None:
-    """A tag that was forgotten under another policy stays forgotten."""
+def test_a_policy_does_not_act_on_tags_that_left_before(policy: Removal) -> None:
     released = row("tag/ACME-1", status=Status.RELEASED)
     assert actions(planned("{}", [released], tag_removal=policy, deletes_tags=True)) == {}
 
 
 def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
-    """Deleted but doubtful: it may still be there."""
     doubtful = gone("tag/ACME-1", doubtful=True)
     assert actions(planned("{}", [doubtful], tag_removal=Removal.DELETE, deletes_tags=True)) == {"tag/ACME-1": "delete"}
 
@@ -178,7 +167,7 @@ def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
 
 @pytest.mark.parametrize("policy", Removal)
 def test_a_protected_tag_is_kept_and_said_once(policy: Removal) -> None:
-    """Gone and protected: kept, with a note, and nothing to do; recorded as released, then silence."""
+    """A protected tag that is no longer declared is noted once and recorded as released."""
     rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", protect=True)}
     plan = planned("{}", rows, tag_removal=policy)
     assert (notes(plan), plan.changes_something, plan.summary.kept) == ([("tag/ACME-1", "kept")], False, 1)
@@ -187,12 +176,10 @@ def test_a_protected_tag_is_kept_and_said_once(policy: Removal) -> None:
 
 @pytest.mark.parametrize("how", Removal)
 def test_a_removed_line_does_not_lift_protection(how: Removal) -> None:
-    """Only applying `protect: false` does."""
     assert actions(planned(removed(how), [row("tag/ACME-1", protect=True)], deletes_tags=True)) == {}
 
 
 def test_protection_is_lifted_by_applying_it() -> None:
-    """`protect: false` is recorded without a request, and then the tag may go."""
     protected, lifted = "tags: [{name: ACME-1, protect: true}]", "tags: [{name: ACME-1, protect: false}]"
     rows = walked(protected)
     plan = planned(lifted, rows)
@@ -201,7 +188,6 @@ def test_protection_is_lifted_by_applying_it() -> None:
 
 
 def test_removing_protection_and_the_tag_at_once_keeps_it() -> None:
-    """What counts is what was applied."""
     rows = walked("tags: [{name: ACME-1, protect: true}]", "{}", "tags: [{name: ACME-1}]", "{}")
     assert rows[TAG].status is Status.RELEASED
     assert rows[TAG].protect is False
@@ -214,7 +200,6 @@ NEW = "tags: [{name: NEW, previously: [ACME-1]}]"
 
 
 def test_a_renamed_tag_is_brought_first_and_its_old_name_retired_after() -> None:
-    """Bring NEW to desired, then retire OLD, whatever the policy is."""
     plan = planned(NEW, [RECORDED])
     assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire"}
     assert steps(plan) == ["tags", "keyword deletes"]
@@ -223,38 +208,33 @@ def test_a_renamed_tag_is_brought_first_and_its_old_name_retired_after() -> None
 
 
 def test_a_rename_is_done_once() -> None:
-    """The line may stay in the manifests."""
     assert says_nothing(planned(NEW, walked("tags: [{name: ACME-1}]", NEW)))
 
 
 def test_a_rename_onto_a_recorded_tag_updates_it() -> None:
-    """NEW is diffed against its own row."""
     plan = planned("tags: [{name: NEW, url: http://u, previously: [ACME-1]}]", [RECORDED, row("tag/NEW")])
     assert actions(plan) == {"tag/NEW": "update", "tag/ACME-1": "retire"}
 
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED, Status.DELETED])
 def test_a_name_that_left_already_is_not_retired_again(status: Status) -> None:
-    """Only an active row is renamed."""
     before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
     assert actions(planned(NEW, [before])) == {"tag/NEW": "create"}
 
 
 def test_every_former_name_is_retired() -> None:
-    """Two tags that become one: neither goes on tagging time, and the new one names both."""
+    """Two tags that become one are both retired, and the new tag names both."""
     plan = planned("tags: [{name: NEW, previously: [ACME-1, ACME-2]}]", [RECORDED, row("tag/ACME-2")])
     assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire", "tag/ACME-2": "retire"}
     assert [change.merges for change in plan.changes if change.merges] == [("ACME-1", "ACME-2")]
 
 
 def test_a_rename_does_not_lift_protection() -> None:
-    """Retiring removes; a protected tag is kept beside its new name."""
     plan = planned(NEW, [row("tag/ACME-1", protect=True)])
     assert (actions(plan), notes(plan)) == ({"tag/NEW": "create"}, [("tag/ACME-1", "kept")])
 
 
 def test_an_old_name_may_leave_as_its_line_says() -> None:
-    """A rename with a `removed` line for the old name converges in one step."""
     manifest = NEW + "\n" + removed("delete")
     rows = applied({TAG: RECORDED}, planned(manifest, [RECORDED], deletes_tags=True))
     assert says_nothing(planned(manifest, rows, deletes_tags=True))
@@ -264,7 +244,6 @@ def test_an_old_name_may_leave_as_its_line_says() -> None:
 
 
 def test_a_tag_that_goes_and_one_that_comes_with_its_external_id_look_like_a_rename() -> None:
-    """2.9: a warning that names the old tag and where the new one stands."""
     plan = planned("tags: [{name: ACME-9, externalId: '47'}]", [row("tag/ACME-1", externalId="47")])
     (found,) = plan.diagnostics
     assert (found.code, found.address, found.line) == ("rename-suspected", "tag/ACME-9", 1)
@@ -282,7 +261,6 @@ NO_RENAMES = {
 
 @pytest.mark.parametrize(("before", "fields"), NO_RENAMES.values(), ids=NO_RENAMES)
 def test_nothing_else_looks_like_one(before: Recorded, fields: str) -> None:
-    """A suggestion that is wrong is noise."""
     assert planned(f"tags: [{{name: ACME-9, {fields}}}]", [before]).diagnostics == ()
 
 
@@ -303,7 +281,6 @@ RENAMED = {
 
 @pytest.mark.parametrize(("before", "tag", "words"), RENAMED.values(), ids=RENAMED)
 def test_alike_tags_look_like_a_rename_without_an_id(before: Recorded, tag: str, words: str) -> None:
-    """By name, description or keywords; in one warning that says what to write."""
     (found,) = planned(f"tags: [{{{tag}}}]", [before]).diagnostics
     assert found.code == "rename-suspected"
     assert found.message.startswith(f"{words}, which is removed: add `previously: [{before.key.name}]`")
@@ -325,12 +302,10 @@ NOT_ALIKE = {
 
 @pytest.mark.parametrize(("before", "manifest"), NOT_ALIKE.values(), ids=NOT_ALIKE)
 def test_what_is_not_alike_alone_is_no_rename(before: list[Recorded], manifest: str) -> None:
-    """Matters with the next number, and texts that several have."""
     assert [d.code for d in planned(manifest, before).diagnostics if d.code == "rename-suspected"] == []
 
 
 def test_an_alike_category_looks_like_a_rename() -> None:
-    """Else it is deleted with all its tags."""
     before = row("category/acme-corp", label="ACME Corp.", server_id="7")
     plan = planned("tagCategories: [{externalId: C-1, label: ACME Corp.}]", [before])
     (found,) = (d for d in plan.diagnostics if d.code == "rename-suspected")
@@ -338,7 +313,6 @@ def test_an_alike_category_looks_like_a_rename() -> None:
 
 
 def test_a_large_plan_is_not_compared_in_pairs() -> None:
-    """Twice as many tags that go and come are twice the work."""
     work = []
     for n in (150, 300):
         going = {Key(Kind.TAG, f"Old matter of nobody {at}"): Body({"description": f"d{at}"}) for at in range(n)}
@@ -352,7 +326,7 @@ def test_a_large_plan_is_not_compared_in_pairs() -> None:
 
 
 def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
-    """With the nearest name, at its line; the tags that the state knows, gone or not, are named in silence."""
+    """The warning suggests the nearest name; lines for recorded tags are fine, even after they left."""
     rows = [row("tag/ACME-41"), row("tag/LEFT-1", status=Status.RETIRED)]
     manifest = "tags: [{name: ACME-41}]\nremoved:\n  - {tag: LEFT-1, as: retire}\n  - {tag: ACME-14, as: retire}\n"
     (found,) = planned(manifest, rows).diagnostics
@@ -361,5 +335,4 @@ def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
 
 
 def test_a_state_without_tags_says_nothing_of_lines() -> None:
-    """A new environment has none of those that left another."""
     assert planned("removed: [{tag: ACME-14, as: retire}]", []).diagnostics == ()

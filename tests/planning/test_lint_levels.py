@@ -55,7 +55,6 @@ def told(planned: Planned) -> list[tuple[str, str]]:
 
 
 def test_every_code_is_tried() -> None:
-    """Here or there."""
     tried = {
         *SUSPICIOUS,
         "comma-in-text",
@@ -72,7 +71,7 @@ def test_every_code_is_tried() -> None:
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
 def test_a_plan_of_what_changed_says_what_a_plan_of_all_says(bench: Bench, code: str) -> None:
-    """Settled with a warning or without; then another tag changes; then the level does."""
+    """The same holds with and without a warning, after a change of a tag, and after a change of the level."""
     write(bench, "a.yaml", SUSPICIOUS[code][0])
     for version, level in enumerate(("warning", "off", "warning")):
         expected = [] if level == "off" else [(code, "warning")]
@@ -90,7 +89,6 @@ def test_a_plan_of_what_changed_says_what_a_plan_of_all_says(bench: Bench, code:
 
 @pytest.mark.parametrize(("level", "extra"), [("off", []), ("warning", ["warning"]), ("error", ["error"])])
 def test_a_cut_text_is_explained_or_not(bench: Bench, level: str, extra: list[str]) -> None:
-    """A name without a value is an error whatever is thought of commas."""
     write(bench, "a.yaml", COMMA)
     set_to(bench, "comma-in-text", level)
     expected = [("null-value", "error"), *(("comma-in-text", severity) for severity in extra)]
@@ -102,7 +100,6 @@ LEVELS = [("off", []), ("warning", ["warning"]), ("error", ["error"])]
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
 def test_suspected_renames(bench: Bench, level: str, severities: list[str]) -> None:
-    """A tag that goes and one that comes share their externalId."""
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, externalId: '1', visibility: PUBLIC}\n")
     set_to(bench, "rename-suspected", level)
     assert bench.apply().exit_code == 0
@@ -112,7 +109,6 @@ def test_suspected_renames(bench: Bench, level: str, severities: list[str]) -> N
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
 def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[str]) -> None:
-    """Also while another file changes; once it is an error, nothing is planned."""
     write(bench, "a.yaml", "removed: [{tag: Alpah, as: retire}]\n")
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, visibility: PUBLIC}\n")
     set_to(bench, "removed-unknown", "off")
@@ -127,7 +123,6 @@ def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
 def test_a_selection_of_nothing(bench: Bench, level: str, severities: list[str]) -> None:
-    """A path that is none."""
     write(bench, "b.yaml", OTHER % "v1")
     set_to(bench, "nothing-selected", level)
     planned = Twice(bench.project).same(scope=Scope(paths=("nowhere",)))
@@ -138,7 +133,6 @@ def test_a_selection_of_nothing(bench: Bench, level: str, severities: list[str])
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
 def test_an_insecure_url(bench: Bench, level: str, severities: list[str]) -> None:
-    """It is found when the project file is read."""
     set_to(bench, "insecure-url", level, url="http://service.example.com")
     try:
         found = bench.project().warnings

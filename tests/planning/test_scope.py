@@ -54,7 +54,6 @@ SELECTIONS = {
 
 @pytest.mark.parametrize(("scope", "expected"), SELECTIONS.values(), ids=SELECTIONS)
 def test_a_selection_selects_changes(scope: Scope, expected: set[str]) -> None:
-    """All manifests are loaded; targets, excludes and paths choose among the changes, with the categories they need."""
     assert set(actions(planned(FILES, scope=scope))) == expected
 
 
@@ -70,13 +69,11 @@ GONE = {
 
 @pytest.mark.parametrize(("scope", "expected"), GONE.values(), ids=GONE)
 def test_what_is_not_selected_is_never_gone(scope: Scope, expected: dict[str, str]) -> None:
-    """A selection leaves alone what it does not name."""
     plan = planned(FILES, RECORDED, scope=scope)
     assert {address: action for address, action in actions(plan).items() if action == "forget"} == expected
 
 
 def test_a_row_without_a_place_is_in_no_file() -> None:
-    """Adopted rows were never declared."""
     assert actions(planned("{}", [row("tag/GONE", source=None)], scope=Scope(paths=("manifests",)))) == {}
 
 
@@ -88,19 +85,16 @@ RENAME = "tags: [{name: NEW-1, previously: [OLD-1]}]"
 
 @pytest.mark.parametrize("target", ["tag/NEW-1", "tag/OLD-1", "tag/*"])
 def test_a_rename_is_one_unit(target: str) -> None:
-    """Selecting either name selects both sides."""
     plan = planned(RENAME, [row("tag/OLD-1")], scope=Scope(targets=(target,)))
     assert actions(plan) == {"tag/NEW-1": "create", "tag/OLD-1": "retire"}
 
 
 @pytest.mark.parametrize("exclude", ["tag/NEW-1", "tag/OLD-1"])
 def test_excluding_one_side_excludes_the_rename(exclude: str) -> None:
-    """Half a rename would leave two tags, or none."""
     assert actions(planned(RENAME, [row("tag/OLD-1")], scope=Scope(excludes=(exclude,)))) == {}
 
 
 def test_a_category_rename_that_is_not_selected_leaves_the_old_one_alone() -> None:
-    """It is neither renamed nor gone."""
     manifest = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: OTHER}]"
     assert actions(planned(manifest, [row("category/old")], scope=Scope(targets=("tag/OTHER",)))) == {
         "tag/OTHER": "create"
@@ -108,7 +102,6 @@ def test_a_category_rename_that_is_not_selected_leaves_the_old_one_alone() -> No
 
 
 def test_a_needed_category_is_brought_by_its_rename() -> None:
-    """A selected tag in a category that has a new name: the rename comes along."""
     manifest = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: ACME-1, category: new}]"
     plan = planned(manifest, [row("category/old")], scope=Scope(targets=("tag/ACME-1",)))
     assert actions(plan) == {"tag/ACME-1": "create", "category/new": "update"}
@@ -124,7 +117,6 @@ NEEDED = {
 
 @pytest.mark.parametrize(("recorded", "brought"), NEEDED.values(), ids=NEEDED)
 def test_a_selected_tag_brings_the_category_that_it_needs(recorded: list[Recorded], brought: bool) -> None:
-    """Only where the service does not know it yet."""
     plan = planned(FILES, recorded, scope=Scope(targets=("tag/ACME-1",)))
     assert ("category/acme" in actions(plan)) is brought
 
@@ -133,7 +125,6 @@ def test_a_selected_tag_brings_the_category_that_it_needs(recorded: list[Recorde
 
 
 def test_a_category_waits_for_members_that_move_and_are_not_selected() -> None:
-    """Never deletes a category whose moving members are not selected."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme")]
     plan = planned("tags: [{name: MOVED}]", recorded, scope=Scope(targets=("category/*",)))
     assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
@@ -141,20 +132,17 @@ def test_a_category_waits_for_members_that_move_and_are_not_selected() -> None:
 
 @pytest.mark.parametrize("scope", [Scope(excludes=("tag/LEFT",)), Scope(targets=("category/acme",))])
 def test_a_category_waits_for_members_that_are_not_selected(scope: Scope) -> None:
-    """What is not selected is left alone, also as a member of something that is."""
     plan = planned("{}", [row("category/acme"), row("tag/LEFT", category="acme")], scope=scope)
     assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
 
 
 def test_a_category_waits_for_a_member_whose_rename_is_excluded() -> None:
-    """The old name would go, and the new one would not come."""
     recorded = [row("category/acme"), row("tag/OLD-1", category="acme")]
     plan = planned(RENAME, recorded, scope=Scope(excludes=("tag/NEW-1",)))
     assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
 
 
 def test_a_category_goes_with_members_that_are_selected() -> None:
-    """With all of its members selected it is deleted as in a whole plan."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
     recorded.append(row("tag/OTHER"))
     declared = "tags: [{name: MOVED}, {name: OTHER, description: new}]"
@@ -164,7 +152,6 @@ def test_a_category_goes_with_members_that_are_selected() -> None:
 
 
 def test_unselected_objections_are_not_raised() -> None:
-    """An error in what is left alone does not stop what is selected."""
     recorded = [row("tag/SECRET", visibility="PRIVATE")]
     manifest = "tags: [{name: SECRET}, {name: OTHER}]"
     assert refused(manifest, recorded, scope=Scope(targets=("tag/OTHER",))) == {}
@@ -173,7 +160,6 @@ def test_unselected_objections_are_not_raised() -> None:
 
 @pytest.mark.parametrize("more", [{"protect": True}, {"activity_types": Ownership.ADDITIVE}, {}])
 def test_unselected_activity_types_are_not_mentioned(more: dict[str, Any]) -> None:
-    """Neither kept nor released: they are left alone."""
     recorded = [row("activity-type/A101", label="L", protect=more.pop("protect", False))]
     assert says_nothing(planned("{}", recorded, scope=Scope(targets=("tag/*",)), **more))
 
@@ -186,7 +172,6 @@ NO_DELETE = Scope(no_delete=True)
 
 @pytest.mark.parametrize("policy", Removal)
 def test_without_deletes_nothing_leaves(policy: Removal) -> None:
-    """No delete, retire or forget; each is a note."""
     recorded = [row("category/acme"), row("tag/LEFT", category="acme"), row("tag/GONE"), row("activity-type/A101")]
     plan = planned("{}", recorded, scope=NO_DELETE, tag_removal=policy, deletes_tags=True)
     assert (actions(plan), plan.records, plan.sweep, plan.gate.tripped) == ({}, (), None, False)
@@ -199,7 +184,6 @@ def test_without_deletes_nothing_leaves(policy: Removal) -> None:
 
 
 def test_without_deletes_a_renamed_tag_stays_beside_its_new_name() -> None:
-    """NEW is brought; retiring OLD is left for a plan that may."""
     rows = walked("tags: [{name: OLD-1}]")
     plan = planned(RENAME, rows, scope=NO_DELETE)
     assert (actions(plan), notes(plan)) == ({"tag/NEW-1": "create"}, [("tag/OLD-1", "left-out")])
@@ -239,14 +223,12 @@ KEPT = {
 
 @pytest.mark.parametrize(("recorded", "manifest", "what"), KEPT.values(), ids=KEPT)
 def test_without_deletes_nothing_is_taken_from_what_stays(recorded: Recorded, manifest: str, what: str) -> None:
-    """Keyword and metadata deletes and clearing of fields are left out; what is left over is a note."""
     plan = planned(manifest, [recorded], scope=NO_DELETE)
     assert (plan.changes, notes(plan)) == ((), [(str(recorded.key), "left-out")])
     assert what in plan.notes[0].message
 
 
 def test_without_deletes_the_rest_of_a_change_is_made() -> None:
-    """What is added and set goes out, with all that is recorded besides."""
     recorded = [row("tag/ACME-1", "old", url="http://u", metadata={"A": "1"})]
     plan = planned("tags: [{name: ACME-1, keywords: [new], externalId: '47'}]", recorded, scope=NO_DELETE)
     change = change_of(plan, "tag/ACME-1")
@@ -256,7 +238,6 @@ def test_without_deletes_the_rest_of_a_change_is_made() -> None:
 
 
 def test_without_deletes_a_tag_may_move() -> None:
-    """From a category to one by id nothing is lost."""
     recorded = [row("category/acme"), row("tag/ACME-1", category="acme")]
     plan = planned(
         "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, tagCategoryId: x}]", recorded, scope=NO_DELETE
@@ -265,7 +246,6 @@ def test_without_deletes_a_tag_may_move() -> None:
 
 
 def test_what_was_left_out_is_planned_once_it_may_be() -> None:
-    """Recorded keeps everything, so that nothing is forgotten."""
     old = "tags: [{name: ACME-1, keywords: [k], url: http://u, metadata: {A: '1'}}]"
     rows = walked(old)
     rows = applied(rows, planned("tags: [{name: ACME-1}]", rows, scope=NO_DELETE))
@@ -275,14 +255,12 @@ def test_what_was_left_out_is_planned_once_it_may_be() -> None:
 
 
 def test_a_needed_category_loses_nothing_either() -> None:
-    """What a selected tag brings is under the same flag."""
     recorded = [row("category/acme", label="L", server_id=None, confirmed=False, doubtful=True)]
     scope = Scope(targets=("tag/ACME-1",), no_delete=True)
     assert change_of(planned(FILES, recorded, scope=scope), "category/acme").fields == ()
 
 
 def test_a_renamed_category_keeps_what_it_has_without_deletes() -> None:
-    """The row it takes over counts as its own."""
     recorded = [row("category/old", label="L", description="d")]
     manifest = "tagCategories: [{externalId: new, label: L, previously: [old]}]"
     plan = planned(manifest, recorded, scope=NO_DELETE)
@@ -290,7 +268,6 @@ def test_a_renamed_category_keeps_what_it_has_without_deletes() -> None:
 
 
 def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:
-    """`--no-delete` keeps the tag in its category under the category's new name."""
     rows = walked("tagCategories: [{externalId: old}]\ntags: [{name: ACME-1, category: old}]")
     renamed = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: ACME-1}]"
     rows = applied(rows, planned(renamed, rows, scope=NO_DELETE))
@@ -299,7 +276,6 @@ def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:
 
 
 def test_an_empty_selection_does_nothing_and_warns() -> None:
-    """Nothing selected, nothing to do; it may be misspelt."""
     plan = planned(FILES, RECORDED, scope=Scope(targets=("tag/NOBODY",)))
     assert says_nothing(plan)
     assert [found.code for found in plan.diagnostics] == ["nothing-selected"]
@@ -307,7 +283,7 @@ def test_an_empty_selection_does_nothing_and_warns() -> None:
 
 @pytest.mark.parametrize("target", ["tag/LEFT", "tag/L*"])
 def test_a_target_that_left_is_said_to_have_left(target: str) -> None:
-    """Nothing is planned for it, and a plan without changes would look as if it were as wanted."""
+    """Otherwise an empty plan would look as if the tag were as declared."""
     rows = [row("tag/LEFT", status=Status.RELEASED), row("tag/HERE")]
     plan = planned("tags: [{name: HERE}]", rows, scope=Scope(targets=(target,)))
     (warning,) = plan.diagnostics

@@ -57,7 +57,6 @@ def reasons(project: Project) -> list[str]:
 
 
 def test_a_query_that_never_had_rows_is_no_error_beside_one_that_has(sources: Project) -> None:
-    """They share their source's name. The other may lose a row."""
     rows(sources, A=10)
     blocks(sources, QUERY, "AB")
     applied(sources)
@@ -68,7 +67,6 @@ def test_a_query_that_never_had_rows_is_no_error_beside_one_that_has(sources: Pr
 
 
 def test_a_query_without_rows_is_an_error_beside_one_that_has_some(sources: Project) -> None:
-    """It had ten."""
     rows(sources, A=100, B=10)
     blocks(sources, QUERY, "AB")
     applied(sources)
@@ -80,7 +78,6 @@ def test_a_query_without_rows_is_an_error_beside_one_that_has_some(sources: Proj
 
 
 def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
-    """9 of its 10 are far from a quarter of what its source made."""
     rows(sources, A=200, B=10)
     blocks(sources, QUERY, "AB")
     applied(sources)
@@ -91,8 +88,8 @@ def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
     assert reasons(sources) == []
 
 
-def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
-    """One of four blocks over one file makes nothing any more; one that is edited makes the same."""
+def test_a_misspelt_condition_needs_an_approval(sources: Project) -> None:
+    """One of four blocks over one file makes nothing any more."""
     rows(sources, A=40, B=10, C=40, D=40)
     blocks(sources, CSV, "ABCD")
     applied(sources)
@@ -105,7 +102,7 @@ def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
 
 
 def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: Project) -> None:
-    """One row is gone, and `when` leaves out three more: the gate does not say that the file lost four."""
+    """One row is gone, and `when` leaves out three more: the reason does not say that the file lost four."""
     rows(sources, A=3, B=3)
     blocks(sources, CSV.replace("== '%s'", "in ['%s', 'B']"), "A")
     applied(sources)
@@ -133,8 +130,8 @@ def told(project: Project) -> list[dict[str, object]]:
     return [found for found in done.document["diagnostics"] if found["code"] == "when-none"]
 
 
-def test_a_condition_that_no_row_meets_is_told(sources: Project) -> None:
-    """As of a misspelt value; not where a row meets it, or where `allowEmpty` says that none may."""
+def test_a_condition_that_no_row_meets_is_a_warning(sources: Project) -> None:
+    """A `when` that no row meets is a warning, unless `allowEmpty` allows that."""
     rows(sources, A=5)
     blocks(sources, CSV, "a")
     (found,) = told(sources)
@@ -149,7 +146,6 @@ def test_a_condition_that_no_row_meets_is_told(sources: Project) -> None:
 
 
 def test_a_manifest_may_be_renamed_and_its_lines_may_move(sources: Project) -> None:
-    """What it made is known by the manifest that it was recorded with."""
     rows(sources, A=100, B=8)
     blocks(sources, CSV, "AB")
     applied(sources)

@@ -40,32 +40,27 @@ def everything() -> Plan:
 
 
 def test_stages_stand_in_their_order() -> None:
-    """4.1, with keyword variants ahead of the upserts and tag deletes before the sweep."""
     assert steps(everything()) == [step.value for step in Step]
     assert everything().sweep is not None
 
 
 def test_every_stage_has_its_operation() -> None:
-    """A table, complete."""
     assert OPERATION_OF.keys() == set(Step)
     assert all(OPERATIONS[operation.id] is operation for operation in OPERATION_OF.values())
 
 
 def test_calls_are_numbered_through_the_plan() -> None:
-    """Ids are unique, and the same for the same inputs."""
     ids = [call.id for call in everything().calls()]
     assert ids == [f"c{number}" for number in range(1, len(ids) + 1)]
 
 
 def test_requests_are_all_calls_and_the_session_around_them() -> None:
-    """Every call of every stage, plus start, uploads and completion."""
     plan = everything()
     assert plan.sweep is not None
     assert plan.summary.requests == sum(len(stage.calls) for stage in plan.stages) + plan.sweep.requests == 9 + 3
 
 
 def test_the_summary_counts_changes() -> None:
-    """Per action, and what they do to tags that stay."""
     assert asdict(everything().summary) == {
         "create": 3,
         "update": 3,
@@ -83,7 +78,6 @@ def test_the_summary_counts_changes() -> None:
 
 
 def test_a_narrowed_plan_is_counted_anew() -> None:
-    """`show --target`: fewer changes, the same requests."""
     plan = narrowed(everything(), lambda change: change.key.kind is Kind.TAG)
     assert (plan.summary.create, plan.summary.delete, plan.summary.requests) == (1, 2, 12)
 
@@ -101,32 +95,27 @@ BATCHES = {
 
 @pytest.mark.parametrize(("manifest", "step"), BATCHES.values(), ids=BATCHES)
 def test_batches_are_as_full_as_possible(manifest: str, step: Step) -> None:
-    """At most 2,000 items: ceil(n / 2,000) requests."""
     plan = planned(manifest)
     assert [len(call.items) for call in calls(plan, step)] == [BATCH_LIMIT, BATCH_LIMIT, 1]
     assert plan.summary.requests == 3
 
 
 def test_single_calls_hold_one_item() -> None:
-    """Keyword, metadata and other deletes are one request each."""
     plan = planned("{}", [row(f"tag/N-{n}") for n in range(5)], tag_removal=Removal.RETIRE)
     assert [len(call.items) for call in calls(plan, Step.KEYWORD_DELETES)] == [1] * 5
 
 
 def test_items_keep_the_order_of_the_manifests() -> None:
-    """Errors of a batch then point at neighbouring lines."""
     plan = planned("tags: [{name: ZULU}, {name: ALFA}, {name: MIKE}]")
     assert [item.key.name for call in calls(plan, Step.TAGS) for item in call.items] == ["ZULU", "ALFA", "MIKE"]
 
 
 def test_items_know_where_they_come_from() -> None:
-    """So that a refusal is reported at its line."""
     (call,) = calls(planned("tags:\n  - name: ALFA\n  - name: MIKE\n"), Step.TAGS)
     assert [str(item.source) for item in call.items] == [f"{FILE}:2", f"{FILE}:3"]
 
 
 def test_a_plan_does_not_depend_on_the_order_of_rows() -> None:
-    """Save for the order in which removals are listed."""
     assert sorted(actions(everything())) == sorted(actions(planned(EVERYTHING, RECORDED[::-1], deletes_tags=True)))
     assert everything().gate == planned(EVERYTHING, RECORDED[::-1], deletes_tags=True).gate
 
@@ -135,12 +124,10 @@ def test_a_plan_does_not_depend_on_the_order_of_rows() -> None:
 
 
 def test_an_empty_project_plans_nothing() -> None:
-    """Nothing recorded, nothing desired."""
     assert says_nothing(planned("{}"))
 
 
 def test_moved_lines_are_recorded_without_a_change() -> None:
-    """Where a resource stands is written down, once, and is nothing to do."""
     rows = walked("tags: [{name: ALFA}]")
     plan = planned("\n\ntags: [{name: ALFA}]", rows)
     assert (plan.changes, plan.changes_something, plan.sends_something, len(plan.records)) == ((), False, False, 1)
@@ -155,15 +142,14 @@ NOTED = {
 
 
 @pytest.mark.parametrize(("manifest", "recorded"), NOTED.values(), ids=NOTED)
-def test_notes_are_nothing_to_do(manifest: str, recorded: object) -> None:
-    """2.5: said and recorded; they do not make `plan --detailed-exitcode` say 2."""
+def test_notes_are_no_changes(manifest: str, recorded: object) -> None:
+    """With notes alone `plan --detailed-exitcode` exits with 0 (docs/planning.md 2.5)."""
     plan = planned(manifest, [recorded])  # type: ignore[list-item] # as a test calls it
     assert (len(notes(plan)), plan.changes_something, plan.sends_something) == (1, False, False)
     assert len(plan.records) == 1
 
 
 def test_a_forgotten_tag_is_something_to_do_without_a_request() -> None:
-    """The plan says so, and the state changes."""
     plan = planned("{}", [row("tag/ALFA")])
     assert (plan.changes_something, plan.sends_something) == (True, False)
 
@@ -172,28 +158,24 @@ def test_a_forgotten_tag_is_something_to_do_without_a_request() -> None:
 
 
 def test_a_plan_stands_on_the_rows_that_it_touches() -> None:
-    """Changes, records and both sides of a rename; not what is unchanged."""
     rows = walked("tags: [{name: SAME}, {name: OLD-1}, {name: LESS, description: d}]")
     plan = planned("tags: [{name: SAME}, {name: NEW-1, previously: [OLD-1]}, {name: LESS}]", rows)
     assert {str(key) for key in plan.prior} == {"tag/NEW-1", "tag/OLD-1", "tag/LESS"}
 
 
 def test_a_sweeping_plan_stands_on_every_activity_type() -> None:
-    """One that another run adds meanwhile would be swept away."""
     recorded = [row("activity-type/A101", label="L"), row("activity-type/A102"), row("tag/OTHER")]
     plan = planned("activityTypes: [{code: A101, label: L}]\ntags: [{name: OTHER}]", recorded, sweep=True)
     assert {key for key in plan.prior if key.kind is Kind.ACTIVITY_TYPE} == {before.key for before in recorded[:2]}
 
 
 def test_a_category_delete_stands_on_its_members() -> None:
-    """Those that go and those that leave."""
     recorded = [row("category/acme"), row("tag/GONE", category="acme"), row("tag/MOVED", category="acme")]
     plan = planned("tags: [{name: MOVED}]", recorded)
     assert {before.key for before in recorded} <= plan.prior.keys()
 
 
 def test_digests_cover_status_and_doubt() -> None:
-    """A row that became doubtful meanwhile is another row."""
     key = Key(Kind.TAG, "ALFA")
     plans = [
         planned("tags: [{name: ALFA, url: http://u}]", [row("tag/ALFA", **more)])

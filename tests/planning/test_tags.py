@@ -40,7 +40,6 @@ CATEGORY = row("category/acme")
 
 
 def test_a_tag_that_is_not_recorded_is_created() -> None:
-    """Nothing recorded: create, whole, by one item of a batch upsert."""
     plan = planned(declared("category: acme, description: Case, metadata: {Client: ACME}, keywords: [k]"), [CATEGORY])
     (item,) = items(plan, Step.TAGS)
     assert (actions(plan), item.new) == ({"tag/ACME-1": "create"}, True)
@@ -49,13 +48,11 @@ def test_a_tag_that_is_not_recorded_is_created() -> None:
 
 
 def test_a_deleted_tag_is_created_again() -> None:
-    """What was deleted and is declared again starts anew."""
     plan = planned(PLAIN, [gone("tag/ACME-1")])
     assert (actions(plan), items(plan, Step.TAGS)[0].new) == ({"tag/ACME-1": "create"}, True)
 
 
 def test_a_tag_as_recorded_is_left_alone() -> None:
-    """Nothing differs: no change, no request, nothing to write down."""
     plan = planned(PLAIN, [row("tag/ACME-1", source=Source(FILE, 1))])
     assert (says_nothing(plan), plan.summary.unchanged) == (True, 1)
 
@@ -79,7 +76,6 @@ FIELDS = {
 
 @pytest.mark.parametrize(("fields", "before", "after"), FIELDS.values(), ids=FIELDS)
 def test_a_field_that_differs_is_an_update(fields: str, before: object, after: object) -> None:
-    """Declared fields differ: an update that shows both values and goes out by upsert."""
     name = fields.partition(":")[0]
     plan = planned(declared(fields), [CATEGORY, row("tag/ACME-1", **{name: before})])
     field = field_of(plan, "tag/ACME-1", name)
@@ -89,7 +85,7 @@ def test_a_field_that_differs_is_an_update(fields: str, before: object, after: o
 
 @pytest.mark.parametrize(("fields", "before", "after"), FIELDS.values(), ids=FIELDS)
 def test_a_field_that_was_never_declared_is_an_update(fields: str, before: object, after: object) -> None:
-    """Its value on the service is unknown, so it is sent; unless the service ignores it."""
+    """The value on the service is unknown, so the declared one is sent."""
     name = fields.partition(":")[0]
     adopted = Recorded(TAG, Body({}, ("ACME-1",)), confirmed=True)
     plan = planned(declared(fields), [CATEGORY, adopted])
@@ -98,7 +94,6 @@ def test_a_field_that_was_never_declared_is_an_update(fields: str, before: objec
 
 
 def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
-    """2.4: all declared fields, metadata and keywords; what was never declared is never sent."""
     recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="http://u", metadata={"Client": "ACME"})]
     fields = "description: New, url: http://u, keywords: [k], metadata: {Client: ACME}"
     effect = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
@@ -108,7 +103,7 @@ def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
 
 
 def test_whether_the_name_is_a_keyword_is_always_explicit() -> None:
-    """2.4: `excludeTagNameKeyword` goes out even where no manifest says it."""
+    """`excludeTagNameKeyword` is sent even if no manifest declares it (docs/planning.md 2.4)."""
     assert sent(planned(PLAIN), Step.TAGS, "tag/ACME-1").fields == {"excludeTagNameKeyword": False}
 
 
@@ -128,8 +123,7 @@ GONE = {
 
 
 @pytest.mark.parametrize("fields", GONE.values(), ids=GONE)
-def test_a_field_that_is_gone_is_sent_as_an_explicit_empty(fields: dict[str, object]) -> None:
-    """Another declared field is gone: an update that clears it."""
+def test_a_field_that_is_no_longer_declared_is_sent_empty(fields: dict[str, object]) -> None:
     (name,) = fields
     plan = planned(PLAIN, [row("tag/ACME-1", **fields)])
     assert actions(plan) == {"tag/ACME-1": "update"}
@@ -147,8 +141,8 @@ UNCLEARABLE = {
 
 
 @pytest.mark.parametrize(("manifest", "fields"), UNCLEARABLE.values(), ids=UNCLEARABLE)
-def test_what_the_service_cannot_clear_is_said_once(manifest: str, fields: dict[str, object]) -> None:
-    """A note with effect `ignored`, no request, not something to do; recorded by the next apply, and not repeated."""
+def test_a_field_that_the_service_cannot_clear_is_noted_once(manifest: str, fields: dict[str, object]) -> None:
+    """A note says once that the service ignores the difference; nothing is sent."""
     rows = {TAG: row("tag/ACME-1", **fields), CATEGORY.key: CATEGORY}
     if "acme" not in manifest:
         del rows[CATEGORY.key]
@@ -158,16 +152,14 @@ def test_what_the_service_cannot_clear_is_said_once(manifest: str, fields: dict[
     assert says_nothing(planned(manifest, applied(rows, plan)))
 
 
-def test_an_ignored_difference_rides_along_with_a_real_one() -> None:
-    """It is shown in the change with its effect, and counted as nothing lost."""
+def test_a_change_shows_differences_that_the_service_ignores() -> None:
     plan = planned(declared("url: http://new"), [CATEGORY, row("tag/ACME-1", description="Old", url="http://old")])
     assert field_of(plan, "tag/ACME-1", "description").effect is FieldEffect.IGNORED
     assert not field_of(plan, "tag/ACME-1", "description").clears
     assert notes(plan) == [("tag/ACME-1", "ignored")]
 
 
-def test_a_description_that_comes_back_is_sent() -> None:
-    """Once the state no longer says what the service has, declaring it again is an update."""
+def test_a_description_that_is_declared_again_is_sent() -> None:
     rows = walked(declared("description: Old"), declared("url: http://u"))
     assert (
         field_of(planned(declared("description: Old, url: http://u"), rows), "tag/ACME-1", "description").after == "Old"
@@ -183,8 +175,8 @@ SAME = {
 
 
 @pytest.mark.parametrize(("manifest", "fields"), SAME.values(), ids=SAME)
-def test_what_means_the_same_is_only_recorded(manifest: str, fields: dict[str, object]) -> None:
-    """No longer saying what is so anyway needs no request, and is not planned for ever."""
+def test_a_difference_that_means_the_same_is_only_recorded(manifest: str, fields: dict[str, object]) -> None:
+    """No longer declaring the service's own default sends nothing and is recorded."""
     rows = {TAG: row("tag/ACME-1", **fields)}
     plan = planned(manifest, rows)
     assert (plan.changes, plan.notes) == ((), ())
@@ -193,7 +185,6 @@ def test_what_means_the_same_is_only_recorded(manifest: str, fields: dict[str, o
 
 @pytest.mark.parametrize("empty", ["url: ''", "assigneeExternalIds: []", "externalId: ''", "category: ''"])
 def test_an_explicit_empty_that_was_never_declared_is_sent(empty: str) -> None:
-    """It clears what others put there."""
     rows = {TAG: row("tag/ACME-1"), CATEGORY.key: CATEGORY}
     plan = planned(declared(empty), rows)
     assert actions(plan) == {"tag/ACME-1": "update"}
@@ -202,7 +193,6 @@ def test_an_explicit_empty_that_was_never_declared_is_sent(empty: str) -> None:
 
 
 def test_moving_to_a_category_by_id_names_both_fields() -> None:
-    """One field is set and the other gone; nothing is lost by it."""
     plan = planned(declared("tagCategoryId: x"), [CATEGORY, row("tag/ACME-1", category="acme")])
     shown = {field.name: (field.before, field.after) for field in change_of(plan, "tag/ACME-1").fields}
     assert shown == {"tagCategoryId": (None, "x"), "category": ("acme", None)}
@@ -213,23 +203,21 @@ def test_moving_to_a_category_by_id_names_both_fields() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.ACTIVE, Status.RELEASED])
-def test_a_private_tag_must_go_on_saying_so(status: Status) -> None:
-    """Recorded PRIVATE and `visibility` gone: an error, since leaving it out would open the tag one day."""
+def test_a_private_tag_must_keep_declaring_its_visibility(status: Status) -> None:
+    """No longer declaring PRIVATE is an error, since a tag that is created without it is public."""
     assert refused(PLAIN, [row("tag/ACME-1", visibility="PRIVATE", status=status)]) == {
         "visibility-dropped": "tag/ACME-1"
     }
 
 
-def test_a_private_tag_may_be_opened_by_saying_so() -> None:
-    """PRIVATE → PUBLIC written out is an update that the gate counts, with limit 0."""
+def test_a_private_tag_is_opened_by_declaring_it_public() -> None:
     plan = planned(declared("visibility: PUBLIC"), [CATEGORY, row("tag/ACME-1", visibility="PRIVATE")])
     assert actions(plan) == {"tag/ACME-1": "update"}
     assert plan.gate.reasons == ("1 of 1 private tag made public (limit 0)",)
 
 
 @pytest.mark.parametrize("manifest", [PLAIN, declared("visibility: PUBLIC"), declared("visibility: PRIVATE")])
-def test_a_public_tag_may_say_what_it_likes(manifest: str) -> None:
-    """Only what was private is guarded."""
+def test_a_public_tag_may_declare_any_visibility(manifest: str) -> None:
     rows = [row("tag/ACME-1", visibility="PUBLIC"), CATEGORY]
     assert refused(manifest, rows) == {}
 
@@ -237,16 +225,15 @@ def test_a_public_tag_may_say_what_it_likes(manifest: str) -> None:
 RENAMED = "tags: [{name: NEW, previously: [PLAIN-1, SECRET-1]%s}]"
 
 
-def test_a_rename_of_a_private_tag_must_go_on_saying_so() -> None:
-    """A new name carries the content of the old one to whoever may see it."""
+def test_a_rename_of_a_private_tag_must_declare_its_visibility() -> None:
     rows = [row("tag/PLAIN-1"), row("tag/SECRET-1", visibility="PRIVATE")]
     assert refused(RENAMED % "", rows) == {"visibility-dropped": "tag/NEW"}
     assert refused(RENAMED % ", visibility: PRIVATE", rows) == {}
 
 
 @pytest.mark.parametrize("own", [[], [gone("tag/NEW")], [row("tag/NEW", status=Status.RELEASED)]])
-def test_a_rename_that_opens_a_private_tag_asks(own: list[Recorded]) -> None:
-    """Counted as the same change without a rename is; of several former names the private one is shown."""
+def test_a_rename_that_opens_a_private_tag_needs_an_approval(own: list[Recorded]) -> None:
+    """Of several former names the change shows the private one."""
     rows = [row("tag/PLAIN-1"), row("tag/SECRET-1", visibility="PRIVATE"), *own]
     plan = planned(RENAMED % ", visibility: PUBLIC", rows)
     change = change_of(plan, "tag/NEW")
@@ -257,7 +244,6 @@ def test_a_rename_that_opens_a_private_tag_asks(own: list[Recorded]) -> None:
 
 
 def test_an_approval_of_an_opened_tag_is_for_its_former_name() -> None:
-    """Another private tag under the same new name is another decision; so is the name's own visibility."""
     rows = [row(f"tag/{name}", visibility="PRIVATE") for name in ("SECRET-1", "SECRET-2", "NEW")]
     renamed = "tags: [{name: NEW, previously: [%s], visibility: PUBLIC}]"
     plans = [planned(renamed % name, rows[:2]) for name in ("SECRET-1", "SECRET-2")]
@@ -276,7 +262,7 @@ def test_an_approval_of_an_opened_tag_is_for_its_former_name() -> None:
     ],
 )
 def test_every_private_tag_that_a_rename_opens_counts(own: list[Recorded], opens: tuple[str, ...]) -> None:
-    """Each by its name, under one approval that is good for all of them and for no others."""
+    """One approval covers all former names of the rename, and no others."""
     rows = [row("tag/PLAIN-1"), *(row(f"tag/SECRET-{n}", visibility="PRIVATE") for n in (1, 2, 3)), *own]
     renamed = "tags: [{name: NEW, previously: [%s], visibility: PUBLIC}]"
     plan = planned(renamed % "PLAIN-1, SECRET-1, SECRET-2", rows)
@@ -291,8 +277,7 @@ def test_every_private_tag_that_a_rename_opens_counts(own: list[Recorded], opens
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
 @pytest.mark.parametrize("visibility", ["", ", visibility: PUBLIC"])
-def test_a_former_name_that_was_let_go_makes_no_rename(status: Status, visibility: str) -> None:
-    """Nor is it judged as one: the new name is a tag of its own."""
+def test_a_former_name_that_is_released_or_retired_makes_no_rename(status: Status, visibility: str) -> None:
     fields = {"visibility": "PRIVATE", "excludeTagNameKeyword": True}
     rows = [row(f"tag/{name}", status=status, **fields) for name in ("PLAIN-1", "SECRET-1")]
     plan = planned(RENAMED % visibility, rows)
@@ -316,18 +301,17 @@ NEW = row("tag/NEW", visibility="PUBLIC")
         (row("tag/NEW", visibility="PUBLIC", doubtful=True), {}, "", ("SECRET-1",)),
     ],
 )
-def test_a_name_in_use_opens_what_it_shows_anew(
+def test_a_rename_onto_a_public_tag_opens_only_new_content(
     new: Recorded, former: dict[str, Any], says: str, opens: tuple[str, ...]
 ) -> None:
-    """What may never have arrived is anew; a former name that is protected does not make every later edit ask."""
+    """Content counts that the new name may not show already; of a protected former name, only what both share."""
     rows = [new, row("tag/SECRET-1", visibility="PRIVATE", **former)]
     plan = planned(RENAMED % f", visibility: PUBLIC{says and ', '}{says}", rows)
     assert next((change.opens or () for change in plan.changes if change.key.name == "NEW"), ()) == opens
     assert [unit.name for unit in plan.gate.units if unit.kind == "opened"] == ["tag/NEW"] * bool(opens)
 
 
-def test_a_deleted_private_tag_guards_nothing() -> None:
-    """It is not there any more."""
+def test_a_deleted_private_tag_needs_no_visibility() -> None:
     assert refused(PLAIN, [gone("tag/ACME-1")]) == {}
 
 
@@ -335,7 +319,6 @@ def test_a_deleted_private_tag_guards_nothing() -> None:
 
 
 def test_metadata_values_that_differ_are_upserted() -> None:
-    """Set and changed names are shown; equal ones are not."""
     rows = [CATEGORY, row("tag/ACME-1", metadata={"A": "1", "B": "1"})]
     plan = planned(declared("metadata: {A: '1', B: '2', C: '3'}"), rows)
     assert change_of(plan, "tag/ACME-1").metadata_set == {"B": "2", "C": "3"}
@@ -343,7 +326,6 @@ def test_metadata_values_that_differ_are_upserted() -> None:
 
 
 def test_metadata_names_that_are_gone_are_deleted_in_one_request() -> None:
-    """Metadata name gone: one request per tag, whatever their number; no upsert for it."""
     plan = planned(PLAIN, [row("tag/ACME-1", metadata={"A": "1", "B": "1"})])
     assert (steps(plan), plan.summary.requests, plan.summary.metadata_deletes) == (["metadata deletes"], 1, 2)
     assert sent(plan, Step.METADATA_DELETES, "tag/ACME-1").metadata_dropped == ("A", "B")
@@ -357,7 +339,6 @@ def test_metadata_names_differ_by_case() -> None:
 
 
 def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
-    """4.2: keyword and metadata deletes ← the tag's own upsert, where there is one."""
     recorded = [CATEGORY, row("tag/ACME-1", "k", metadata={"A": "1"}, url="http://old")]
     both = planned(declared("url: http://new"), recorded)
     alone = planned(declared("url: http://old"), recorded)
@@ -370,7 +351,6 @@ def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
 
 
 def test_a_released_tag_that_is_declared_again_is_diffed_against_its_kept_row() -> None:
-    """Nothing differs: nothing is sent, and the row is ours again."""
     rows = walked(PLAIN, "{}")
     plan = planned(PLAIN, rows)
     assert (plan.changes, plan.sends_something) == ((), False)
@@ -380,7 +360,6 @@ def test_a_released_tag_that_is_declared_again_is_diffed_against_its_kept_row() 
 
 
 def test_a_released_tag_that_comes_back_different_is_updated() -> None:
-    """Keywords that it lost meanwhile are deleted: they are still there from us."""
     rows = walked(declared("keywords: [old], url: http://u"), "{}")
     plan = planned(declared("keywords: [new], url: http://u"), rows)
     change = change_of(plan, "tag/ACME-1")
@@ -389,7 +368,6 @@ def test_a_released_tag_that_comes_back_different_is_updated() -> None:
 
 
 def test_a_retired_tag_that_is_declared_again_is_sent_whole() -> None:
-    """Its keywords were deleted, so that it needs an upsert."""
     rows = [row("tag/ACME-1", status=Status.RETIRED, excludeTagNameKeyword=True)]
     plan = planned(PLAIN, rows)
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])

@@ -286,7 +286,7 @@ def statuses(rows: Rows, expected: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(("policy", "walk"), WALKS.values(), ids=WALKS)
 def test_after_each_apply_the_next_plan_is_empty(policy: Policy, walk: list[To]) -> None:
-    """(a) no change, no sweep, no record and no note that repeats; (b) what is recorded is the aim."""
+    """After each apply of a walk nothing is planned, and the rows are as declared."""
     rows: Rows = NOTHING
     for step in walk:
         desired = ask(step.manifest)
@@ -298,14 +298,12 @@ def test_after_each_apply_the_next_plan_is_empty(policy: Policy, walk: list[To])
 
 @pytest.mark.parametrize(("policy", "walk"), WALKS.values(), ids=WALKS)
 def test_a_walk_in_one_step_ends_in_the_same_bodies(policy: Policy, walk: list[To]) -> None:
-    """Whatever the way, what is desired at the end is recorded alike."""
     desired = ask(walk[-1].manifest)
     assert are_as_wanted(desired, applied(NOTHING, planned(desired, NOTHING, **policy)))
 
 
 @pytest.mark.parametrize(("policy", "walk"), WALKS.values(), ids=WALKS)
 def test_selections_bring_a_walk_about_piece_by_piece(policy: Policy, walk: list[To]) -> None:
-    """Kind by kind, then the rest: the end is that of a whole plan."""
     pieces = [Scope(targets=("category/*",)), Scope(targets=("tag/*",)), Scope(no_delete=True), Scope()]
     rows: Rows = NOTHING
     for step in walk:

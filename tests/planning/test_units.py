@@ -56,7 +56,6 @@ MATTERS = "data/matters.csv"
 
 
 def test_every_kind_of_unit_is_named() -> None:
-    """A category with its cascade, a source, a manifest, activity types, an opened tag, the first sweep."""
     rows = [
         *MANY,
         row("category/jacobi"),
@@ -83,7 +82,7 @@ def test_every_kind_of_unit_is_named() -> None:
 
 
 def test_a_removal_is_in_one_unit() -> None:
-    """The category's, whose unit says that a source is cut short as well; both reasons are for one approval."""
+    """A tag that goes with its category is in the category's unit, which also gives the source's reason."""
     rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi", MATTERS) for n in range(4)), *MANY]
     gate = planned(wanting(f"M-{n}" for n in range(20)), rows).gate
     assert [(unit.name, unit.count) for unit in gate.units] == [("category/jacobi", 5)]
@@ -92,7 +91,6 @@ def test_a_removal_is_in_one_unit() -> None:
 
 
 def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> None:
-    """One row of five: the category's approval is enough."""
     rows = [row("category/jacobi"), held("D-9", FILES[0], "jacobi", MATTERS)]
     rows += [*(held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)), *MANY]
     gate = planned(wanting([*(f"M-{n}" for n in range(20)), *(f"D-{n}" for n in range(4))]), rows).gate
@@ -100,7 +98,6 @@ def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> Non
 
 
 def test_an_approval_is_for_removals_wherever_they_stand() -> None:
-    """In a source or in any manifest; but of one team and one lineage alone."""
     rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
     texts = [
         planned("{}", rows, **more).gate.units[0].approve for more in ({}, {"team": "Other"}, {"lineage": "other"})
@@ -111,7 +108,7 @@ def test_an_approval_is_for_removals_wherever_they_stand() -> None:
 
 
 def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
-    """Four rows of a source were approved; then somebody wrote out how two of them leave."""
+    """Two of four approved removals of a source are later written under `removed:`."""
     rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
     (reviewed,) = units(planned("{}", rows).gate).values()
     gate = planned("removed: [{tag: D-0, as: forget}, {tag: D-1, as: forget}]", rows).gate
@@ -122,7 +119,7 @@ def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
 
 
 def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None:
-    """A tag that was to be deleted alone now goes with its category, which nobody has approved."""
+    """The approval of a tag's deletion does not cover the deletion of its category."""
     rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi") for n in range(4))]
     how = {"tag_removal": Removal.DELETE, "deletes_tags": True}
     (reviewed,) = units(planned("tagCategories: [{externalId: jacobi}]", rows, **how).gate).values()
@@ -137,8 +134,7 @@ def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord)
     )
 
 
-def test_what_is_under_way_covers_no_stronger_action() -> None:
-    """Who approved that tags are forgotten did not approve that they are retired."""
+def test_an_approval_under_way_covers_no_stronger_action() -> None:
     forgotten = planned("{}", MANY[:4])
     losses = tuple(loss for unit in forgotten.gate.units for loss in unit.losses)
     record = ApprovalRecord("4@ab", "r", None, 1.0, losses, losses)
@@ -206,7 +202,6 @@ def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: An
 
 
 def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
-    """No total counts the category any more, and a gate that asks says why."""
     rows = [row("category/c"), held("T-1", FILES[0], "c")]
     begun = Loss("categories", Key(Kind.CATEGORY, "c"), "delete")
     gate = again_planned("{}", rows, ApprovalRecord("1@ab", "r", None, 1.0, (begun,), (begun,))).gate
