@@ -41,12 +41,12 @@ def test_an_activity_type_that_is_not_recorded_is_created() -> None:
     assert [call.operation for call in calls(plan, Step.ACTIVITY_TYPES)] == ["uploadActivityTypes"]
 
 
-def test_an_activity_type_that_is_not_offered_is_said() -> None:
+def test_a_new_activity_type_that_is_not_offered_is_noted() -> None:
     assert notes(planned(TYPE)) == [("activity-type/A101", "not-enabled")]
     assert notes(planned(OFFERED)) == []
 
 
-def test_a_revived_type_is_not_said_to_be_unoffered() -> None:
+def test_a_revived_activity_type_has_no_note_about_its_offer() -> None:
     revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
     plan = planned(revived, [replace(RECORDED, status=Status.DELETED)])
     assert (actions(plan), notes(plan)) == ({"activity-type/A101": "create"}, [])
@@ -127,7 +127,7 @@ def test_a_deleted_activity_type_comes_back_only_with_its_flag(doubtful: bool) -
     assert list(actions(planned(revived, recorded))) == ["activity-type/A101"]
 
 
-def test_an_explicit_false_does_not_bring_it_back() -> None:
+def test_an_explicit_false_does_not_bring_a_deleted_activity_type_back() -> None:
     declared = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: false}]"
     assert refused(declared, [gone("activity-type/A101")]) == {"deleted-activity-type": "activity-type/A101"}
 
@@ -278,6 +278,6 @@ def test_uploads_of_a_sweep_are_full_batches() -> None:
     assert (plan.sweep.requests, plan.summary.requests) == (4, 6)
 
 
-def test_a_swept_code_says_what_it_was() -> None:
+def test_a_deleted_activity_type_names_its_last_place() -> None:
     change = change_of(planned("{}", [RECORDED]), "activity-type/A101")
     assert (change.source, change.reason) == (RECORDED.source, "no manifest declares it")

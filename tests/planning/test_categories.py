@@ -311,7 +311,7 @@ def test_a_category_with_a_protected_member_is_kept() -> None:
     assert "tag T" in plan.notes[0].message
 
 
-def test_a_protected_member_that_moves_out_holds_nothing() -> None:
+def test_a_protected_member_that_moves_out_does_not_keep_its_category() -> None:
     recorded = [row("category/acme"), row("tag/T", category="acme", protect=True)]
     assert actions(planned("tags: [{name: T, protect: true}]", recorded)) == {
         "category/acme": "delete",
@@ -328,7 +328,7 @@ def test_a_kept_category_is_deleted_once_protection_is_lifted() -> None:
     assert actions(planned("{}", recorded)) == {"category/acme": "delete"}
 
 
-def test_a_released_category_that_is_declared_again_is_ours_again() -> None:
+def test_a_released_category_that_is_declared_again_is_managed_again() -> None:
     """Nothing is sent when nothing differs from the kept row."""
     recorded = {Key(Kind.CATEGORY, "acme"): row("category/acme", label="ACME", status=Status.RELEASED)}
     plan = planned(ACME, recorded)
@@ -336,6 +336,6 @@ def test_a_released_category_that_is_declared_again_is_ours_again() -> None:
     assert applied(recorded, plan)[Key(Kind.CATEGORY, "acme")].status is Status.ACTIVE
 
 
-def test_a_row_without_a_body_takes_part() -> None:
+def test_an_adopted_category_without_a_body_is_updated() -> None:
     adopted = Recorded(Key(Kind.CATEGORY, "acme"), Body(), confirmed=True, server_id="x")
     assert actions(planned(ACME, [adopted])) == {"category/acme": "update"}

@@ -28,7 +28,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_what_comes_of_a_changed_row(project: Project, code: str) -> None:
+def test_a_changed_row_of_data_changes_its_tag(project: Project, code: str) -> None:
     made, before, after, row = CASES[code]
     generates(project, made, before)
     assert project.run("apply", "-y").code == 0

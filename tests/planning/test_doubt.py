@@ -75,7 +75,7 @@ def test_a_refused_delete_of_a_keyword_is_tried_again() -> None:
     assert change_of(planned("tags: [{name: ACME-1}]", after), "tag/ACME-1").keywords_deleted == ("old",)
 
 
-def test_a_doubtful_tag_that_goes_leaves_in_one_step() -> None:
+def test_a_doubtful_tag_is_removed_in_one_step() -> None:
     rows: Rows = {TAG: row("tag/ACME-1", doubtful=True)}
     plan = planned("{}", rows)
     assert actions(plan) == {"tag/ACME-1": "forget"}
@@ -146,7 +146,7 @@ def test_real_doubt_keeps_its_own_reason() -> None:
     assert change_of(reasserted(doubted(walked(MANIFEST))), "tag/ACME-1").reason == WHY
 
 
-def test_a_saved_reasserting_plan_stands_on_the_rows_as_they_are() -> None:
+def test_the_digests_of_a_reasserting_plan_are_of_the_recorded_rows() -> None:
     """The plan's digests are of the recorded rows, without the doubt that `--reassert` adds."""
     rows = walked(MANIFEST)
     assert reasserted(rows).prior == {key: digest(before) for key, before in rows.items()}

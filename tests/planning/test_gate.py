@@ -144,7 +144,7 @@ def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
     assert (plan.gate.tripped, plan.summary.keyword_deletes) == (False, 9)
 
 
-def test_what_cannot_be_cleared_is_no_loss() -> None:
+def test_a_field_that_the_service_cannot_clear_is_no_loss() -> None:
     assert not planned(declared(2), tags(2, description="d")).gate.tripped
 
 
@@ -270,14 +270,14 @@ def test_the_same_names_of_another_kind_are_other_losses() -> None:
     assert keyword.gate.approve != entry.gate.approve
 
 
-def test_values_of_what_goes_do_not_matter() -> None:
+def test_an_approval_does_not_depend_on_lost_values() -> None:
     """The hash covers names only."""
     limits = {"metadata": Limit(count=0)}
     plans = [planned(declared(1), [row("tag/ACME-0", metadata={"x": value})], limits=limits) for value in "12"]
     assert plans[0].gate.approve == plans[1].gate.approve
 
 
-def test_a_plan_tells_a_key_apart_from_its_parts() -> None:
+def test_losses_with_similar_names_have_different_approvals() -> None:
     limits = {name: Limit(count=0) for name in COUNTED}
     one = planned(declared(1), [row("tag/ACME-0", "x", "y")], limits=limits)
     other = planned(declared(1), [row("tag/ACME-0", "x y")], limits=limits)
@@ -313,7 +313,7 @@ def test_recent_losses_without_an_approval_count() -> None:
     )
 
 
-def test_an_approval_is_for_what_goes_now() -> None:
+def test_an_approval_does_not_depend_on_recent_losses() -> None:
     alone = plan_of(declared(17), tags(19), limits={"tags": Limit(count=0)})
     assert after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19)).gate.approve == alone.gate.approve
 

@@ -56,7 +56,7 @@ def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
     assert says_nothing(planned("{}", after, tag_removal=Removal.RETIRE))
 
 
-def test_a_retired_tag_that_comes_back_is_said_to_be_reopened() -> None:
+def test_a_retired_tag_that_is_declared_again_is_reopened() -> None:
     rows = {TAG: RECORDED}
     retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
     back = planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", retired)
@@ -105,7 +105,7 @@ def test_delete_without_its_endpoint_is_an_error() -> None:
     assert refused("{}", [RECORDED], tag_removal=Removal.DELETE) == {"delete-unsupported": "tag/ACME-1"}
 
 
-def test_the_error_points_at_the_line_that_asks_for_it() -> None:
+def test_an_unsupported_delete_is_an_error_at_its_line() -> None:
     with pytest.raises(Problems) as raised:
         planned("tags: []\n" + removed("delete"), [RECORDED])
     (found,) = raised.value.found
@@ -121,14 +121,14 @@ def test_the_removed_section_goes_before_the_policy(policy: Removal, how: Remova
 
 
 @pytest.mark.parametrize("how", Removal)
-def test_a_removed_line_that_has_been_followed_asks_for_nothing_more(how: Removal) -> None:
+def test_a_removed_line_that_was_applied_plans_nothing_more(how: Removal) -> None:
     rows = {TAG: RECORDED}
     after = applied(rows, planned(removed(how), rows, deletes_tags=True))
     assert says_nothing(planned(removed(how), after, deletes_tags=True))
 
 
 @pytest.mark.parametrize("how", Removal)
-def test_a_removed_line_for_an_unknown_tag_asks_for_nothing(how: Removal) -> None:
+def test_a_removed_line_for_an_unknown_tag_plans_nothing(how: Removal) -> None:
     assert says_nothing(planned(removed(how)))
 
 
@@ -187,7 +187,7 @@ def test_protection_is_lifted_by_applying_it() -> None:
     assert actions(planned("{}", applied(rows, plan))) == {"tag/ACME-1": "forget"}
 
 
-def test_removing_protection_and_the_tag_at_once_keeps_it() -> None:
+def test_removing_protection_and_the_tag_at_once_keeps_the_tag() -> None:
     rows = walked("tags: [{name: ACME-1, protect: true}]", "{}", "tags: [{name: ACME-1}]", "{}")
     assert rows[TAG].status is Status.RELEASED
     assert rows[TAG].protect is False
@@ -217,7 +217,7 @@ def test_a_rename_onto_a_recorded_tag_updates_it() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED, Status.DELETED])
-def test_a_name_that_left_already_is_not_retired_again(status: Status) -> None:
+def test_a_former_name_that_left_already_is_not_retired_again(status: Status) -> None:
     before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
     assert actions(planned(NEW, [before])) == {"tag/NEW": "create"}
 
@@ -260,7 +260,7 @@ NO_RENAMES = {
 
 
 @pytest.mark.parametrize(("before", "fields"), NO_RENAMES.values(), ids=NO_RENAMES)
-def test_nothing_else_looks_like_one(before: Recorded, fields: str) -> None:
+def test_no_rename_is_suspected_otherwise(before: Recorded, fields: str) -> None:
     assert planned(f"tags: [{{name: ACME-9, {fields}}}]", [before]).diagnostics == ()
 
 
@@ -301,7 +301,7 @@ NOT_ALIKE = {
 
 
 @pytest.mark.parametrize(("before", "manifest"), NOT_ALIKE.values(), ids=NOT_ALIKE)
-def test_what_is_not_alike_alone_is_no_rename(before: list[Recorded], manifest: str) -> None:
+def test_ambiguous_likeness_is_no_rename(before: list[Recorded], manifest: str) -> None:
     assert [d.code for d in planned(manifest, before).diagnostics if d.code == "rename-suspected"] == []
 
 
@@ -312,7 +312,7 @@ def test_an_alike_category_looks_like_a_rename() -> None:
     assert found.message.startswith("same label as category/acme-corp, which is removed: add `previously: [acme-corp]`")
 
 
-def test_a_large_plan_is_not_compared_in_pairs() -> None:
+def test_likely_renames_of_a_large_plan_are_not_compared_in_pairs() -> None:
     work = []
     for n in (150, 300):
         going = {Key(Kind.TAG, f"Old matter of nobody {at}"): Body({"description": f"d{at}"}) for at in range(n)}

@@ -70,7 +70,7 @@ def test_every_code_is_tried() -> None:
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
-def test_a_plan_of_what_changed_says_what_a_plan_of_all_says(bench: Bench, code: str) -> None:
+def test_a_cached_plan_has_the_same_warnings(bench: Bench, code: str) -> None:
     """The same holds with and without a warning, after a change of a tag, and after a change of the level."""
     write(bench, "a.yaml", SUSPICIOUS[code][0])
     for version, level in enumerate(("warning", "off", "warning")):

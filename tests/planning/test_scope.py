@@ -171,7 +171,7 @@ NO_DELETE = Scope(no_delete=True)
 
 
 @pytest.mark.parametrize("policy", Removal)
-def test_without_deletes_nothing_leaves(policy: Removal) -> None:
+def test_no_delete_removes_nothing(policy: Removal) -> None:
     recorded = [row("category/acme"), row("tag/LEFT", category="acme"), row("tag/GONE"), row("activity-type/A101")]
     plan = planned("{}", recorded, scope=NO_DELETE, tag_removal=policy, deletes_tags=True)
     assert (actions(plan), plan.records, plan.sweep, plan.gate.tripped) == ({}, (), None, False)
@@ -183,7 +183,7 @@ def test_without_deletes_nothing_leaves(policy: Removal) -> None:
     ]
 
 
-def test_without_deletes_a_renamed_tag_stays_beside_its_new_name() -> None:
+def test_no_delete_keeps_the_old_name_of_a_renamed_tag() -> None:
     rows = walked("tags: [{name: OLD-1}]")
     plan = planned(RENAME, rows, scope=NO_DELETE)
     assert (actions(plan), notes(plan)) == ({"tag/NEW-1": "create"}, [("tag/OLD-1", "left-out")])
@@ -222,13 +222,13 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("recorded", "manifest", "what"), KEPT.values(), ids=KEPT)
-def test_without_deletes_nothing_is_taken_from_what_stays(recorded: Recorded, manifest: str, what: str) -> None:
+def test_no_delete_takes_nothing_from_resources_that_stay(recorded: Recorded, manifest: str, what: str) -> None:
     plan = planned(manifest, [recorded], scope=NO_DELETE)
     assert (plan.changes, notes(plan)) == ((), [(str(recorded.key), "left-out")])
     assert what in plan.notes[0].message
 
 
-def test_without_deletes_the_rest_of_a_change_is_made() -> None:
+def test_no_delete_makes_the_rest_of_a_change() -> None:
     recorded = [row("tag/ACME-1", "old", url="http://u", metadata={"A": "1"})]
     plan = planned("tags: [{name: ACME-1, keywords: [new], externalId: '47'}]", recorded, scope=NO_DELETE)
     change = change_of(plan, "tag/ACME-1")
@@ -237,7 +237,7 @@ def test_without_deletes_the_rest_of_a_change_is_made() -> None:
     assert items(plan, Step.TAGS)[0].effects[0].cleared == ()
 
 
-def test_without_deletes_a_tag_may_move() -> None:
+def test_no_delete_lets_a_tag_move() -> None:
     recorded = [row("category/acme"), row("tag/ACME-1", category="acme")]
     plan = planned(
         "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, tagCategoryId: x}]", recorded, scope=NO_DELETE
@@ -254,13 +254,13 @@ def test_what_was_left_out_is_planned_once_it_may_be() -> None:
     assert [field.name for field in change.fields if field.clears] == ["url"]
 
 
-def test_a_needed_category_loses_nothing_either() -> None:
+def test_no_delete_takes_nothing_from_a_needed_category() -> None:
     recorded = [row("category/acme", label="L", server_id=None, confirmed=False, doubtful=True)]
     scope = Scope(targets=("tag/ACME-1",), no_delete=True)
     assert change_of(planned(FILES, recorded, scope=scope), "category/acme").fields == ()
 
 
-def test_a_renamed_category_keeps_what_it_has_without_deletes() -> None:
+def test_no_delete_keeps_the_fields_of_a_renamed_category() -> None:
     recorded = [row("category/old", label="L", description="d")]
     manifest = "tagCategories: [{externalId: new, label: L, previously: [old]}]"
     plan = planned(manifest, recorded, scope=NO_DELETE)
@@ -282,7 +282,7 @@ def test_an_empty_selection_does_nothing_and_warns() -> None:
 
 
 @pytest.mark.parametrize("target", ["tag/LEFT", "tag/L*"])
-def test_a_target_that_left_is_said_to_have_left(target: str) -> None:
+def test_a_target_that_is_no_longer_managed_is_a_warning(target: str) -> None:
     """Otherwise an empty plan would look as if the tag were as declared."""
     rows = [row("tag/LEFT", status=Status.RELEASED), row("tag/HERE")]
     plan = planned("tags: [{name: HERE}]", rows, scope=Scope(targets=(target,)))

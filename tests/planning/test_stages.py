@@ -149,7 +149,7 @@ def test_notes_are_no_changes(manifest: str, recorded: object) -> None:
     assert len(plan.records) == 1
 
 
-def test_a_forgotten_tag_is_something_to_do_without_a_request() -> None:
+def test_a_forgotten_tag_is_a_change_without_a_request() -> None:
     plan = planned("{}", [row("tag/ALFA")])
     assert (plan.changes_something, plan.sends_something) == (True, False)
 
@@ -157,19 +157,19 @@ def test_a_forgotten_tag_is_something_to_do_without_a_request() -> None:
 # --- what a plan stands on (docs/planning.md 6)
 
 
-def test_a_plan_stands_on_the_rows_that_it_touches() -> None:
+def test_a_plan_has_digests_of_the_rows_that_it_touches() -> None:
     rows = walked("tags: [{name: SAME}, {name: OLD-1}, {name: LESS, description: d}]")
     plan = planned("tags: [{name: SAME}, {name: NEW-1, previously: [OLD-1]}, {name: LESS}]", rows)
     assert {str(key) for key in plan.prior} == {"tag/NEW-1", "tag/OLD-1", "tag/LESS"}
 
 
-def test_a_sweeping_plan_stands_on_every_activity_type() -> None:
+def test_a_plan_with_a_sweep_has_digests_of_every_activity_type() -> None:
     recorded = [row("activity-type/A101", label="L"), row("activity-type/A102"), row("tag/OTHER")]
     plan = planned("activityTypes: [{code: A101, label: L}]\ntags: [{name: OTHER}]", recorded, sweep=True)
     assert {key for key in plan.prior if key.kind is Kind.ACTIVITY_TYPE} == {before.key for before in recorded[:2]}
 
 
-def test_a_category_delete_stands_on_its_members() -> None:
+def test_a_category_delete_has_digests_of_its_members() -> None:
     recorded = [row("category/acme"), row("tag/GONE", category="acme"), row("tag/MOVED", category="acme")]
     plan = planned("tags: [{name: MOVED}]", recorded)
     assert {before.key for before in recorded} <= plan.prior.keys()

@@ -93,7 +93,7 @@ def test_a_field_that_was_never_declared_is_an_update(fields: str, before: objec
     assert sent(plan, Step.TAGS, "tag/ACME-1").fields[name] == after
 
 
-def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
+def test_an_upsert_has_the_whole_declared_tag_and_nothing_else() -> None:
     recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="http://u", metadata={"Client": "ACME"})]
     fields = "description: New, url: http://u, keywords: [k], metadata: {Client: ACME}"
     effect = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
