@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,12 @@ from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import HistoryEntry, last_writer
 from syncengine.state.records import REMOVAL
 from syncengine.state.store import Facts, State, open_state
+
+
+def last_run(state: State, key: Key) -> str | None:
+    """Return the last run that wrote a resource's row or put it in doubt, or `None`."""
+    last = last_writer(state.history(key))
+    return last.run if last is not None else None
 
 
 def last_change(state: State, key: Key) -> str | None:
@@ -122,7 +128,7 @@ class MoreThanReviewed(StalePlan):
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
-    since = since_review(plan, reviewed, state, cache(lambda name: is_live(project, name)))
+    since = since_review(plan, reviewed, state, cache(lambda name: is_live(project, name)), partial(last_run, state))
     traced = (
         replace(each, cause=last_change(state, Key.parse(each.address))) if each.address else each
         for each in since.excess[:TRACED]
@@ -292,7 +298,7 @@ def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
 def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
     """Refuse a saved plan that was begun if more is to do than its own runs left of it."""
     if state.plan_began(plan.id):
-        excess = since_review(again, [_as_reviewed(plan)], state, lambda name: False).excess
+        excess = since_review(again, [_as_reviewed(plan)], state, lambda name: False, partial(last_run, state)).excess
         if excess:
             first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
             raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")

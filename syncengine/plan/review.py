@@ -51,8 +51,17 @@ class ReviewedPlan(Struct, frozen=True):
     is_denied: bool = False
 
 
-def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, is_live: Callable[[str], bool]) -> Since:
-    """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files."""
+def since_review(
+    plan: Plan,
+    reviewed: Sequence[ReviewedPlan],
+    state: State,
+    is_live: Callable[[str], bool],
+    last_run: Callable[[Key], str | None],
+) -> Since:
+    """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files.
+
+    `last_run` returns the last run that wrote a row or put it in doubt.
+    """
     # Without what belongs to the deletion of a category.
     today = {change.key: change for change in plan.changes if not is_protective(change)}
     excess = [Excess(why) for each in reviewed for why in _other_basis(plan, each)]
@@ -80,7 +89,7 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, is_
             if change.key in each.changes
         ]
         is_rest = bool(candidates) and _is_covered(change, candidates, row)
-        if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, state)):
+        if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, state, last_run)):
             covered += 1
         else:
             address, data = str(change.key), change.source.data if change.source else None
@@ -127,10 +136,9 @@ def _is_begun(
     begun: Container[str | None],
     reviewed: Iterable[ReviewedPlan],
     state: State,
+    last_run: Callable[[Key], str | None],
 ) -> bool:
     """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
-    from syncengine.state.history import last_writer  # with SQLAlchemy, which renderers of reviewed plans do not need
-
     if row.status is not Status.ACTIVE or not _is_repeat(change):
         return False
     is_type = change.key.kind is Kind.ACTIVITY_TYPE  # a sweep uploads the types that it keeps
@@ -138,8 +146,7 @@ def _is_begun(
         return False
     if any(each.plan in begun for each in reviewed):
         return True
-    last = last_writer(state.history(change.key))
-    run = last.run if last is not None else None
+    run = last_run(change.key)
     plans = _plans_of(state, [run]).get(run or "", frozenset())
     return any(each.plan in plans for each in reviewed)
 
