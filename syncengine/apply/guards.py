@@ -6,8 +6,9 @@ Reads the state: rows that are done or begun, and from the history who changed t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +40,6 @@ from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import HistoryEntry, last_writer
 from syncengine.state.records import REMOVAL
 from syncengine.state.store import Facts, State, open_state
-
-
-def last_run(state: State, key: Key) -> str | None:
-    """Return the last run that wrote a resource's row or put it in doubt, or `None`."""
-    last = last_writer(state.history(key))
-    return last.run if last is not None else None
 
 
 def last_change(state: State, key: Key) -> str | None:
@@ -126,9 +121,28 @@ class MoreThanReviewed(StalePlan):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedPast:
+    """The recorded state, in the form that comparing plans needs."""
+
+    state: State
+
+    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]:
+        return self.state.get(keys)
+
+    def plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
+        ids = {run for run in runs if run}
+        found = self.state.runs_of(ids) if ids else ()
+        return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in found}
+
+    def last_run(self, key: Key) -> str | None:
+        last = last_writer(self.state.history(key))
+        return last.run if last is not None else None
+
+
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
-    since = since_review(plan, reviewed, state, cache(lambda name: is_live(project, name)), partial(last_run, state))
+    since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
     traced = (
         replace(each, cause=last_change(state, Key.parse(each.address))) if each.address else each
         for each in since.excess[:TRACED]
@@ -298,7 +312,7 @@ def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
 def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
     """Refuse a saved plan that was begun if more is to do than its own runs left of it."""
     if state.plan_began(plan.id):
-        excess = since_review(again, [_as_reviewed(plan)], state, lambda name: False, partial(last_run, state)).excess
+        excess = since_review(again, [_as_reviewed(plan)], RecordedPast(state), lambda name: False).excess
         if excess:
             first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
             raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -19,9 +19,6 @@ from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded, Status
-
-if TYPE_CHECKING:
-    from syncengine.state.store import State  # renderers import this module, and must not import a database
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})
 STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
@@ -51,17 +48,22 @@ class ReviewedPlan(Struct, frozen=True):
     is_denied: bool = False
 
 
-def since_review(
-    plan: Plan,
-    reviewed: Sequence[ReviewedPlan],
-    state: State,
-    is_live: Callable[[str], bool],
-    last_run: Callable[[Key], str | None],
-) -> Since:
-    """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files.
+class Past(Protocol):  # `state` is a database, which renderers, who import this module, must not import
+    """The part of a recorded state that a comparison with reviewed plans reads."""
 
-    `last_run` returns the last run that wrote a row or put it in doubt.
-    """
+    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]: ...
+
+    def plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
+        """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
+        ...
+
+    def last_run(self, key: Key) -> str | None:
+        """Return the last run that wrote the row `key` or put it in doubt."""
+        ...
+
+
+def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
+    """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files."""
     # Without what belongs to the deletion of a category.
     today = {change.key: change for change in plan.changes if not is_protective(change)}
     excess = [Excess(why) for each in reviewed for why in _other_basis(plan, each)]
@@ -73,8 +75,8 @@ def since_review(
     # Only what was reviewed, or changes nothing, may be the rest of a plan that a run began.
     repeats = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in reviewed)]
     formers = [Key(c.key.kind, c.previously) for c in repeats if c.previously is not None]
-    rows = state.get([*(change.key for change in repeats), *formers]) if repeats else {}
-    begun_by = _plans_of(state, (row.run for row in rows.values()))
+    rows = past.rows([*(change.key for change in repeats), *formers]) if repeats else {}
+    begun_by = past.plans_of(row.run for row in rows.values())
     covered = 0
     for change in unlike:
         row = rows.get(change.key)
@@ -89,7 +91,7 @@ def since_review(
             if change.key in each.changes
         ]
         is_rest = bool(candidates) and _is_covered(change, candidates, row)
-        if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, state, last_run)):
+        if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, past)):
             covered += 1
         else:
             address, data = str(change.key), change.source.data if change.source else None
@@ -104,7 +106,7 @@ def since_review(
             if data is None or change.action not in WRITES or not is_live(data.file):
                 excess.append(Excess(why, address, values))
     for each in reviewed:
-        excess += _separated(each, today, {*plan.set_aside}, state)
+        excess += _separated(each, today, {*plan.set_aside}, past)
     if plan.sweep is not None:
         codes = [each.sweep for each in reviewed if each.sweep is not None]
         if not codes:
@@ -122,21 +124,13 @@ def since_review(
     )
 
 
-def _plans_of(state: State, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
-    """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
-    ids = {run for run in runs if run}
-    found = state.runs_of(ids) if ids else ()
-    return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in found}
-
-
 def _is_begun(
     change: Change,
     row: Recorded,
     candidates: Iterable[_Candidate],
     begun: Container[str | None],
     reviewed: Iterable[ReviewedPlan],
-    state: State,
-    last_run: Callable[[Key], str | None],
+    past: Past,
 ) -> bool:
     """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
     if row.status is not Status.ACTIVE or not _is_repeat(change):
@@ -146,13 +140,13 @@ def _is_begun(
         return False
     if any(each.plan in begun for each in reviewed):
         return True
-    run = last_run(change.key)
-    plans = _plans_of(state, [run]).get(run or "", frozenset())
+    run = past.last_run(change.key)
+    plans = past.plans_of([run]).get(run or "", frozenset())
     return any(each.plan in plans for each in reviewed)
 
 
 def _separated(
-    reviewed: ReviewedPlan, today: Mapping[Key, Change], aside: Container[Key], state: State
+    reviewed: ReviewedPlan, today: Mapping[Key, Change], aside: Container[Key], past: Past
 ) -> Iterator[Excess]:
     """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done."""
     changes = reviewed.changes
@@ -160,7 +154,7 @@ def _separated(
     going = [c.key for c in changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
     if not missing or not (going or any(change.previously for change in changes.values())):
         return
-    ids = {row.server_id: key for key, row in state.get(going).items() if row.server_id}
+    ids = {row.server_id: key for key, row in past.rows(going).items() if row.server_id}
     for unit in _units(changes, ids):
         parts = [key for key in unit if key in missing and key not in aside]
         present = None  # what today's plan does of the unit, even if it is only a part of a change
@@ -173,7 +167,7 @@ def _separated(
                 break
         if present is None:
             continue
-        rows = state.get({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
+        rows = past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
             if not is_done(changes[key], rows):
                 why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"

@@ -21,7 +21,7 @@ import orjson
 from msgspec.structs import replace as replaced
 
 from syncengine.apply import applier, guards, landing, report
-from syncengine.apply.guards import last_run, refuse_changed, refuse_elsewhere
+from syncengine.apply.guards import RecordedPast, refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import Chronicle, Event, Remark
 from syncengine.apply.run import ApplyRun, RefusedContent
@@ -514,7 +514,7 @@ class House:
             planned = self.planned(manifest)
         except Problems:
             return Ending(None)
-        since = since_review(planned, reviewed, self.state, lambda name: False, partial(last_run, self.state))
+        since = since_review(planned, reviewed, RecordedPast(self.state), lambda name: False)
         if since.excess:
             return Ending(planned, excess=since.excess)
         self._manifest = manifest
