@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -124,24 +124,23 @@ def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
 
     Where a rule asks for another approval on each side, the base's has a name of its own, and so a unit of its own.
     """
-    contents, asking = {rule.content for rule in head.rules}, {r.name for r in head.rules if r.ruling is Ruling.APPROVE}
-    others = [rule for rule in base.rules if rule.content not in contents]
-    twins = (r.name in asking and r.ruling is Ruling.APPROVE for r in others)
-    renamed = (replace(r, name=f"{r.name} (base)") if is_twin else r for r, is_twin in zip(others, twins, strict=True))
-    return RuleSet((*head.rules, *renamed), head.tests)
+    contents = {rule.content for rule in head.rules}
+    asking = {rule.name for rule in head.rules if rule.ruling is Ruling.APPROVE}
+    others = [
+        replace(rule, name=f"{rule.name} (base)") if rule.ruling is Ruling.APPROVE and rule.name in asking else rule
+        for rule in base.rules
+        if rule.content not in contents
+    ]
+    return RuleSet((*head.rules, *others), head.tests)
 
 
 def rule_changes(head: RuleSet, base: RuleSet) -> Iterator[RuleChange]:
     """Yield the rules that differ between two sides, by name, with those of the head first."""
-    before, after = _by_name(base.rules), _by_name(head.rules)
+    before, after = ({rule.name: rule for rule in side.rules} for side in (base, head))
     for name in dict.fromkeys((*after, *before)):
         one, other = before.get(name), after.get(name)
         if one is None or other is None or one.content != other.content:
             yield RuleChange(one, other)
-
-
-def _by_name(rules: Iterable[PolicyRule]) -> dict[str, PolicyRule]:
-    return {rule.name: rule for rule in rules}
 
 
 class Subject(NamedTuple):
@@ -179,13 +178,13 @@ class NoResource(dict[str, Any]):
     __hash__ = None
 
 
-def _empty(kind: Kind) -> dict[str, Any]:
-    """Return every field of a kind without a value: an empty list, empty metadata, or else none."""
-    values: dict[str, Any] = {name: [] if name in LISTS else None for name in names_of(MODELS[kind])}
-    return values | ({"metadata": MetadataView()} if "metadata" in values else {})
-
-
-EMPTY: Mapping[Kind, Mapping[str, Any]] = {kind: _empty(kind) for kind in Kind}
+EMPTY: Mapping[Kind, Mapping[str, Any]] = {
+    kind: {
+        name: [] if name in LISTS else MetadataView() if name == "metadata" else None for name in names_of(MODELS[kind])
+    }
+    for kind in Kind
+}
+"""Every field of each kind without a value: an empty list, empty metadata, or else none."""
 NOTHING: Mapping[Kind, NoResource] = {kind: NoResource(EMPTY[kind]) for kind in Kind}
 
 

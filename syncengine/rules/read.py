@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -239,20 +239,83 @@ def rules_in(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Nod
 
     `inline` are documents in the project file, with its name.
     """
-    reading = _Reading()
-    for name, data in files:
-        findings = Collector(name, reading.problems)
-        for root in read(data, findings).roots:
-            reading.document(root, findings)
-    for name, node in inline:
-        reading.document(node, Collector(name, reading.problems))
-    if reading.rules:
+    rules, tests, problems = list[PolicyRule](), list[RuleTestCase](), list[Diagnostic]()
+    documents = list[tuple[Node, Collector]]()
+    for file, data in files:
+        findings = Collector(file, problems)
+        documents += [(root, findings) for root in read(data, findings).roots]
+    documents += [(node, Collector(file, problems)) for file, node in inline]
+    places = dict[tuple[str, str], tuple[str, int, int]]()
+    for root, findings in documents:
+        for section, item in _items(root, findings):
+            # Tests are named for one file alone, since nothing but its own report names them.
+            rule = _rule(item, findings) if section == "rules" else None
+            test = _test(item, findings) if section == "tests" else None
+            name = rule.name if rule else test.written.name if test else None
+            if name is None:
+                continue
+            at, what = item.get("name") or item, section.removesuffix("s")
+            here = (findings.file, *place(at))
+            there = places.setdefault((what if rule else f"{what} of {findings.file}", name), here)
+            if there != here:
+                message = f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}"
+                findings.error(f"duplicate-{what}", at, message)
+            elif rule:
+                rules.append(rule)
+            elif test:
+                tests.append(test)
+    if rules:
         from syncengine.rules.judge import compiled  # the templates' engine costs more than most plans
 
-        compiled(reading.rules, reading.problems)
-    if reading.problems:
-        raise Problems(in_order(reading.problems))
-    return RuleSet(tuple(reading.rules), tuple(reading.tests))
+        compiled(rules, problems)
+    if problems:
+        raise Problems(in_order(problems))
+    return RuleSet(tuple(rules), tuple(tests))
+
+
+def _items(root: Node, findings: Collector) -> Iterator[tuple[str, Mapping]]:
+    """Yield the items of a document's sections, and report what has another form."""
+    if not isinstance(root, Mapping):
+        if not isinstance(root, RefusedNode):
+            message = f"a rules file consists of the sections `rules:` and `tests:`, not of {described(root)}"
+            findings.error("wrong-type", root, message)
+        return
+    for key, value in zip(root.keys, root.values, strict=True):
+        if (what := SECTIONS.get(key.text)) is None:
+            message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
+            findings.error("unknown-section", key, message)
+        elif not isinstance(value, SequenceNode):
+            refuse(value, findings, key.text, "a list", empty="[]")
+        else:
+            for item in value.items:
+                if isinstance(item, Mapping):
+                    yield key.text, item
+                else:
+                    refuse(item, findings, what, "a mapping", "")
+
+
+def _rule(node: Mapping, findings: Collector) -> PolicyRule | None:
+    rule = validated(RuleItem, node, findings)
+    if rule is None:
+        return None
+    ruling = next(Ruling(key.text) for key in node.keys if key.text in RuleItem.kinds)
+    if rule.by is not None and ruling is not Ruling.APPROVE:
+        by = next(key for key in node.keys if key.text == "by")
+        findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
+    # The models keep no style of a scalar, by which a block's text begins one line later.
+    condition, message = node.get(ruling.value), node.get("message")
+    assert isinstance(condition, Scalar)
+    words = TemplateText.of(message) if isinstance(message, Scalar) else None
+    at, by_whom = (findings.file, place(node)[0]), rule.by or ()
+    return PolicyRule(rule.name.text, rule.for_, ruling, TemplateText.of(condition), words, by_whom, *at)
+
+
+def _test(node: Mapping, findings: Collector) -> RuleTestCase | None:
+    expect = node.get("expect")
+    if isinstance(expect, Mapping) and not expect.keys:
+        findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
+    test = validated(RuleTest, node, findings)
+    return None if test is None else RuleTestCase(test, findings.file, place(node)[0])
 
 
 def rules_that_hold(project: Project) -> RuleSet:
@@ -272,73 +335,3 @@ def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[Mani
             findings = Collector(file.name, problems)
             findings.at("not-a-policy", None, None, "a rules file cannot be a template")
     return [file for file in search.files if not file.is_template], problems
-
-
-class _Reading:
-    """The rules and tests read so far, and the problems found."""
-
-    def __init__(self) -> None:
-        self.rules: list[PolicyRule] = []
-        self.tests: list[RuleTestCase] = []
-        self.problems: list[Diagnostic] = []
-        self._places: dict[tuple[str, str], tuple[str, int, int]] = {}
-
-    def document(self, root: Node, findings: Collector) -> None:
-        if not isinstance(root, Mapping):
-            if not isinstance(root, RefusedNode):
-                message = f"a rules file consists of the sections `rules:` and `tests:`, not of {described(root)}"
-                findings.error("wrong-type", root, message)
-            return
-        for key, value in zip(root.keys, root.values, strict=True):
-            if (what := SECTIONS.get(key.text)) is None:
-                message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
-                findings.error("unknown-section", key, message)
-            elif not isinstance(value, SequenceNode):
-                refuse(value, findings, key.text, "a list", empty="[]")
-            else:
-                add = self._add_rule if key.text == "rules" else self._add_test
-                for item in value.items:
-                    add(item, findings) if isinstance(item, Mapping) else refuse(item, findings, what, "a mapping", "")
-
-    def _add_rule(self, node: Mapping, findings: Collector) -> None:
-        rule = validated(RuleItem, node, findings)
-        if rule is None:
-            return
-        ruling = next(Ruling(key.text) for key in node.keys if key.text in RuleItem.kinds)
-        if rule.by is not None and ruling is not Ruling.APPROVE:
-            by = next(key for key in node.keys if key.text == "by")
-            findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
-        if self._is_first("rule", rule.name.text, node, findings):
-            # The models keep no style of a scalar, by which a block's text begins one line later.
-            condition, message = node.get(ruling.value), node.get("message")
-            assert isinstance(condition, Scalar)
-            self.rules.append(
-                PolicyRule(
-                    name=rule.name.text,
-                    kind=rule.for_,
-                    ruling=ruling,
-                    condition=TemplateText.of(condition),
-                    message=TemplateText.of(message) if isinstance(message, Scalar) else None,
-                    by=rule.by or (),
-                    file=findings.file,
-                    line=place(node)[0],
-                )
-            )
-
-    def _add_test(self, node: Mapping, findings: Collector) -> None:
-        expect = node.get("expect")
-        if isinstance(expect, Mapping) and not expect.keys:
-            findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
-        test = validated(RuleTest, node, findings)
-        if test is not None and self._is_first("test", test.name, node, findings):
-            self.tests.append(RuleTestCase(test, findings.file, place(node)[0]))
-
-    def _is_first(self, what: str, name: str, node: Mapping, findings: Collector) -> bool:
-        """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""
-        at = node.get("name") or node
-        key = (what if what == "rule" else f"{what} of {findings.file}", name)
-        here = (findings.file, *place(at))
-        if (there := self._places.setdefault(key, here)) == here:
-            return True
-        findings.error(f"duplicate-{what}", at, f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}")
-        return False
