@@ -6,6 +6,7 @@ submission: everything else in a group (people, narratives, rows) is skipped wit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -22,8 +23,6 @@ from syncengine.posted_time.drift import (
     ListReading,
     RecordedTag,
     Sighting,
-    differences,
-    is_absence,
 )
 from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind, Recorded, selector
@@ -223,19 +222,11 @@ class TagWatch:
         """Return the number of drifting tags by kind, compared with the current state."""
         newest = dict(self._newest)  # deliveries go on meanwhile
         rows = {key.name: RecordedTag.of(row) for key, row in state.get(map(_key, newest)).items()} if newest else {}
-        sends_ids = any(tag.externalId is not None for _, tag in newest.values())
-        kinds = dict[str, DriftKind]()
-        for name, recorded in rows.items():
-            tag = newest[name][1]
-            values = differences(tag, recorded)
-            if recorded.speaks and recorded.is_gone:
-                kinds[name] = DriftKind.RETIRED_IN_USE
-            elif recorded.speaks and values and (sends_ids or not is_absence(tag, values)):
-                kinds[name] = DriftKind.DIFFERS
-        times = _settled_at(state, kinds)
-        later = [kind for name, kind in kinds.items() if name in times and newest[name][0] > times[name] * 1000]
-        unknown = {_key(name) for name in newest if name not in rows}
-        return {
-            **{kind: later.count(kind) for kind in WATCHED},
-            DriftKind.UNKNOWN: len(unknown - state.forgotten(unknown)) if unknown else 0,
-        }
+        comparison = DriftComparison(rows, 0, None, lambda names: _settled_at(state, names))
+        comparison.take([Sighting(name, at, (tag,)) for name, (at, tag) in newest.items()])
+        found = list(comparison.findings(is_whole=False))
+        unknown = {_key(each.name) for each in found if each.kind is DriftKind.UNKNOWN}
+        left_alone = state.forgotten(unknown) if unknown else set()
+        kinds = Counter(each.kind for each in found)
+        kinds[DriftKind.UNKNOWN] -= len(left_alone)
+        return {kind: kinds[kind] for kind in WATCHED}
