@@ -68,13 +68,6 @@ def found(drift: Drift) -> dict[str, tuple[str, int]]:
 # --- pages
 
 
-def test_groups_that_share_an_instant_are_counted_once() -> None:
-    """Consecutive pages overlap at the instant where they meet."""
-    groups = [group(n, NOW - n // 7, "X") for n in range(2_345)]
-    drift = read(obedient(groups))
-    assert (drift.reading.groups, found(drift), drift.reading.is_complete) == (2_345, {"X": ("unknown", 2_345)}, True)
-
-
 def test_groups_that_are_posted_while_it_reads_are_not_counted_twice() -> None:
     """Each page brings 50 newer groups, so pages by number would repeat groups."""
     groups = [group(n, NOW - n, "X") for n in range(1_700)]

@@ -287,14 +287,6 @@ def test_refuseon_makes_a_status_a_refusal(tmp_path: Path) -> None:
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "The period is closed.")
 
 
-def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
-    """The receiver has the group, although there is no reference."""
-    with receiving() as receiver:
-        receiver.answer = lambda got: (200, None)
-        (verdict,) = taking(delivering_with(tmp_path, http_sink(receiver.url)), raw())
-    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
-
-
 def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
     """The answer arrives byte by byte; the timeout ends the wait."""
     with dripping(HEADERS) as server:
