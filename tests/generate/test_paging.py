@@ -372,14 +372,13 @@ def test_paging_that_is_incomplete(tmp_path: Path, paging: str, code: str, words
     assert any(words in found.message for found in refused.value.found), refused.value.found
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_service_is_waited_for(tmp_path: Path, status: int) -> None:
+def test_a_busy_service_is_waited_for(tmp_path: Path) -> None:
     """`Retry-After` is respected."""
-    busy: Reply = ({}, {"Retry-After": "1"}, status)
-    with service(changing([busy, busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
+    busy: Reply = ({}, {"Retry-After": "1"}, 429)
+    with service(changing([busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
         began = time.monotonic()
         assert names(tmp_path, url) == ALL
-    assert (len(heard), time.monotonic() - began >= 2) == (3, True)
+    assert (len(heard), time.monotonic() - began >= 1) == (2, True)
 
 
 def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) -> None:

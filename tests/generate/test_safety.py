@@ -109,9 +109,7 @@ def test_a_source_that_shrinks_little_by_little_asks_each_time(applied: Project)
 
 LOOPS = {
     "rows": "{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}",
-    "values": "{% for n in data('../r.csv') | map(attribute='n') | unique %}\n  - name: {{ n }}\n{% endfor %}",
     "groups": "{% for n, rows in data('../r.csv') | groupby('n') %}\n  - name: {{ n }}\n{% endfor %}",
-    "include": "{% for row in data('../r.csv') %}{% include 'manifests/tag.j2' %}{% endfor %}",
 }
 
 
@@ -189,10 +187,6 @@ FEEDS = {
     "a filter": (
         "{% set known = data('../r.csv') | map(attribute='n') | list %}"
         "tags:\n{% for n in range(10) if 'ROW-' ~ n in known %}\n  - name: T-{{ n }}\n{% endfor %}\n"
-    ),
-    "beside what is written out": (
-        "{% set ns = namespace(l=[]) %}{% for r in data('../r.csv') %}{% set ns.l = ns.l + [r.n] %}{% endfor %}"
-        "tags:\n{% for n in ns.l %}\n  - name: {{ n }}\n{% endfor %}\n"
     ),
 }
 

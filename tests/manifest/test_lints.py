@@ -7,9 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.document.diagnostics import Collector
 from syncengine.document.text import folded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.lints import LINTS, is_broad, parts_of
+from syncengine.manifest.lints import (
+    LINTS,
+    LONGEST_WHOLE,
+    MOST_DIGITS,
+    contained,
+    is_broad,
+    mixed_categories,
+    parts_of,
+    public_by_silence,
+    report_silence,
+)
+from syncengine.resource import Body, Key, Kind, Resource, Source
 
 from .loading import counted, loaded, problems
 
@@ -94,17 +106,6 @@ def test_a_comment_that_hides_a_bracket_is_the_reported_error(tmp_path: Path) ->
     assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
 
 
-def test_a_comma_that_cuts_a_metadata_value_is_reported_before_its_error(tmp_path: Path) -> None:
-    """`{Client: Smith, Jones & Co}` means two names, the second one without a value."""
-    text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
-    found = problems(tmp_path, {"manifests/m.yaml": text})
-    assert [(d.code, d.severity, d.line, d.column) for d in found] == [
-        ("comma-in-text", "warning", 3, 31),
-        ("null-value", "error", 3, 41),
-    ]
-    assert '"Smith, Jones & Co"' in found[0].message
-
-
 @pytest.mark.parametrize("year", [1999, 2999])
 def test_the_message_about_an_end_is_true_before_and_after_it(tmp_path: Path, year: int) -> None:
     """Diagnostics are cached until the file changes, so their messages must not depend on the day."""
@@ -115,31 +116,6 @@ def test_the_message_about_an_end_is_true_before_and_after_it(tmp_path: Path, ye
 
 ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}
 """Switches on the lint that is off by default."""
-
-LARGE = "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n in range(400))
-
-
-@pytest.mark.parametrize(
-    "code",
-    ["closed-with-keywords", "public-by-silence", "keyword-contained", "comment-in-text", "curly-quotes", "deprecated"],
-)
-def test_large_files_have_the_same_lints(code: str, tmp_path: Path) -> None:
-    """The fast reader of large files reports the same as the other one."""
-    more = {
-        "closed-with-keywords": "tags:\n" + LARGE + "  - name: Alpha\n    closedTimestamp: 1714554000000\n",
-        "comment-in-text": "tags:\n" + LARGE + "  - name: Alpha\n    description: cut here # gone\n",
-        "curly-quotes": "tags:\n" + LARGE + "  - name: Alpha\n    description: “Opposition”\n",
-        "deprecated": "tags:\n" + LARGE + "  - name: Alpha\n    path: /x\n",
-        "public-by-silence": "defaults:\n  tags:\n    visibility: PRIVATE\ntags:\n" + LARGE,
-        "keyword-contained": "tags:\n" + LARGE + '  - name: Alpha\n    keywords:\n      - "0007"\n',
-    }[code]
-    files = {"manifests/m.yaml": more, **ASKED_FOR}
-    if code == "public-by-silence":
-        lines = more.replace("defaults:\n  tags:\n    visibility: PRIVATE\n", "").splitlines()
-        said = [f"{line}\n    visibility: PRIVATE" if "name: " in line else line for line in lines]
-        files = {"manifests/m.yaml": "\n".join([*said, "  - name: Alpha", ""])}
-    (found,) = loaded(tmp_path, files).diagnostics
-    assert (found.code, found.line) in [(code, more.count("\n")), (code, more.count("\n") - 1), (code, 1202)]
 
 
 @pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, "; 3 tags have it"), (68, "; 68 tags have it")])
@@ -319,3 +295,147 @@ def test_the_work_grows_linearly_with_the_number_of_words(case: str, tmp_path: P
 def _found(folder: Path, text: str) -> tuple[Diagnostic, ...]:
     files = {**ASKED_FOR, "manifests/m.yaml": text}
     return problems(folder, files) or loaded(folder, files).diagnostics
+
+
+PARTS = {
+    "": set(),
+    "acme": set(),
+    "of": set(),
+    "john smith": {"john", "smith"},
+    "smith & co": {"smith"},
+    "the acme group": {"the", "acme", "group", "the acme", "acme group"},
+    "one two three four": {"one", "two", "three", "four", "one two", "two three", "three four"}
+    | {"one two three", "two three four"},
+    "acme-42": {"acme", "acme-4"},
+    "ep1234567": {"ep1", "ep12", "ep123", "ep1234", "ep12345", "ep123456"},
+    "ab1": set(),
+    "john\nsmith": set(),
+    "x" * LONGEST_WHOLE + " acme": set(),
+}
+
+
+@pytest.mark.parametrize(("lines", "parts"), PARTS.items(), ids=[repr(lines[:20]) for lines in PARTS])
+def test_parts_are_runs_of_words_and_beginnings_of_numbers(lines: str, parts: set[str]) -> None:
+    """A part has three letters at least, does not cross the end of a line, and is not the whole keyword."""
+    assert parts_of(lines) == parts
+
+
+def test_a_long_number_has_a_limited_number_of_parts() -> None:
+    assert len(parts_of("num" + "1" * 200)) == MOST_DIGITS
+
+
+def tag(name: str, *keywords: str) -> Resource:
+    return Resource(Key(Kind.TAG, name), Body({}, keywords), Source("all.yaml", 1))
+
+
+CONTAINED = {
+    "in another's": ([tag("A", "smith"), tag("B", "smith & co")], [("A", "smith", '"smith & co" of tag/B')]),
+    "whichever comes first": (
+        [tag("B", "smith & co"), tag("A", "smith")],
+        [("A", "smith", '"smith & co" of tag/B')],
+    ),
+    "in its own only": ([tag("A", "smith", "smith & co")], []),
+    "of whatever case": (
+        [tag("A", "SMITH"), tag("B", "Smith & Co")],
+        [("A", "SMITH", '"Smith & Co" of tag/B')],
+    ),
+    "with its first holder": (
+        [tag("A", "smith"), tag("C", "Smith"), tag("B", "smith & co")],
+        [("A", "smith", '"smith & co" of tag/B')],
+    ),
+    "held by nobody": ([tag("B", "smith & co")], []),
+    "short and long of one": ([tag("A", "Smith", "Smith & Co"), tag("B", "John Smithers")], []),
+    "told once": (
+        [tag("A", "smith"), tag("B", "smith & co"), tag("C", "john smith")],
+        [("A", "smith", '"smith & co" of tag/B')],
+    ),
+}
+
+
+@pytest.mark.parametrize(("tags", "told"), CONTAINED.values(), ids=CONTAINED)
+def test_a_keyword_that_is_part_of_another_tags_is_reported(
+    tags: list[Resource], told: list[tuple[str, str, str]]
+) -> None:
+    """It is reported once, with the first keyword of another tag that contains it."""
+    found = [(each.key.name, each.word, each.message) for each in contained(tags)]
+    assert found == [
+        (name, word, f'the keyword "{word}" is part of {whole}, so it also matches that tag\'s time')
+        for name, word, whole in told
+    ]
+
+
+def test_keywords_of_a_numbered_series_are_reported_three_times() -> None:
+    """`M-1` to `M-5` are beginnings of `M-10` to `M-50`. The third message counts the others."""
+    tags = [tag(f"M-{n}", f"m-{n}") for n in (1, 2, 3, 4, 5, 10, 20, 30, 40, 50)]
+    messages = [each.message for each in contained(tags)]
+    assert [("more with other digits" in message) for message in messages] == [False, False, True]
+    assert messages[-1].endswith("; the same applies to 2 more with other digits")
+
+
+PRIVATE, PUBLIC, SILENT = "PRIVATE", "PUBLIC", None
+
+
+def tag_of(name: str, visibility: str | None, line: int = 1, *, sound: bool = True, **fields: str) -> Resource:
+    said = {"visibility": visibility} if visibility else {}
+    return Resource(Key(Kind.TAG, name), Body({**said, **fields}), Source("all.yaml", line), column=5, sound=sound)
+
+
+@pytest.mark.parametrize(
+    ("visibilities", "silent"),
+    [
+        ([], []),
+        ([SILENT], []),
+        ([PRIVATE], []),
+        ([PRIVATE, SILENT], [1]),
+        ([SILENT, PRIVATE, PRIVATE], [0]),
+        ([PRIVATE, SILENT, SILENT], [1, 2]),
+        ([PRIVATE, SILENT, SILENT, SILENT], [1, 2, 3]),
+        ([PRIVATE, PUBLIC, SILENT], [2]),
+        ([PRIVATE, PUBLIC, PUBLIC, SILENT], [3]),
+        ([PUBLIC, SILENT], []),
+    ],
+)
+def test_a_tag_without_visibility_is_reported_beside_a_private_one(
+    visibilities: list[str | None], silent: list[int]
+) -> None:
+    """One private tag among many public ones is enough."""
+    tags = [tag_of(f"T-{n}", visibility) for n, visibility in enumerate(visibilities)]
+    assert [found.key.name for found in public_by_silence(tags)] == [f"T-{n}" for n in silent]
+
+
+def test_categories_and_invalid_tags_are_not_reported() -> None:
+    """A category has no visibility, and that of a tag with errors is unknown."""
+    category = Resource(Key(Kind.CATEGORY, "c"), Body({}), Source("all.yaml", 1))
+    assert public_by_silence([tag_of("A", PRIVATE), category, tag_of("B", SILENT, sound=False)]) == []
+
+
+def test_tags_of_one_template_without_visibility_are_reported_once() -> None:
+    """The first one is named."""
+    findings = Collector("all.yaml")
+    private = [tag_of(f"P-{n}", PRIVATE) for n in range(3)]
+    report_silence([*private, *(tag_of(f"S-{n}", SILENT, 9) for n in range(2))], findings)
+    report_silence([*private, tag_of("other", SILENT, 12)], findings)
+    assert [(d.code, d.line, d.column, d.address) for d in findings.found] == [
+        ("public-by-silence", 9, 5, "tag/S-0"),
+        ("public-by-silence", 12, 5, "tag/other"),
+    ]
+
+
+MIXED = {
+    "both": ([tag_of("A", PRIVATE, category="c"), tag_of("B", PUBLIC, category="c")], ["A"]),
+    "silence is public": ([tag_of("B", SILENT, category="c"), tag_of("A", PRIVATE, category="c")], ["A"]),
+    "by the service's id": ([tag_of("A", PRIVATE, tagCategoryId="7"), tag_of("B", PUBLIC, tagCategoryId="7")], ["A"]),
+    "the first is told": (
+        [tag_of("A", PRIVATE, category="c"), tag_of("B", PRIVATE, category="c"), tag_of("C", PUBLIC, category="c")],
+        ["A"],
+    ),
+    "private only": ([tag_of("A", PRIVATE, category="c"), tag_of("B", PRIVATE, category="c")], []),
+    "two categories": ([tag_of("A", PRIVATE, category="c"), tag_of("B", PUBLIC, category="d")], []),
+    "no category": ([tag_of("A", PRIVATE), tag_of("B", PUBLIC)], []),
+}
+
+
+@pytest.mark.parametrize(("tags", "told"), MIXED.values(), ids=MIXED)
+def test_a_private_tag_in_a_category_with_public_tags_is_reported(tags: list[Resource], told: list[str]) -> None:
+    """It is reported once for each category, as users who see the category notice the private tag."""
+    assert [shared.key.name for shared in mixed_categories(tags)] == told
