@@ -224,8 +224,5 @@ def as_word(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)
     plain = text.replace("\\", r"\\").replace("'", r"\'")
-    return f"$'{''.join(letter if letter.isprintable() else _as_escape(ord(letter)) for letter in plain)}'"
-
-
-def _as_escape(number: int) -> str:
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    escaped = (f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in plain)
+    return f"$'{''.join(c if c.isprintable() else escape for c, escape in zip(plain, escaped, strict=True))}'"

@@ -22,9 +22,8 @@ from syncengine import __version__
 from syncengine.content import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Input
-from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.resources import ReadFile, packed, reading_of
+from syncengine.manifest.resources import DefaultValues, ReadFile, packed, reading_of
 from syncengine.project import git
 from syncengine.project.files import make_folder
 from syncengine.project.model import Level

@@ -22,11 +22,10 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Input, LoadContext, context_of
-from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import GENERATES, SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, contained, mixed_categories, shared
 from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of, read_manifest
-from syncengine.manifest.resources import CategoryReference, ReadFile, Reading
+from syncengine.manifest.resources import CategoryReference, DefaultValues, ReadFile, Reading, default_values
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.project import git
 from syncengine.project.load import levelled

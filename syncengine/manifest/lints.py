@@ -101,7 +101,10 @@ def report_tag(key: Key, body: Body, node: MappingNode, findings: Collector) -> 
     """
     for word in broad(body.keywords):
         message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
-        _warn(findings, "keyword-too-broad", _place_of(word, node), message, str(key))
+        listed = node.get("keywords")
+        items = listed.items if isinstance(listed, SequenceNode) else []
+        at = next((item for item in items if item.text == word), None) or node.get("name") or node
+        _warn(findings, "keyword-too-broad", at, message, str(key))
     if body.keywords and "closedTimestamp" in body.fields:
         words = ", ".join(quoted(word) for word in body.keywords[:3])
         message = (
@@ -112,13 +115,6 @@ def report_tag(key: Key, body: Body, node: MappingNode, findings: Collector) -> 
     if "path" in body.fields:
         message = "the service has deprecated `path`: remove the line"
         _warn(findings, "deprecated", node.get("path") or node, message, str(key))
-
-
-def _place_of(word: str, node: MappingNode) -> Node:
-    """Return the node of a tag's keyword, or of its name when the keyword is not listed."""
-    keywords = node.get("keywords")
-    items = keywords.items if isinstance(keywords, SequenceNode) else []
-    return next((item for item in items if item.text == word), None) or node.get("name") or node
 
 
 def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:

@@ -16,9 +16,16 @@ from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
 from syncengine.manifest.lints import curly_texts, cut_texts, report_silence
-from syncengine.manifest.resources import CategoryReference, Reading, resource_of
+from syncengine.manifest.resources import (
+    CategoryReference,
+    Declarations,
+    DefaultValues,
+    Reading,
+    declarations,
+    merge,
+    resource_of,
+)
 from syncengine.manifest.schema import SECTIONS
 from syncengine.resource import Key, Kind, Resource
 

@@ -28,11 +28,10 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.text import LINE_END, decoded, foreign
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
-from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.generate.query import query_of_call
 from syncengine.manifest.lints import Alike
 from syncengine.manifest.read_file import read_manifest
-from syncengine.manifest.resources import Reading
+from syncengine.manifest.resources import DefaultValues, Reading
 from syncengine.manifest.sources.read import distinct, read_source, read_text, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Row, Source

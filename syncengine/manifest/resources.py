@@ -1,24 +1,234 @@
-"""Declarations, with the defaults of their kind → resources, and back; and the reading of a file. Pure."""
+"""One parsed manifest file → its declarations with their places → resources, and back; all problems in the file. Pure.
+
+Checks that need other files (duplicates, references, renames) are in `desired`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from pydantic import ValidationError
 
-from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Scalar, place
-from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.diagnostics import Collector, nearest, suggestion
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, light, place
+from syncengine.document.reader import Documents
+from syncengine.document.validation import Model, display, names_of, refuse, report, validated
 from syncengine.errors import Diagnostic
 from syncengine.instants import instant
 from syncengine.manifest.context import Input
-from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import report_tag
-from syncengine.manifest.schema import IDENTITIES, INSTANTS, NEVER_FIELDS
+from syncengine.manifest.schema import (
+    DEFAULTS,
+    EXCLUSIVE,
+    IDENTITIES,
+    INSTANTS,
+    MANIFEST_SECTIONS,
+    MODELS,
+    NEVER_DEFAULTS,
+    NEVER_FIELDS,
+    SECTIONS,
+    RemovedTag,
+)
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.resource import Body, Key, Kind, Removed, Resource, Row, Source
+
+
+@dataclass(slots=True)
+class Declared:
+    """One resource as its manifest declares it, without defaults.
+
+    `values` are its fields. `sound` is false when a problem was reported: then only `key` is sure, `None` when the
+    identity cannot be read, and the other values are as written.
+    """
+
+    kind: Kind
+    key: Key | None
+    values: dict[str, Any]
+    node: MappingNode
+    sound: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultValues:
+    """The defaults of one file, by kind; `nodes` are their mappings in the file."""
+
+    values: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
+    nodes: Mapping[Kind, tuple[MappingNode, ...]] = field(default_factory=dict)
+    file: str = ""
+
+
+def declarations(documents: Documents, findings: Collector) -> Declarations:
+    """Return the declarations in the documents of one file. Report problems to `findings`."""
+    result = Declarations(findings)
+    for root in documents.roots:
+        result.document(root)
+    result.whole = documents.whole and result.whole
+    return result
+
+
+def default_values(node: Node, findings: Collector) -> DefaultValues:
+    """Return the `defaults` of the project file. Report problems to `findings`."""
+    result = Declarations(findings)
+    result.defaults_section("defaults", node)
+    return result.defaults
+
+
+def declared_by(kind: Kind, node: MappingNode, findings: Collector, *, ignore: Collection[str] = ()) -> Declared:
+    """Return the resource that `node` declares. Errors of the types to `ignore` are not reported."""
+    model, written, before = MODELS[kind], light(node), len(findings.found)
+    identity, values, is_valid = IDENTITIES[kind], written, False
+    try:
+        values = _values(model, written)
+        name, is_valid = values[identity], True
+    except ValidationError as error:
+        report(error, model, node, findings, ignore=ignore)
+        wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+        name = None if identity in wrong else str(written[identity])
+    _check_exclusive(node, values, findings)
+    return Declared(kind, Key(kind, name) if name else None, values, node, is_valid and len(findings.found) == before)
+
+
+def _values(model: type[Model], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are written, under their names in the file and in its order."""
+    attributes, found = names_of(model), model.model_validate(written).__dict__
+    return {name: found[attributes[name]] for name in written}
+
+
+def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Collector) -> None:
+    if "category" in values and "tagCategoryId" in values:
+        second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
+        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other: keep only one")
+
+
+def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of `over` merged over those of `under`: maps are merged, lists and scalars are replaced.
+
+    `category` and `tagCategoryId` replace each other.
+    """
+    result = {**under, **over}
+    maps = [values["metadata"] for values in (under, over) if "metadata" in values]
+    if maps:
+        result["metadata"] = {**maps[0], **maps[-1]}
+    for one, other in (EXCLUSIVE, EXCLUSIVE[::-1]):
+        if one in over and other not in over:
+            result.pop(other, None)
+    return result
+
+
+class Declarations:
+    """The declarations of all documents in one file. `whole` is false when a problem may hide a category."""
+
+    __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
+
+    def __init__(self, findings: Collector) -> None:
+        self.findings = findings
+        self.resources: list[Declared] = []
+        self.removed: list[Removed] = []
+        self.values: dict[Kind, Mapping[str, Any]] = {}
+        self.nodes: dict[Kind, list[MappingNode]] = {}
+        self.generate: list[MappingNode] = []
+        self.whole = True
+
+    def document(self, root: Node) -> None:
+        if not isinstance(root, MappingNode):
+            self.whole = False
+            if not isinstance(root, RefusedNode):
+                sections = ", ".join(f"`{name}:`" for name in MANIFEST_SECTIONS)
+                self.findings.error(
+                    "wrong-type", root, f"a manifest must be a mapping of sections ({sections}), not {described(root)}"
+                )
+            return
+        for key, value in zip(root.keys, root.values, strict=True):
+            if (read := _SECTION_READERS.get(name := key.text)) is not None:
+                read(self, name, value)
+                continue
+            near = nearest(name, MANIFEST_SECTIONS)
+            self.whole = self.whole and near in _WITHOUT_CATEGORIES
+            hint = f"; did you mean `{near}`?" if near else ""
+            holders = [section for section, kind in SECTIONS.items() if name in names_of(MODELS[kind])]
+            if near is None and holders:
+                hint = f"; it is a field of the items of `{holders[-1]}:`, so check the indentation"
+            self.findings.error("unknown-section", key, f"a manifest has no section `{display(name)}`{hint}")
+
+    def resource_section(self, name: str, value: Node) -> None:
+        kind = SECTIONS[name]
+        for node in self._items(name, value):
+            declared = declared_by(kind, node, self.findings)
+            self.whole = self.whole and (declared.key is not None or kind is not Kind.CATEGORY)
+            self.resources.append(declared)
+
+    def removed_section(self, name: str, value: Node) -> None:
+        for node in self._items(name, value):
+            if (removed := validated(RemovedTag, node, self.findings)) is not None:
+                line, column = place(node)
+                source = Source(self.findings.file, line)
+                self.removed.append(Removed(Key(Kind.TAG, removed.tag), removed.as_, source, removed.reason, column))
+
+    def generate_section(self, name: str, value: Node) -> None:
+        self.generate += self._items(name, value)
+
+    def _items(self, name: str, value: Node) -> list[MappingNode]:
+        if not isinstance(value, Sequence):
+            self.whole = self.whole and name in _WITHOUT_CATEGORIES
+            refuse(value, self.findings, name, "a list", empty="[]")
+            return []
+        for item in value.items:
+            if not isinstance(item, MappingNode):
+                self.whole = self.whole and name in _WITHOUT_CATEGORIES
+                refuse(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
+        return [item for item in value.items if isinstance(item, MappingNode)]
+
+    def defaults_section(self, name: str, value: Node) -> None:
+        if not isinstance(value, MappingNode):
+            refuse(value, self.findings, name, "a mapping of sections", empty="{}")
+            return
+        for key, entry in zip(value.keys, value.values, strict=True):
+            if (kind := SECTIONS.get(key.text)) is None:
+                hint = suggestion(key.text, SECTIONS)
+                self.findings.error("unknown-section", key, f"`defaults` has no section `{display(key.text)}`{hint}")
+            elif isinstance(entry, MappingNode):
+                self._defaults_of(kind, entry)
+            else:
+                refuse(entry, self.findings, f"{name}.{key.text}", "a mapping of fields", empty="{}")
+
+    @property
+    def defaults(self) -> DefaultValues:
+        nodes = {kind: tuple(places) for kind, places in self.nodes.items()}
+        return DefaultValues(self.values, nodes, self.findings.file)
+
+    def _defaults_of(self, kind: Kind, node: MappingNode) -> None:
+        never = {IDENTITIES[kind], *NEVER_DEFAULTS}
+        allowed = [pair for pair in zip(node.keys, node.values, strict=True) if pair[0].text not in never]
+        for key in node.keys:
+            if key.text in never:
+                self.findings.error(
+                    "unknown-field", key, f"`{key.text}` cannot have a default, because it belongs to one resource"
+                )
+        rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
+        before, written, values = len(self.findings.found), light(rest), None
+        try:
+            values = _values(DEFAULTS[kind], written)
+        except ValidationError as error:
+            report(error, DEFAULTS[kind], rest, self.findings)
+        _check_exclusive(rest, written, self.findings)
+        if values is not None and len(self.findings.found) == before:
+            self.values[kind] = merge(self.values.get(kind, {}), values)
+        self.nodes.setdefault(kind, []).append(rest)
+
+
+_WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
+"""The sections in which a problem cannot hide a category."""
+_SECTION_READERS: dict[str, Callable[[Declarations, str, Node], None]] = {
+    **dict.fromkeys(SECTIONS, Declarations.resource_section),
+    "removed": Declarations.removed_section,
+    "generate": Declarations.generate_section,
+    "defaults": Declarations.defaults_section,
+}
 
 
 class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
@@ -75,7 +285,7 @@ def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Colle
         return None
     line, column = place(node)
     source, written = Source(findings.file, line), node.get("previously")
-    names = written.items if isinstance(written, SequenceNode) else ()
+    names = written.items if isinstance(written, Sequence) else ()
     former = tuple(dict.fromkeys(name.text for name in names if isinstance(name, Scalar)))
     if not declared.sound or not has_label:
         category = declared.values.get("category")  # all that other files are compared with

@@ -21,8 +21,8 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import place
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
-from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.desired import Desired, manifest_set
+from syncengine.manifest.resources import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
 from syncengine.plan.inputs import Inputs, consistent, with_inputs

@@ -192,7 +192,8 @@ def as_json(value: Any, indent: int | None = None) -> str:
                 raise FilterTrouble(f"{value} is not a JSON number")
             return str(value)
         case dict():
-            pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
+            names = (with_line_feeds(key) if isinstance(key, str) else as_json(key) for key in value)
+            pairs = (f"{json.dumps(name)}: {as_json(inner)}" for name, inner in zip(names, value.values(), strict=True))
             return "{" + ", ".join(pairs) + "}"
         case _ if hasattr(value, "model_dump"):  # a group or a part of it; pydantic need not be loaded to know
             return as_json(value.model_dump())
@@ -214,10 +215,6 @@ def from_json(value: Any) -> Any:
 
 def _no_constant(text: str) -> Any:
     raise ValueError(text)
-
-
-def _json_name(key: Any) -> str:
-    return with_line_feeds(key) if isinstance(key, str) else as_json(key)
 
 
 def numeric(value: Any) -> Any:
@@ -304,9 +301,11 @@ def alike(one: Any, other: Any) -> tuple[Any, Any]:
     return one, other
 
 
-def total(numbers: Iterable[Any], start: Any = 0) -> Any:
-    """Return the sum of numbers."""
+@pass_environment
+def total(environment: Environment, value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    """Return the sum of numbers, or of an attribute of each value."""
     result = start
+    numbers = value if attribute is None else map(theirs.make_attrgetter(environment, attribute), value)
     for number in numbers:
         if isinstance(number, Unknown) or isinstance(result, Unknown):
             result = Unknown(f"{result} + {number}")
@@ -466,11 +465,6 @@ def _or_none(filter: Filter) -> Filter:
     return wrapped
 
 
-@pass_environment
-def _total(environment: Environment, value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
-    return total(value if attribute is None else map(theirs.make_attrgetter(environment, attribute), value), start)
-
-
 FILTERS: Mapping[str, Filter] = {
     **_jinja("d", "default", "attr", "map", "reject", "rejectattr", "select", "selectattr"),
     **{
@@ -500,7 +494,7 @@ FILTERS: Mapping[str, Filter] = {
         for name, filter in {
             **_jinja("count", "first", "items", "last", "length", "list", "random", "reverse"),
             "join": joined,
-            "sum": _total,
+            "sum": total,
         }.items()
     },
     "dictsort": _comparing(_OF_JINJA["dictsort"], -1),

@@ -19,8 +19,8 @@ from syncengine.document.reader import Documents, read
 from syncengine.document.text import decoded, with_line_feeds
 from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
-from syncengine.manifest.declarations import declarations
 from syncengine.manifest.read_file import resources_of
+from syncengine.manifest.resources import declarations
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS, NOT_TEXT, SECTIONS
 from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
 from syncengine.manifest.sources.records import SourceTrouble

@@ -24,11 +24,10 @@ from syncengine.document.text import to_camel
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.context import LoadContext, context_of
-from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set, read_one
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
-from syncengine.manifest.resources import ReadFile, Reading, item_of
+from syncengine.manifest.resources import DefaultValues, ReadFile, Reading, item_of
 from syncengine.manifest.schema import IDENTITIES, SECTIONS
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.plan.base import DeclaredState, recorded_as

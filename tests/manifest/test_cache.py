@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
-from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS
-from syncengine.manifest.resources import ReadFile, Reading
+from syncengine.manifest.resources import DefaultValues, ReadFile, Reading
 from syncengine.project.model import Level
 from syncengine.resource import Kind
 

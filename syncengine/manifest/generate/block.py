@@ -21,11 +21,10 @@ from syncengine.document.text import with_line_feeds
 from syncengine.document.validation import names_of, report, validated
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.query import query_of
 from syncengine.manifest.generate.scalars import Compiled, Leaf, without_undefined
 from syncengine.manifest.lints import WHEN_NONE, Alike
-from syncengine.manifest.resources import Reading, resource_of
+from syncengine.manifest.resources import Reading, declared_by, resource_of
 from syncengine.manifest.schema import KINDS, NEVER_EMPTY, SECTIONS, TEMPLATED, Generate
 from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
