@@ -261,7 +261,9 @@ def fault_of(error: Exception) -> DatabaseFault | None:
         return _BY_MYSQL.get(number, RAISED if number in _OWN_ERRORS else OTHER)
     if state := _sqlstate(error):
         fault = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), OTHER)
-        return RAISED if fault.kind is not USER and fault is not CONFLICT and _is_raised(error) else fault
+        # PostgreSQL's RAISE may give any SQLSTATE; only 40… asks for a repeat.
+        is_raised = getattr(getattr(_cause_of(error), "diag", None), "source_function", None) == "exec_stmt_raise"
+        return RAISED if fault.kind is not USER and fault is not CONFLICT and is_raised else fault
     if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
         return None
     text = str(_cause_of(error)).lower()
@@ -281,11 +283,6 @@ def _mysql_number(error: Exception) -> int | None:
         return None
     number = getattr(cause, "errno", None) or next(iter(cause.args), None)
     return number if isinstance(number, int) and number > 0 else None
-
-
-def _is_raised(error: Exception) -> bool:
-    """Return whether PostgreSQL's RAISE made the error, which may give any SQLSTATE; only 40… asks for a repeat."""
-    return getattr(getattr(_cause_of(error), "diag", None), "source_function", None) == "exec_stmt_raise"
 
 
 def _sqlstate(error: Exception) -> str:
@@ -317,19 +314,18 @@ def cause(error: Exception) -> str:
         return _with_names(fault, name, str(driver).partition(": ")[2] if name in _ABOUT_SCHEMA else "")
     if number := _mysql_number(error):
         return _with_names(fault, f"error {number}", "")
-    state = _sqlstate(error)
-    return _with_names(fault, f"SQLSTATE {state}", _schema(driver)) if state else fault.words
+    if not (state := _sqlstate(error)):
+        return fault.words
+    # PostgreSQL gives constraint, table and column apart from its message.
+    diag = getattr(driver, "diag", None)
+    parts = {name: getattr(diag, f"{name}_name", None) for name in ("constraint", "table", "column")}
+    return _with_names(
+        fault, f"SQLSTATE {state}", ", ".join(f"{name} {value}" for name, value in parts.items() if value)
+    )
 
 
 def _with_names(fault: DatabaseFault, code: str, names: str) -> str:
     return f"{fault.words} ({', '.join(filter(None, (code, names)))})"
-
-
-def _schema(error: BaseException) -> str:
-    """Return the constraint, table and column of an error, which PostgreSQL gives apart from its message."""
-    diag = getattr(error, "diag", None)
-    parts = {name: getattr(diag, f"{name}_name", None) for name in ("constraint", "table", "column")}
-    return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
 def is_left_behind(error: Exception) -> bool:

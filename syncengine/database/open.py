@@ -116,7 +116,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
         if not file.is_file():
             raise _problem(f"the database of {name} does not exist: {file}")
         engine = sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
-        event.listen(engine, "checkout", _open_anew)
+        event.listen(engine, "checkout", _refuse_replaced)  # the pool then opens the file again
         event.listen(engine, "handle_error", _leave_behind)
         return engine
     try:
@@ -154,8 +154,7 @@ def _leave_behind(context: sa.ExceptionContext) -> None:
         context.is_disconnect = True
 
 
-def _open_anew(connection: SqliteConnection, _record: object, _proxy: object) -> None:
-    """Have the pool open a file again that was replaced since."""
+def _refuse_replaced(connection: SqliteConnection, _record: object, _proxy: object) -> None:
     if connection.is_replaced():
         raise exc.DisconnectionError
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -185,15 +184,10 @@ def tidy(text: str) -> str:
 
 def without(key: str, text: str) -> str:
     """Return text from outside with the key hidden, also in its JSON spelling."""
-    for form in _spellings(key):
+    encoded = json.dumps(key)[1:-1]
+    for form in (key, encoded, encoded.replace("/", r"\/")):
         text = text.replace(form, HIDDEN)
     return text
-
-
-@lru_cache(maxsize=8)
-def _spellings(key: str) -> tuple[str, ...]:
-    encoded = json.dumps(key)[1:-1]
-    return tuple(dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))))
 
 
 def _hide(key: str, value: object) -> object:

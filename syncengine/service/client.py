@@ -8,8 +8,9 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol, Self
 
 import httpx
@@ -17,7 +18,7 @@ import orjson
 
 from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
-from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, check, exchange, http_client, trust
+from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, authorities, cause_of, check, exchange, http_client
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic", "retry_after"]
@@ -34,6 +35,8 @@ KEPT_SECONDS = 60.0
 
 DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
 """Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""
+
+JSON = {"content-type": "application/json"}
 
 TRACE = logging.getLogger("syncengine.requests")
 """The logger of every attempt of every call, at level DEBUG with a `Traced` as its argument."""
@@ -157,7 +160,7 @@ class Client:
         self._endpoints = endpoints or {}
         self._conduct = conduct = conduct or Conduct()
         self._now = now
-        tls = trust()
+        tls = cache(authorities)
         if not conduct.is_local:
             check(base_url, tls)
         limits = httpx.Limits(max_keepalive_connections=conduct.concurrency, keepalive_expiry=KEPT_SECONDS)
@@ -217,17 +220,12 @@ class Client:
         elif not answer.exhausted:
             self._answers += 1
         elif self._conduct.breaks and self._answers == answers_before:
-            await self._find_out_whether_down(operation)
+            if operation is TEAM_INFO:
+                self.down = True
+            elif not self._conduct.stop.is_set():
+                async with self._probing:  # the service is down if `teamInfo` fails as well (docs/planning.md 4.5)
+                    self.down = self.down or (await self._send(_Request(TEAM_INFO))).exhausted
         return answer
-
-    async def _find_out_whether_down(self, operation: Operation) -> None:
-        """Open the breaker after a failed call if `teamInfo` cannot get through either (docs/planning.md 4.5)."""
-        if operation is TEAM_INFO:
-            self.down = True
-        elif not self._conduct.stop.is_set():
-            async with self._probing:
-                if not self.down:
-                    self.down = (await self._send(_Request(TEAM_INFO))).exhausted
 
     async def _persist(self, request: _Request) -> Answer:
         """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
@@ -272,7 +270,20 @@ class Client:
         seconds = min(remaining, self._conduct.timeout + (request.timeout or 0.0))
         answer = await self._attempt(request, seconds)
         if TRACE.isEnabledFor(logging.DEBUG):
-            TRACE.debug(self._trace(request, answer, time.monotonic() - began))
+            endpoint = self._endpoint(operation)
+            query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
+            traced = Traced(
+                operation=operation.id,
+                method=endpoint.method,
+                path=self.shown(endpoint.path + query),
+                status=answer.status,
+                trouble=None if answer.status else answer.text,
+                seconds=round(time.monotonic() - began, 6),
+                sent=len(request.content or b""),
+                received=answer.size,
+                items=len(answer.data) if isinstance(answer.data, list) else request.items,
+            )
+            TRACE.debug(traced)
         if answer.may_land:
             answer = replace(answer, given_up=machine_seconds())
         if operation is not TEAM_INFO:
@@ -284,16 +295,25 @@ class Client:
 
     async def _attempt(self, request: _Request, seconds: float) -> Answer:
         """Send a request and read its answer within `seconds`. Faults of the service or the network never raise."""
-        largest = request.operation.largest
+        largest, endpoint = request.operation.largest, self._endpoint(request.operation)
+        awaited = asyncio.timeout(None)  # which ends as soon as answers are no longer awaited
         try:
-            async with self._free, self._abandonable():
+            async with self._free, awaited:
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
-                reply = await exchange(self._http, self._http_request(request), seconds=seconds, most=largest)
+                self._awaited.add(awaited)
+                url = httpx.URL(self._base_url + endpoint.path)
+                prepared = self._http.build_request(
+                    endpoint.method,
+                    url.copy_merge_params(request.query) if request.query else url,
+                    headers={"x-api-key": self._key(), **(JSON if request.content else {})},
+                    content=request.content,
+                    timeout=request.timeout,
+                )
+                reply = await exchange(self._http, prepared, seconds=seconds, most=largest)
                 if reply.status in DIVERTED:
-                    return Answer(
-                        None, text=self._sentence_on_diversion(request.operation, reply), reached=False, diverted=True
-                    )
+                    text = self._sentence_on_diversion(request.operation, reply)
+                    return Answer(None, text=text, reached=False, diverted=True)
                 return answer_in(reply, self._key(), largest, self._now(), request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before the answer came")
@@ -305,33 +325,14 @@ class Client:
             return Answer(None, text=f"no answer within {request.timeout or seconds:g} s", timed_out=True)
         except httpx.HTTPError as error:
             return Answer(None, text=f"no answer: {cause_of(error)}")
-
-    @contextlib.asynccontextmanager
-    async def _abandonable(self) -> AsyncIterator[None]:
-        """Enter a block that ends with `TimeoutError` as soon as answers are no longer awaited."""
-        async with asyncio.timeout(None) as awaited:
-            self._awaited.add(awaited)
-            try:
-                yield
-            finally:
-                self._awaited.discard(awaited)
+        finally:
+            self._awaited.discard(awaited)
 
     async def _abandon(self) -> None:
         """Wait until answers are no longer wanted, then cancel the attempts in flight."""
         await self._conduct.abandon.wait()
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
-
-    def _http_request(self, request: _Request) -> httpx.Request:
-        endpoint = self._endpoint(request.operation)
-        url = httpx.URL(self._base_url + endpoint.path)
-        return self._http.build_request(
-            endpoint.method,
-            url.copy_merge_params(request.query) if request.query else url,
-            headers={"x-api-key": self._key(), **({"content-type": "application/json"} if request.content else {})},
-            content=request.content,
-            timeout=request.timeout,
-        )
 
     def _sentence_on_diversion(self, operation: Operation, reply: Reply) -> str:
         """Return the sentence for an answer that is not the service's."""
@@ -348,18 +349,3 @@ class Client:
         if moved in ("", self._base_url):
             return f"{path} is redirected ({reply.status}): check `service.baseUrl`"
         return f"the service has moved to {self.shown(moved)} ({reply.status}): check `service.baseUrl`"
-
-    def _trace(self, request: _Request, answer: Answer, seconds: float) -> Traced:
-        endpoint = self._endpoint(request.operation)
-        query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
-        return Traced(
-            operation=request.operation.id,
-            method=endpoint.method,
-            path=self.shown(endpoint.path + query),
-            status=answer.status,
-            trouble=None if answer.status else answer.text,
-            seconds=round(seconds, 6),
-            sent=len(request.content or b""),
-            received=answer.size,
-            items=len(answer.data) if isinstance(answer.data, list) else request.items,
-        )

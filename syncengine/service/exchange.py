@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from itertools import repeat
 from pathlib import Path
 from typing import Self
@@ -287,15 +287,11 @@ _EXEMPT = re.compile(r"(?:\[(?P<bracketed>[^]]*)\]|(?P<name>[^:]*))(?::(?P<port>
 # --- certificates
 
 
-def trust() -> Trust:
-    """Return a function that loads the trusted authorities on demand, which takes longer than many a run.
+def authorities() -> ssl.SSLContext:
+    """Load the trusted authorities, which takes longer than many a run: callers do so on demand, and once.
 
-    It raises `Misconfigured` when a variable names none that can be loaded.
+    Raise `Misconfigured` when a variable names none that can be loaded.
     """
-    return cache(_authorities)
-
-
-def _authorities() -> ssl.SSLContext:
     named = {name: value for name in AUTHORITIES if (value := os.environ.get(name, "").strip())}
     if len(named) > 1:
         named.pop("REQUESTS_CA_BUNDLE", None)
@@ -348,7 +344,23 @@ class Proxies:
         key = url.scheme if url.scheme in self._named else "all"
         if key not in self._named or any(is_exempt(entry, url) for entry in self._exempt):
             return None
-        return _usable(self._named[key], _variable(key))
+        names = (f"{key}_proxy", f"{key}_proxy".upper())  # a name in small letters wins, as everywhere
+        variable = next((name for name in names if os.environ.get(name)), "the settings of this machine")
+        text = self._named[key] if "://" in self._named[key] else f"http://{self._named[key]}"
+        try:
+            proxy = httpx.URL(text)
+        except httpx.InvalidURL:
+            proxy = httpx.URL()
+        if proxy.scheme not in SCHEMES or not proxy.host or not 0 < (proxy.port or PORTS["http"]) <= LAST_PORT:
+            is_kind = proxy.host and proxy.scheme not in SCHEMES
+            what = "a kind of proxy that is not supported" if is_kind else "no valid URL"
+            raise Misconfigured(f"{variable} names {what}: expected http://HOST:PORT")
+        if proxy.scheme.startswith("socks") and find_spec("socksio") is None:
+            raise Misconfigured(
+                f"{variable} names a SOCKS proxy, which needs the Python package socksio: install it (`pip install"
+                " socksio`), name an http:// proxy, or list the host in NO_PROXY"
+            )
+        return Proxy(text, variable)
 
 
 def is_exempt(entry: str, url: httpx.URL) -> bool:
@@ -365,43 +377,15 @@ def is_exempt(entry: str, url: httpx.URL) -> bool:
             return False
         entry = parts["name"] if parts["bracketed"] is None else parts["bracketed"]
     host = url.host.lower().rstrip(".")
-    if (address := _address(host)) is None:
+    try:
+        address = ip_address(host)
+    except ValueError:
         name = entry.lower().removeprefix("*").strip(".")
         return bool(name) and f".{host}".endswith(f".{name}")
     try:
         return address in ip_network(entry, strict=False)
     except ValueError:  # the entry is a name
         return False
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
-
-
-def _variable(key: str) -> str:
-    """Return the variable that names a proxy; a name in small letters wins, as everywhere."""
-    names = (f"{key}_proxy", f"{key}_proxy".upper())
-    return next((name for name in names if os.environ.get(name)), "the settings of this machine")
-
-
-def _usable(text: str, variable: str) -> Proxy:
-    text = text if "://" in text else f"http://{text}"
-    try:
-        url = httpx.URL(text)
-    except httpx.InvalidURL:
-        url = httpx.URL()
-    if url.scheme not in SCHEMES or not url.host or not 0 < (url.port or PORTS["http"]) <= LAST_PORT:
-        what = "a kind of proxy that is not supported" if url.host and url.scheme not in SCHEMES else "no valid URL"
-        raise Misconfigured(f"{variable} names {what}: expected http://HOST:PORT")
-    if url.scheme.startswith("socks") and find_spec("socksio") is None:
-        raise Misconfigured(
-            f"{variable} names a SOCKS proxy, which needs the Python package socksio: install it (`pip install"
-            " socksio`), name an http:// proxy, or list the host in NO_PROXY"
-        )
-    return Proxy(text, variable)
 
 
 # --- clients
@@ -435,7 +419,7 @@ def http_client(
     `timeout` is the seconds without any progress, `is_local` true for a service that no proxy leads to. Making a client
     never fails: a variable that cannot be used is an error of the requests that need it.
     """
-    transport = ByRoute(tls or trust(), limits, is_local=is_local)
+    transport = ByRoute(tls or cache(authorities), limits, is_local=is_local)
     return httpx.AsyncClient(timeout=timeout, headers=headers, auth=auth, transport=transport, trust_env=False)
 
 
@@ -491,18 +475,16 @@ class ByRoute(httpx.AsyncBaseTransport):
             raise httpx.UnsupportedProtocol(f"invalid port: {request.url.port}")
         proxy = self._proxies.of(request.url) if self._proxies else None
         is_encrypted = "https" in (request.url.scheme, proxy and httpx.URL(proxy.url).scheme)
-        route = (proxy, is_encrypted)
-        if route not in self._made:
-            self._made[route] = self._transport(proxy, self._tls() if is_encrypted else None)
+        if (transport := self._made.get((proxy, is_encrypted))) is None:
+            tls = self._tls() if is_encrypted else None
+            is_tls_to_proxy = proxy is not None and proxy.url.startswith("https:")
+            through = httpx.Proxy(proxy.url, ssl_context=tls if is_tls_to_proxy else None) if proxy else None
+            transport = self._made[proxy, is_encrypted] = httpx.AsyncHTTPTransport(
+                verify=tls or False, limits=self._limits, proxy=through, trust_env=False, socket_options=[DISCARD]
+            )
         if proxy is None:
-            return await self._made[route].handle_async_request(request)
-        return await _through(proxy, self._made[route], request)
-
-    def _transport(self, proxy: Proxy | None, tls: ssl.SSLContext | None) -> httpx.AsyncHTTPTransport:
-        through = httpx.Proxy(proxy.url, ssl_context=tls if proxy.url.startswith("https:") else None) if proxy else None
-        return httpx.AsyncHTTPTransport(
-            verify=tls or False, limits=self._limits, proxy=through, trust_env=False, socket_options=[DISCARD]
-        )
+            return await transport.handle_async_request(request)
+        return await _through(proxy, transport, request)
 
     async def aclose(self) -> None:
         for transport in self._made.values():

@@ -154,11 +154,13 @@ def _goes_up(path: str) -> bool:
 
 def sign_of_partial_list(paging: Paging, last: Page, total: RowTotal, read: int) -> Sign | None:
     """Return the sign that more rows were announced than read, as of a list whose pages are not followed."""
-    counts_pages = paging.page or paging.offset  # their last page is empty, whatever else it says
-    sign = total.sign(read) or (None if counts_pages else next(signs_of_more(last), None))
-    if not (counts_pages or paging.next or paging.cursor or paging.link):
-        sign = sign or sign_of_part(last)
-    return sign
+    if total.count is not None and total.count > read:
+        return Sign(f"`{total.where}` is {total.count:,}", COUNTED)
+    if paging.page or paging.offset:  # their last page is empty, whatever else it says
+        return None
+    is_part = last.reply.status == PARTIAL_CONTENT and not (paging.next or paging.cursor or paging.link)
+    of_status = Sign(f"its status is {PARTIAL_CONTENT}, a part of the content", COUNTED) if is_part else None
+    return next(signs_of_more(last), of_status)
 
 
 def same_place(url: httpx.URL | str) -> Hashable:
@@ -182,39 +184,28 @@ def signs_of_more(page: Page) -> Iterator[Sign]:
     """Yield the signs in an answer that further pages follow."""
     if page.link is not None and not _is_own(page.link, page):
         yield Sign("its header `Link` names a next page", "`paging: {link: true}`")
-    for path, fields in _objects(page.answer, page.steps):
-        for name, value in fields.items():
+    # The objects around the list, and those beside it that hold the fields of paging.
+    around, waiting = [page.steps[:count] for count in range(len(page.steps) + 1)], list[Steps]([()])
+    while waiting:
+        path = waiting.pop()
+        fields = value_at(page.answer, path, None)
+        for name, value in fields.items() if isinstance(fields, dict) else ():
             plain, where = _plain(name), ".".join((*path, name))
+            truth = str(value).lower() if isinstance(value, bool | str) else ""
             if plain in TOKENS and isinstance(value, str | int) and value not in ("", False, 0):
                 yield Sign(f"`{where}` is a token for the next page", _setting("cursor: PARAMETER, at", where))
             elif plain in NEXT and (sign := _sign_of_next(value, where, page)):
                 yield sign
-            elif (plain in TRUE_IF_MORE and _says(value, "true")) or (plain in FALSE_IF_MORE and _says(value, "false")):
-                yield Sign(f"`{where}` is {str(value).lower()}", COUNTED)
-            elif plain in ("link", "links") and any(_leads_on(each, page) for each in _list(value)):
-                yield Sign(f"`{where}` names a next page", COUNTED)
-
-
-def sign_of_part(page: Page) -> Sign | None:
-    """Return the sign in the status of an answer, which the last page may have too."""
-    is_part = page.reply.status == PARTIAL_CONTENT
-    return Sign(f"its status is {PARTIAL_CONTENT}, a part of the content", COUNTED) if is_part else None
-
-
-def _says(value: Any, word: str) -> bool:
-    """Return whether a value is a truth value, or text like one."""
-    return isinstance(value, bool | str) and str(value).lower() == word
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _leads_on(link: Any, page: Page) -> bool:
-    """Return whether an item of a list of links is one to the next page."""
-    if not isinstance(link, dict) or "next" not in (link.get("rel"), link.get("relation")):
-        return False
-    return any(isinstance(link.get(name), str) and not _is_own(link[name], page) for name in URLS)
+            elif (plain in TRUE_IF_MORE and truth == "true") or (plain in FALSE_IF_MORE and truth == "false"):
+                yield Sign(f"`{where}` is {truth}", COUNTED)
+            elif plain in ("link", "links") and isinstance(value, list):
+                links = [each for each in value if isinstance(each, dict)]
+                following = [each for each in links if "next" in (each.get("rel"), each.get("relation"))]
+                urls = (each.get(url) for each in following for url in URLS)
+                if any(isinstance(url, str) and not _is_own(url, page) for url in urls):
+                    yield Sign(f"`{where}` names a next page", COUNTED)
+            if plain in HOLDERS or (*path, name) in around:
+                waiting.append((*path, name))
 
 
 def _sign_of_next(value: Any, where: str, page: Page) -> Sign | None:
@@ -245,18 +236,6 @@ def _is_own(address: str, page: Page) -> bool:
         return False
 
 
-def _objects(answer: Any, steps: Steps) -> Iterator[tuple[Steps, Mapping[str, Any]]]:
-    """Yield the objects around the list, and those beside it that hold the fields of paging, with their paths."""
-    around, waiting = [steps[:count] for count in range(len(steps) + 1)], list[Steps]([()])
-    while waiting:
-        path = waiting.pop()
-        value = value_at(answer, path, None)
-        if isinstance(value, dict):
-            yield path, value
-            inner = ((*path, name) for name in value if _plain(name) in HOLDERS or (*path, name) in around)
-            waiting += inner
-
-
 def _plain(name: str) -> str:
     return PUNCTUATION.sub("", name.lower())
 
@@ -276,23 +255,13 @@ class RowTotal:
         counts = page.steps and (page.items or self.count is None)
         holder = value_at(page.answer, page.steps[:-1], None) if counts else None
         for name, value in holder.items() if isinstance(holder, dict) else ():
-            if _plain(name) in TOTALS and (count := _count(value)) is not None:
-                before, self.count, self.where = self.count, count, ".".join((*page.steps[:-1], name))
-                if before not in (None, count):
-                    return f"`{self.where}` changed from {before:,} to {count:,} while the list was read"
+            digits = str(value).removesuffix(".0")  # some services give a number as text, or with a fraction of zero
+            is_count = digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT
+            if _plain(name) in TOTALS and is_count:
+                before, self.count, self.where = self.count, int(digits), ".".join((*page.steps[:-1], name))
+                if before not in (None, self.count):
+                    return f"`{self.where}` changed from {before:,} to {self.count:,} while the list was read"
         return None
-
-    def sign(self, read: int) -> Sign | None:
-        """Return the sign that there are more rows than were read, if it is so."""
-        if self.count is None or self.count <= read:
-            return None
-        return Sign(f"`{self.where}` is {self.count:,}", COUNTED)
-
-
-def _count(value: Any) -> int | None:
-    """Return a number of rows, which some services give as text or with a fraction of zero."""
-    digits = str(value).removesuffix(".0")
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT else None
 
 
 @dataclass(slots=True)
@@ -318,24 +287,22 @@ class Repeats:
             return "two pages are the same"
         if not self._pages:
             names = {name.lower(): name for name in items[0]} if isinstance(items[0], dict) else {}
-            self._key = next((names[key] for key in KEYS if key in names and _identifies(names[key], items)), None)
+            for key in (names[key] for key in KEYS if key in names):
+                values = [item.get(key) if isinstance(item, dict) else None for item in items]
+                if all(isinstance(value, str | int) for value in values) and len({*values}) == len(values):
+                    self._key = key
+                    break
             self._is_known = self._key is not None or not self.may_repeat
         self._pages.add(page)
         if not self._is_known:
             return None
-        rows = [self._identity(item) for item in items]
+        rows: list[Hashable] = []
+        for item in items:
+            own = item.get(self._key) if self._key is not None and isinstance(item, dict) else None
+            rows.append(own if isinstance(own, str | int) else sha256_of(repr(item)))
         self._is_known = len({*rows}) == len(rows)  # or rows are equal by nature
         twice = next((row for row in rows if row in self._rows), None) if self._is_known else None
         self._rows.update(rows)
         if twice is None:
             return None
         return "a row is on two pages" if self._key is None else f"`{self._key}` {tidy(str(twice))} is on two pages"
-
-    def _identity(self, item: Any) -> Hashable:
-        own = item.get(self._key) if self._key is not None and isinstance(item, dict) else None
-        return own if isinstance(own, str | int) else sha256_of(repr(item))
-
-
-def _identifies(key: str, items: Sequence[Any]) -> bool:
-    values = [item.get(key) if isinstance(item, dict) else None for item in items]
-    return all(isinstance(value, str | int) for value in values) and len({*values}) == len(values)

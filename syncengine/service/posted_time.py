@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,15 +88,15 @@ def groups_in(content: bytes) -> list[Group | Unreadable] | None:
         found = read_loosely(content)
         return [_group(item) for item in found] if isinstance(found, list) else None
     except orjson.JSONDecodeError:
-        pieces = items_in(content)
-        return None if pieces is None else [_read(piece) for piece in pieces]
-
-
-def _read(piece: bytes) -> Group | Unreadable:
-    try:
-        return _group(read_loosely(piece))
-    except orjson.JSONDecodeError:
-        return Unreadable(_identity(id_in(piece)), sha256_of(piece))
+        if (pieces := items_in(content)) is None:
+            return None
+    groups: list[Group | Unreadable] = []
+    for piece in pieces:
+        try:
+            groups.append(_group(read_loosely(piece)))
+        except orjson.JSONDecodeError:
+            groups.append(Unreadable(_identity(id_in(piece)), sha256_of(piece)))
+    return groups
 
 
 def _group(item: object) -> Group | Unreadable:
@@ -160,7 +161,8 @@ async def pages(
             events.ignored()
             return
         # Several entries may share an instant, so that a page begins within the oldest one of the page before.
-        new = [each for each in page if key(each) not in last and _is_before(at(each), before)]
+        limit = math.inf if before is None else before
+        new = [each for each in page if key(each) not in last and (at(each) is None or (at(each) or 0) < limit)]
         if new:
             yield new
         if not instants or (before is not None and min(instants) >= before):
@@ -174,10 +176,6 @@ async def pages(
             events.hidden(oldest)
         before = oldest + 1 if new and (before is None or oldest + 1 < before) else oldest
     events.endless()
-
-
-def _is_before(at: int | None, before: int | None) -> bool:
-    return at is None or before is None or at < before
 
 
 async def listed(

@@ -143,7 +143,25 @@ class StateDatabase:
     def compact(self) -> bool:
         """Remove the bytes of deleted rows. Return `False` when other processes or missing rights prevent that."""
         with as_state_errors(self.name):
-            return _compact_file(self.engine) if self.engine.dialect.name == "sqlite" else _compact_server(self.engine)
+            if self.engine.dialect.name == "sqlite":
+                try:
+                    return not pragma(self.engine, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+                except exc.OperationalError as error:
+                    if sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL):
+                        raise
+                    return False
+            try:
+                with self.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+                    notices: list[object] = []
+                    driver: Any = connection.connection.driver_connection
+                    driver.add_notice_handler(notices.append)
+                    connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
+                    for table in tables.STATE:  # FULL: a plain VACUUM leaves the bytes of deleted rows in their pages
+                        connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+                    connection.exec_driver_sql("RESET lock_timeout")
+                    return not notices  # a table owned by another user only causes a notice
+            except exc.DBAPIError:
+                return False
 
     def close(self) -> None:
         is_replaced = self.is_replaced()
@@ -162,13 +180,13 @@ def open_database(url: str, *, write: bool) -> StateDatabase:
     path = sqlite_path(url)
     database = _open_server(url, write) if path is None else _open_file(path, write)
     try:
-        prepared = _prepared(database, write)
+        database = _prepared(database, write)
         if write and path is not None:
-            _share(prepared, path)
+            _share(database, path)
     except BaseException:
         database.close()
         raise
-    return prepared
+    return database
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -202,7 +220,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
             insertmanyvalues_page_size=ROWS_AT_ONCE,
         )
         event.listen(engine, "do_executemany", _one_by_one)
-        event.listen(engine, "begin", _with_our_settings)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(OUR_SETTINGS))
         if write:  # a reader may be slow: a person with a pager
             end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
@@ -219,10 +237,6 @@ def _one_by_one(cursor: Any, statement: str, parameters: Sequence[Any], _context
     for values in parameters:
         cursor.execute(statement, values)
     return True
-
-
-def _with_our_settings(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(OUR_SETTINGS)
 
 
 def _open_file(path: Path, write: bool) -> StateDatabase:
@@ -302,31 +316,6 @@ def pragma(engine: sa.Engine, *statements: str) -> Any:
     return values[-1]
 
 
-def _compact_file(engine: sa.Engine) -> bool:
-    """Rewrite the file and empty its write-ahead log. Return `False` when a reader or a full disk prevents that."""
-    try:
-        return not pragma(engine, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
-    except exc.OperationalError as error:
-        if sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL):
-            raise
-        return False
-
-
-def _compact_server(engine: sa.Engine) -> bool:
-    """Rewrite the tables with VACUUM FULL: a plain VACUUM leaves the bytes of deleted rows in their pages."""
-    try:
-        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-            notices: list[object] = []
-            connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr] # psycopg
-            connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
-            for table in tables.STATE:
-                connection.exec_driver_sql(f"VACUUM FULL {table.name}")
-            connection.exec_driver_sql("RESET lock_timeout")
-            return not notices  # a table owned by another user only causes a notice
-    except exc.DBAPIError:
-        return False
-
-
 def empty(name: str) -> StateDatabase:
     """Return an empty in-memory state in place of a state that does not exist."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -344,7 +333,12 @@ def _prepared(database: StateDatabase, write: bool) -> StateDatabase:
         if connection.dialect.name == "postgresql":
             if connection.exec_driver_sql("SHOW server_encoding").scalar_one() not in ENCODINGS:
                 raise UNFIT_ENCODING.error(database.name)
-            if version == 0 and _lacks_schema(connection):
+            # A schema that lacks permissions counts as existing: what is missing is then said by the server.
+            lacks_schema = (
+                "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
+                " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
+            )
+            if version == 0 and connection.exec_driver_sql(lacks_schema).scalar_one():
                 raise NO_SCHEMA.error(database.name)
     if foreign:
         raise FOREIGN.error(database.name)
@@ -358,15 +352,6 @@ def _prepared(database: StateDatabase, write: bool) -> StateDatabase:
     elif version != VERSION:
         raise OTHER_VERSION.error(database.name)
     return database
-
-
-def _lacks_schema(connection: sa.Connection) -> bool:
-    """Return whether `search_path` names no existing schema. A schema that lacks permissions counts as existing."""
-    found = (
-        "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
-        " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
-    )
-    return bool(connection.exec_driver_sql(found).scalar_one())
 
 
 def refuse_no_state(path: Path) -> None:
@@ -385,11 +370,7 @@ def refuse_no_state(path: Path) -> None:
         raise _unfit(path, "is not a regular file")
     if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
         raise _unfit(path, "is empty, which no state is: restore it, or remove it and begin a new one with --new-state")
-    _refuse_committed(path)
-
-
-def _refuse_committed(path: Path) -> None:
-    """Refuse a state tracked by Git: the author of a change could use it to claim that nothing has to be done."""
+    # The author of a change could use a state that Git tracks to claim that nothing has to be done.
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
         cure = f"run `git rm --cached -- {as_word(real.name)}` in its folder, and add it to .gitignore"

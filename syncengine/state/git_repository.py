@@ -199,16 +199,6 @@ class BareRepository:
     def _broken(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.broken")
 
-    def _prepare(self) -> None:
-        """Create the local repository, unless there is one."""
-        if self.folder.exists():
-            return
-        with private_folder(self.folder.parent) as folder:
-            new = folder / "new.git"
-            self._run("init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(new))
-            with suppress(OSError):  # another process was faster
-                new.rename(self.folder)
-
     def _run(
         self,
         *words: str,
@@ -221,7 +211,13 @@ class BareRepository:
         self._environ = self._environ or self._environment()
         own = {**self._environ, **(environ or {})}
         if words[0] != "init":
-            self._prepare()
+            if not self.folder.exists():
+                with private_folder(self.folder.parent) as folder:
+                    self._run(
+                        "init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(folder / "new.git")
+                    )
+                    with suppress(OSError):  # another process was faster
+                        (folder / "new.git").rename(self.folder)
             own["GIT_DIR"] = str(self.folder)
         try:
             answer = git_environment.run(
@@ -241,7 +237,10 @@ class BareRepository:
         environ = {"SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # `keep` writes one
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
-        if not self._has_own_ssh({**base, **environ}):
+        uses_ssh = not self.remote.url.startswith(("file:", "http", "/"))
+        # The variable would override the command that the user or the project sets for ssh.
+        is_set = {"GIT_SSH_COMMAND", "GIT_SSH"} & {*base} or "core.sshcommand" in dict(self.remote.settings)
+        if uses_ssh and not is_set and not _setting(self.folder.parent, "core.sshCommand", environ={**base, **environ}):
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         first = base.get("GIT_CONFIG_COUNT", "0")
         count = int(first) if first.isdigit() else 0
@@ -250,38 +249,27 @@ class BareRepository:
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
-    def _has_own_ssh(self, environ: Mapping[str, str]) -> bool:
-        """Return whether ssh is unused, or the user or project sets its command, which our variable would override."""
-        if "GIT_SSH_COMMAND" in environ or "GIT_SSH" in environ or self.remote.url.startswith(("file:", "http", "/")):
-            return True
-        if any(key == "core.sshcommand" for key, _ in self.remote.settings):
-            return True
-        return bool(_setting(self.folder.parent, "core.sshCommand", environ=environ))
-
     def _trouble(self, errors: str) -> SyncengineError:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own message first
         words = without_login(telling[0] if telling else "no reason was given")[:300]
+        code = "state-unreachable"
         if "hash algorithm" in errors or "mismatched algorithms" in errors:
             words = "the repository names its objects by SHA-256, which a state in Git cannot; use one with SHA-1"
-            return SyncengineError(f"state {self.name}: {words}", code="state-unreachable")
-        if "cannot lock ref" in errors:  # another push is under way
-            return SyncengineError(f"state {self.name}: {words}", code=BUSY)
-        if "remote rejected" in errors:
-            return SyncengineError(f"state {self.name}: the repository rejected the push: {words}", code=REFUSED)
-        if _LOGIN.search(errors):
+        elif "cannot lock ref" in errors:  # another push is under way
+            code = BUSY
+        elif "remote rejected" in errors:
+            code, words = REFUSED, f"the repository rejected the push: {words}"
+        elif _LOGIN.search(errors):
             cure = "the repository rejects this user; check the key, token or credential helper"
-            return SyncengineError(f"state {self.name}: {cure} ({words})", code="state-login")
-        if _NOWHERE.search(errors):
-            return SyncengineError(
-                f"state {self.name}: the repository does not exist, or this user may not see it ({words})",
-                code="state-unreachable",
-            )
-        cure = f" ({git_environment.advice(errors)})" if "dubious ownership" in errors else ""
-        return SyncengineError(
-            f"state {self.name}: the repository cannot be used: {words}{cure}", code="state-unreachable"
-        )
+            code, words = "state-login", f"{cure} ({words})"
+        elif _NOWHERE.search(errors):
+            words = f"the repository does not exist, or this user may not see it ({words})"
+        else:
+            cure = f" ({git_environment.advice(errors)})" if "dubious ownership" in errors else ""
+            words = f"the repository cannot be used: {words}{cure}"
+        return SyncengineError(f"state {self.name}: {words}", code=code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.errors import OTHER_VERSION, diagnose, is_of_disk
-from syncengine.state.folder_memory import NEW_STATE
+from syncengine.state.folder_memory import NEW_STATE, REWOUND
 from syncengine.state.git_repository import BareRepository, Remote, Superseded, no_git
 from syncengine.state.tables import INDEXES, LOCK, METADATA, STATE_LOCK, VERSION
 
@@ -210,18 +210,15 @@ class GitStore:
         Raise `SyncengineError` if it is damaged in the remote, or of another version of the program.
         """
         try:
-            return self._fetched(id)
+            if not self.repository.has(id):
+                self.repository.fetch()
+                if not self.repository.has(id) and self.repository.look() != id:
+                    raise Superseded
+            return self._read_head(id)
         except UNREADABLE as error:
             if isinstance(error, SyncengineError) and error.code == OTHER_VERSION.code:
                 raise
             return self._healed(id)
-
-    def _fetched(self, id: str) -> Snapshot:
-        if not self.repository.has(id):
-            self.repository.fetch()
-            if not self.repository.has(id) and self.repository.look() != id:
-                raise Superseded
-        return self._read_head(id)
 
     def _healed(self, id: str) -> Snapshot:
         """Replace the broken local repository by a new copy, unless the snapshot is damaged there as well."""
@@ -245,11 +242,9 @@ class GitStore:
         self.repository.keep(head.id)
 
     def tidy(self) -> None:
-        """Remove the leftovers of many writes from the local repository."""
         self.repository.tidy()
 
     def purge(self) -> None:
-        """Remove everything from the local repository that the current snapshot does not refer to."""
         self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
@@ -297,12 +292,6 @@ class GitStore:
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
-        head = self._commit(over, lock, content)
-        self.repository.push(head.id, over.id if over else None)
-        return head
-
-    def _commit(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        """Write the objects of a new head to the local repository, and return the head."""
         repository = self.repository
         if content is None:
             assert over is not None, "the first version has content"
@@ -320,7 +309,9 @@ class GitStore:
             versions = (version, *(over.version_ids if over else ()))[: content.keeps]
         # With the nonce, no two writes ever make the same commit, so that a push of unknown end can be read back.
         message = f"{info.serial}\n\nnonce {secrets.token_hex(16)}"
-        return Snapshot(repository.commit_tree(tree, versions, int(info.when), message), versions, info, lock, blobs)
+        id = repository.commit_tree(tree, versions, int(info.when), message)
+        repository.push(id, over.id if over else None)
+        return Snapshot(id, versions, info, lock, blobs)
 
     def _read_head(self, name: str) -> Snapshot:
         """Read a snapshot from a commit. Raise `ValueError` or `LookupError` for a commit that is no snapshot."""
@@ -339,25 +330,21 @@ class GitStore:
 
     def _no_state(self, error: Exception) -> SyncengineError:
         cure = "delete the ref, and run `syncengine state restore VERSION` in a project that saw an earlier version"
-        message = f"state {self.name} is damaged, or no state of syncengine: {cure} ({_few_words(error)})"
-        return SyncengineError(message, code=DAMAGED)
+        return self._damage("or no state of syncengine: " + cure, error, ", ")
 
     def damaged(self, error: Exception) -> SyncengineError:
         """Return the error for a snapshot that cannot be decoded."""
         cure = "run `syncengine state restore VERSION` with an earlier version from `syncengine state versions`"
-        message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
-        return SyncengineError(message, code=DAMAGED)
+        return self._damage(cure, error, ": ")
 
-
-def _few_words(error: Exception) -> str:
-    return "".join(letter for letter in str(error) if letter.isprintable())[:120] or type(error).__name__
+    def _damage(self, cure: str, error: Exception, joint: str) -> SyncengineError:
+        words = "".join(letter for letter in str(error) if letter.isprintable())[:120] or type(error).__name__
+        return SyncengineError(f"state {self.name} is damaged{joint}{cure} ({words})", code=DAMAGED)
 
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
 """The number of attempts to read a snapshot that is replaced while it is fetched."""
-REWOUND = "state-rewound"
-
 _CURES = (
     "begin a new state with `syncengine apply --new-state`, or rebuild a lost one with `syncengine state rebuild"
     " --new-state`"
@@ -395,9 +382,17 @@ class GitPlace:
         for _ in range(TRIES):
             before = self.last_seen()  # before the look: another process may write both after it
             id = self.store.current()
-            if id is None:
-                self._refuse_absent(before)
+            if id is None and self.create:
                 return None
+            if id is None:
+                why = f"there is no state at {self.name}; check the name, {_CURES}"
+                if before is not None:
+                    version = before.version[:12]
+                    why = (
+                        f"there is no state at {self.name}, although this project saw version {version} of it; bring"
+                        f" that back with `syncengine state restore {version}`, {_CURES}"
+                    )
+                raise GateTripped(why, code=NEW_STATE)
             try:
                 head = self.store.head(id)
             except Superseded:
@@ -412,7 +407,15 @@ class GitPlace:
         """Remember the snapshot as last seen. Raise `GateTripped` if it does not descend from the one seen before."""
         if self.allows_rewound:
             return
-        if before is not None and not self._follows(head, before):
+        if before is None:
+            follows = True
+        elif head.version == before.version:
+            follows = _epoch_of(head) >= before.epoch  # set back within a version, a lock would count as never taken
+        elif (descends := self.store.is_descendant(head, before.version)) is not None:
+            follows = descends
+        else:
+            follows = head.info.serial > before.serial + REMEMBERED
+        if before is not None and not follows:
             cure = (
                 "list the versions with `syncengine state versions`; to return to the one last seen, run `syncengine"
                 f" state restore {before.version[:12]}`"
@@ -424,12 +427,6 @@ class GitPlace:
             )
             raise GateTripped(message, code=REWOUND)
         self.remember(head)
-
-    def _follows(self, head: Snapshot, last: Seen) -> bool:
-        if head.version == last.version:
-            return _epoch_of(head) >= last.epoch  # set back within a version, a lock would count as never taken
-        descends = self.store.is_descendant(head, last.version)
-        return descends if descends is not None else head.info.serial > last.serial + REMEMBERED
 
     def remember(self, head: Snapshot) -> None:
         """Record the snapshot as the one that this project last saw, and keep its objects."""
@@ -455,19 +452,6 @@ class GitPlace:
     def unread(self, error: Exception) -> SyncengineError:
         """Return the error for rows that could not be read: damage, unless this machine's disk failed."""
         return diagnose(error).error(self.name) if is_of_disk(error) else self.store.damaged(error)
-
-    def _refuse_absent(self, last: Seen | None) -> None:
-        if self.create:
-            return
-        if last is None:
-            message = f"there is no state at {self.name}; check the name, {_CURES}"
-        else:
-            version = last.version[:12]
-            message = (
-                f"there is no state at {self.name}, although this project saw version {version} of it; bring that back"
-                f" with `syncengine state restore {version}`, {_CURES}"
-            )
-        raise GateTripped(message, code=NEW_STATE)
 
 
 def _epoch_of(head: Snapshot) -> int:

@@ -71,7 +71,10 @@ def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attem
         for effect in attempt.effects:
             key, before = effect.key, rows.get(effect.key)
             after = intended(before, effect)
-            rows[key] = written[key] = after = after if effect.former is None else _renamed(after, effect, rows)
+            former = rows.get(effect.former) if effect.former and effect.former.kind is key.kind else None
+            if former is not None and not after.server_id:  # a renamed category keeps its id (docs/planning.md 2.2)
+                after = _identified(after, former.server_id)
+            rows[key] = written[key] = after
             # The history tells at once what the whole call changes: settling it need not write there.
             of_call.append((key, effect.source, difference(before, settled(after, effect))))
         changes += _changes(id, of_call)
@@ -191,12 +194,6 @@ def _changes(call: int, changes: Iterable[Change]) -> list[dict[str, Any]]:
         }
         for position, (key, source, made) in enumerate(changes)
     ]
-
-
-def _renamed(row: Recorded, effect: Effect, rows: Rows) -> Recorded:
-    """Return the row; a renamed category keeps the id that it had under its former key (docs/planning.md 2.2)."""
-    former = rows.get(effect.former) if effect.former and effect.former.kind is effect.key.kind else None
-    return _identified(row, row.server_id or (former.server_id if former else None))
 
 
 def _identified(row: Recorded, server_id: str | None) -> Recorded:

@@ -6,11 +6,10 @@ whether a call settled: the row contains all that its call adds, and the change 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 from msgspec.structs import replace
@@ -152,23 +151,9 @@ def changes_of(connection: sa.Connection, run: str) -> list[ChangedRow]:
     first = _first_call(connection, run)
     if first is None:
         return []
-    lines = _lines(connection, run, first.id)
-    undoes = _undoes(connection)
-    family = _family(run, undoes)
+    lines, undoes = _lines(connection, run, first.id), _undoes(connection)
     rows = fetch(connection, lines, visible_rows())
-    changes = (_changed(key, of_key, rows.get(key), run, family) for key, of_key in lines.items())
-    return [_without_taken_back(row, undoes) for row in changes]
-
-
-def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str]) -> ChangedRow:
-    """Return the row without its later runs, if those were all undone and the row is again as the run made it."""
-    others = set(row.others)
-    taken_back = {run for undo in others if (run := undoes.get(undo)) in others}
-    is_in_pairs = all(run in taken_back or undoes.get(run) in others for run in others)
-    if not is_in_pairs or row.now is None or row.after is None or row.now.doubtful or row.forgotten:
-        return row
-    is_as_made = row.now.server_id == row.after.server_id and content_of(row.now) == content_of(row.after)
-    return dataclasses.replace(row, others=()) if is_as_made else row
+    return [_changed(key, of_key, rows.get(key), run, undoes) for key, of_key in lines.items()]
 
 
 def _first_call(connection: sa.Connection, run: str) -> Any:
@@ -180,12 +165,9 @@ def _first_call(connection: sa.Connection, run: str) -> Any:
 def _lines(connection: sa.Connection, run: str, first: int) -> dict[Key, list[_Line]]:
     """Return the run's changes and all later ones of the same keys, oldest first, by key."""
     of_run = sa.select(address_of(CHANGES)).select_from(OF_CALLS).where(CALLS.c.run == run, WRITES)
-    columns = (CALLS.c.id, CALLS.c.run, CALLS.c.operation, CALLS.c.outcome, CHANGES.c.kind, CHANGES.c.name)
-    query = (
-        sa.select(*columns, CHANGES.c.detail)
-        .select_from(OF_CALLS)
-        .where(CALLS.c.id >= first, WRITES, address_of(CHANGES).in_(of_run))
-    )
+    columns = (CALLS.c.id, CALLS.c.run, CALLS.c.operation, CALLS.c.outcome, *CHANGES.c["kind", "name", "detail"])
+    query = sa.select(*columns).select_from(OF_CALLS)
+    query = query.where(CALLS.c.id >= first, WRITES, address_of(CHANGES).in_(of_run))
     by_key: defaultdict[Key, list[_Line]] = defaultdict(list)
     before: int | None = None
     previous: Key | None = None
@@ -199,56 +181,48 @@ def _lines(connection: sa.Connection, run: str, first: int) -> dict[Key, list[_L
     return dict(by_key)
 
 
-def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, family: Collection[str]) -> ChangedRow:
+def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, undoes: Mapping[str, str]) -> ChangedRow:
+    family = _family(run, undoes)
     counted = (line for line in lines if line.forgets or line.detail.changes_something)
-    others = (line.run or "" for line in counted if line.run not in family)
+    others = tuple(dict.fromkeys(line.run or "" for line in counted if line.run not in family))
     forgotten = any(line.forgets for line in lines)
     own = [line for line in lines if line.run == run]
     before = now
     for line in () if forgotten else reversed(lines):
-        before = _without(before, line.detail)
+        is_new = line.detail.status is not None and line.detail.status[0] is None
+        before = None if before is None or is_new else _replayed(before, line.detail, 0)
     after = before
     for line in own:
-        after = _with(after, key, line.detail)
+        after = _replayed(after or Recorded(key), line.detail, 1)
     renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
     renamed_to = next((name for name in renames if name is not None), None)
-    return ChangedRow(key, before, after, now, tuple(dict.fromkeys(others)), forgotten, renamed_to)
+    # Later runs do not count if they were all undone, and the row is again as the run made it.
+    taken_back = {other for undo in others if (other := undoes.get(undo)) in others}
+    if now is not None and after is not None and not now.doubtful and not forgotten:
+        is_in_pairs = all(other in taken_back or undoes.get(other) in others for other in others)
+        is_as_made = now.server_id == after.server_id and content_of(now) == content_of(after)
+        others = () if is_in_pairs and is_as_made else others
+    return ChangedRow(key, before, after, now, others, forgotten, renamed_to)
 
 
-def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
-    """Return the row as it was before a change with these differences."""
-    if row is None or (detail.status is not None and detail.status[0] is None):
-        return None
+def _replayed(row: Recorded, detail: Detail, side: Literal[0, 1]) -> Recorded:
+    """Return the row before (0) or after (1) a change with these differences, of which it is the other side."""
     fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
-    fields |= {name: before for name, (before, _) in detail.fields.items() if before is not None}
-    keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_added)
-    keywords += tuple(k for k in detail.keywords_deleted if k not in keywords)
-    former = detail.metadata_before
-    names = {*detail.metadata_set, *detail.metadata_deleted, *former}
+    fields |= {name: value for name, pair in detail.fields.items() if (value := pair[side]) is not None}
+    new, gone = detail.keywords_added, detail.keywords_deleted
+    new, gone = (new, gone) if side else (gone, new)
+    keywords = tuple(keyword for keyword in row.body.keywords if keyword not in gone)
+    keywords += tuple(keyword for keyword in new if keyword not in keywords)
+    names = {*detail.metadata_set, *detail.metadata_deleted, *detail.metadata_before}
     metadata = {name: value for name, value in row.body.metadata.items() if name not in names}
-    metadata |= {name: value for name, value in former.items() if value is not None}
+    values = detail.metadata_set if side else detail.metadata_before
+    metadata |= {name: value for name, value in values.items() if value is not None}
     return replace(
         row,
         body=Body(fields, keywords, metadata),
-        status=(detail.status and detail.status[0]) or row.status,
-        protect=detail.protect[0] if detail.protect else row.protect,
-        server_id=detail.server_id or row.server_id,
-    )
-
-
-def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
-    """Return the row as it is after all differences of a change have been applied."""
-    row = row or Recorded(key)
-    fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
-    fields |= {name: after for name, (_, after) in detail.fields.items() if after is not None}
-    keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_deleted)
-    keywords += tuple(k for k in detail.keywords_added if k not in keywords)
-    metadata = {name: value for name, value in row.body.metadata.items() if name not in detail.metadata_deleted}
-    return replace(
-        row,
-        body=Body(fields, keywords, {**metadata, **detail.metadata_set}),
-        status=detail.status[1] if detail.status else row.status,
-        protect=detail.protect[1] if detail.protect else row.protect,
+        status=(detail.status and detail.status[side]) or row.status,
+        protect=detail.protect[side] if detail.protect else row.protect,
+        server_id=row.server_id if side else detail.server_id or row.server_id,
     )
 
 

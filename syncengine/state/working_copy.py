@@ -27,6 +27,7 @@ from syncengine.state.errors import FAILURES, as_state_errors, is_of_disk
 from syncengine.state.git_repository import Superseded, private_folder
 from syncengine.state.git_store import (
     FORMAT,
+    ID_LENGTH,
     KEPT,
     Content,
     GitPlace,
@@ -106,25 +107,23 @@ class WorkingCopy:
 
     def publish(self, prepare: Callable[[sa.Connection], None] = lambda connection: None) -> None:
         """Publish all rows under our lock, as changed by `prepare`. The private rows stay unchanged."""
-        for pause in (*PAUSES, None):
-            try:
-                self._publish(prepare)
-                return
-            except SyncengineError as error:
-                if error.code != "state-unreachable" or pause is None:
-                    raise
-                self._pause(pause)
 
-    def _publish(self, prepare: Callable[[sa.Connection], None]) -> None:
         def prepared(connection: sa.Connection) -> tuple[bytes, Content]:
             prepare(connection)
             if self.epoch is not None:
                 connection.execute(sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1))
             return lock_of(connection), self._content(connection)
 
-        with self._mutex:
-            self._replace(prepared, lambda connection, lock: set_lock(connection, lock_rows(lock)))
-            self.dirty, self.also, self.keeps = False, (), KEPT
+        for pause in (*PAUSES, None):
+            try:
+                with self._mutex:
+                    self._replace(prepared, lambda connection, lock: set_lock(connection, lock_rows(lock)))
+                    self.dirty, self.also, self.keeps = False, (), KEPT
+                return
+            except SyncengineError as error:
+                if error.code != "state-unreachable" or pause is None:
+                    raise
+                self._pause(pause)
 
     def _replace(
         self,
@@ -180,7 +179,11 @@ class WorkingCopy:
             is_ours = (theirs["epoch"], theirs["lock_id"]) == (self.epoch, ours["lock_id"])
             if is_ours and theirs["released"] is None:
                 if head.version != last.version:
-                    self._add_refused_runs(head)
+                    # The runs that were refused while we had the lock: nothing else is written without it.
+                    refused = [row for row in rows_of(RUNS, self.place.store.files(head)) if row["outcome"] == REFUSED]
+                    if refused:
+                        with self._engine.begin() as connection:
+                            connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
                 if not self.place.store.is_descendant(head, last.version):
                     head = replace(last, id=head.id)
             else:
@@ -192,13 +195,6 @@ class WorkingCopy:
     def _take_lock(self, head: Snapshot) -> None:
         with self._engine.begin() as connection:
             set_lock(connection, lock_rows(head.lock))
-
-    def _add_refused_runs(self, head: Snapshot) -> None:
-        """Add the runs that were refused while we had the lock. Nothing else is written without the lock."""
-        refused = [row for row in rows_of(RUNS, self.place.store.files(head)) if row["outcome"] == REFUSED]
-        if refused:
-            with self._engine.begin() as connection:
-                connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
 
     def _load(self, head: Snapshot) -> None:
         files = self.place.store.files(head)
@@ -232,7 +228,14 @@ class WorkingCopy:
                 " move to PostgreSQL (`state export`, set `state:`, `state import`; docs/state.md)"
             )
             raise SyncengineError(message, code=TOO_LARGE)
-        who, command = self._writer(connection)
+        if self.epoch is None and self.run is not None:
+            run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
+            who, command = f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
+        else:
+            holder = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one() or {}
+            is_open = connection.execute(sa.select(CALLS.c.id).where(CALLS.c.outcome.is_(None)).limit(1)).first()
+            who = f"{holder.get('user', '?')} on {holder.get('host', '?')}"
+            command = f"{holder.get('command', '?')}{' (begun)' if is_open else ''}"
         info = VersionInfo(
             format=FORMAT,
             schema=VERSION,
@@ -246,19 +249,6 @@ class WorkingCopy:
         )
         return Content(info, files_of(connection), self.also, self.keeps)
 
-    def _writer(self, connection: sa.Connection) -> tuple[str, str]:
-        """Return who writes the next version and by which command: the lock's holder, or that of a refused run."""
-        if self.epoch is None and self.run is not None:
-            run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
-            return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
-        holder = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one() or {}
-        begun = (
-            " (begun)"
-            if connection.execute(sa.select(CALLS.c.id).where(CALLS.c.outcome.is_(None)).limit(1)).first()
-            else ""
-        )
-        return f"{holder.get('user', '?')} on {holder.get('host', '?')}", f"{holder.get('command', '?')}{begun}"
-
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
     """Return the private copy of a state in Git."""
@@ -271,30 +261,34 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
 
     Calls that may still be executed stay recorded in either case.
     """
-    files = copy.place.store.files(version)
-    has_rows = copy.head is not None and not copy.is_damaged
-    comes_from_it = has_rows and copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
+    store, head = copy.place.store, copy.head
+    files = store.files(version)
+    comes_from_it = bool(head and not copy.is_damaged and store.is_descendant(head, version.version))
     before = _keys(connection)
     source = sa.create_engine("sqlite://", poolclass=StaticPool)
     try:
         with source.begin() as other:
             fill(other, version, files)
-            for table in METADATA.sorted_tables:
-                if table is ROWS or not (comes_from_it or table is LOCK):
-                    _take(connection, other, table)
+            for table in (ROWS,) if comes_from_it else METADATA.sorted_tables:
+                if table is LOCK:
+                    continue
+                rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
+                if table is CALLS:
+                    rows += _landing(connection, rows)
+                connection.execute(sa.delete(table))
+                if rows:
+                    connection.execute(sa.insert(table), rows)
     except FAILURES as error:
         raise copy.place.unread(error) from error
     if comes_from_it:
         note(connection, stamp, FORGOTTEN, sorted(before - _keys(connection)))
-    copy.also = _lost_versions(copy)
-
-
-def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> None:
-    rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
-    landing = _landing(connection, rows) if table is CALLS else []
-    connection.execute(sa.delete(table))
-    if rows or landing:
-        connection.execute(sa.insert(table), [*rows, *landing])
+    # Versions that this project saw, and from which the current one does not descend, are ancestors of the next one.
+    last = copy.place.last_seen()
+    if last is not None and not (head and store.is_descendant(head, last.version)):
+        seen = store.version(last.id)
+        ancestors = set(store.ancestors(head)) if head else set()
+        names = dict.fromkeys((*store.ancestors(seen), *reversed(seen.version_ids)))
+        copy.also = tuple(name for name in names if name[:ID_LENGTH] not in ancestors)
 
 
 def _landing(connection: sa.Connection, restored: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -310,17 +304,6 @@ def _landing(connection: sa.Connection, restored: list[dict[str, Any]]) -> list[
 
 def _keys(connection: sa.Connection) -> set[Key]:
     return {Key(KINDS[kind], name) for kind, name in connection.execute(sa.select(ROWS.c.kind, ROWS.c.name))}
-
-
-def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
-    """Return the versions seen by this project that are not ancestors of the current one."""
-    last, store = copy.place.last_seen(), copy.place.store
-    if last is None or (copy.head is not None and store.is_descendant(copy.head, last.version)):
-        return ()
-    version = store.version(last.id)
-    ancestors = set(store.ancestors(copy.head)) if copy.head else set()
-    names = (*store.ancestors(version), *reversed(version.version_ids))
-    return tuple(name for name in dict.fromkeys(names) if name[:16] not in ancestors)
 
 
 def open_to_read(place: GitPlace) -> StateDatabase | None:
