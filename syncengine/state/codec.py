@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from types import NoneType
 from typing import Any, NamedTuple
 
 import msgspec
 import orjson
+from msgspec import Struct, field
 
 from syncengine.content import sha256_of
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value, category_references, is_blank
@@ -147,30 +147,34 @@ def digest(row: Recorded | None) -> str:
 MESSAGE_LIMIT = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class Detail(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The differences between a row before and after a change. A field's pair has `None` where the field was absent.
 
     `metadata_before` maps each name that is set or deleted to its former value, `None` if it had none. `server_id` is
-    the id that the row lost.
+    the id that the row lost. As stored, the differences of a new row are its `body`.
     """
 
     fields: Mapping[str, tuple[Value | None, Value | None]] = field(default_factory=dict)
-    keywords_added: tuple[str, ...] = ()
-    keywords_deleted: tuple[str, ...] = ()
-    metadata_set: Mapping[str, str] = field(default_factory=dict)
-    metadata_deleted: tuple[str, ...] = ()
-    metadata_before: Mapping[str, str | None] = field(default_factory=dict)
+    keywords_added: tuple[str, ...] = field(default=(), name="added")
+    keywords_deleted: tuple[str, ...] = field(default=(), name="deleted")
+    metadata_set: Mapping[str, str] = field(default_factory=dict, name="set")
+    metadata_deleted: tuple[str, ...] = field(default=(), name="unset")
+    metadata_before: Mapping[str, str | None] = field(default_factory=dict, name="was")
     status: tuple[Status | None, Status] | None = None
     protect: tuple[bool, bool] | None = None
-    server_id: str | None = None
+    server_id: str | None = field(default=None, name="id")
     message: str | None = None
+    body: Body | None = None
 
     @property
     def changes_something(self) -> bool:
         """Whether the change alters the meaning of the row."""
         parts = (self.fields, self.keywords_added, self.keywords_deleted, self.metadata_set, self.metadata_deleted)
         return any(parts) or self.status is not None or self.protect is not None
+
+
+_DETAIL = msgspec.json.Decoder(Detail)
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RowDifference(NamedTuple):
@@ -193,50 +197,39 @@ class RemovalLine(NamedTuple):
 def difference(before: Recorded | None, after: Recorded) -> RowDifference:
     """Return the differences of a row. Those of a new one are its body."""
     if before is None:
-        made = {"body": content_of(after.body), "status": (None, after.status.value)}
-        return RowDifference(to_json(made), takes=False)
+        return RowDifference(_encode(Detail(body=after.body, status=(None, after.status))).decode(), takes=False)
     old, new = before.body, after.body
     new_keywords, old_keywords = set(new.keywords), set(old.keywords)
     names = () if old.fields == new.fields else {**old.fields, **new.fields}
     metadata = () if old.metadata == new.metadata else {**old.metadata, **new.metadata}
-    fields = {n: (old.fields.get(n), new.fields.get(n)) for n in names if old.fields.get(n) != new.fields.get(n)}
-    changed = {n: new.metadata[n] for n in metadata if n in new.metadata and old.metadata.get(n) != new.metadata[n]}
-    parts: dict[str, Any] = {
-        "fields": fields,
-        "added": [keyword for keyword in new.keywords if keyword not in old_keywords],
-        "deleted": [keyword for keyword in old.keywords if keyword not in new_keywords],
-        "set": changed,
-        "unset": [name for name in old.metadata if name not in new.metadata],
-        "was": {n: old.metadata.get(n) for n in metadata if old.metadata.get(n) != new.metadata.get(n)},
-        "status": (before.status.value, after.status.value) if before.status is not after.status else None,
-        "protect": (before.protect, after.protect) if before.protect != after.protect else None,
-        "id": before.server_id if before.server_id and not after.server_id else None,
-    }
-    is_cleared = any(is_blank(value) for _, value in fields.values()) or any(map(is_blank, changed.values()))
-    takes = is_cleared or bool(parts["status"] or parts["deleted"] or parts["unset"])
-    present = {name: value for name, value in parts.items() if value}
-    return RowDifference(to_json(present) if present else None, takes)
+    changed = [name for name in metadata if old.metadata.get(name) != new.metadata.get(name)]
+    detail = Detail(
+        fields={n: (old.fields.get(n), new.fields.get(n)) for n in names if old.fields.get(n) != new.fields.get(n)},
+        keywords_added=tuple(keyword for keyword in new.keywords if keyword not in old_keywords),
+        keywords_deleted=tuple(keyword for keyword in old.keywords if keyword not in new_keywords),
+        metadata_set={name: new.metadata[name] for name in changed if name in new.metadata},
+        metadata_deleted=tuple(name for name in changed if name not in new.metadata),
+        metadata_before={name: old.metadata.get(name) for name in changed},
+        status=(before.status, after.status) if before.status is not after.status else None,
+        protect=(before.protect, after.protect) if before.protect != after.protect else None,
+        server_id=before.server_id if before.server_id and not after.server_id else None,
+    )
+    values = (*(value for _, value in detail.fields.values()), *detail.metadata_set.values())
+    takes = any(map(is_blank, values)) or bool(detail.status or detail.keywords_deleted or detail.metadata_deleted)
+    text = _encode(detail).decode()
+    return RowDifference(None if text == "{}" else text, takes)
 
 
 def detail_from(text: str | None) -> Detail:
-    """Decode the differences of a change. Raise `ValueError` or `LookupError` if they are damaged."""
-    parts = from_json(text)
-    status, protect = parts.get("status"), parts.get("protect")
-    try:
-        if body := parts.get("body"):
-            parts["fields"] = {name: (None, value) for name, value in body["fields"].items()}
-            parts |= {"added": body["keywords"], "set": body["metadata"], "was": dict.fromkeys(body["metadata"])}
-        return Detail(
-            fields={name: (frozen(before), frozen(after)) for name, (before, after) in parts.get("fields", {}).items()},
-            keywords_added=tuple(parts.get("added", ())),
-            keywords_deleted=tuple(parts.get("deleted", ())),
-            metadata_set=parts.get("set", {}),
-            metadata_deleted=tuple(parts.get("unset", ())),
-            metadata_before=parts.get("was", {}),
-            status=None if status is None else (status[0] and STATUSES[status[0]], STATUSES[status[1]]),
-            protect=None if protect is None else (bool(protect[0]), bool(protect[1])),
-            server_id=parts.get("id"),
-            message=parts.get("message"),
-        )
-    except (TypeError, AttributeError) as error:
-        raise ValueError("the differences of a change are damaged") from error
+    """Decode the differences of a change. Raise `ValueError` if they are damaged."""
+    detail = _DETAIL.decode(text or "{}")
+    if (body := detail.body) is None:
+        return detail
+    return msgspec.structs.replace(
+        detail,
+        fields={name: (None, value) for name, value in body.fields.items()},
+        keywords_added=body.keywords,
+        metadata_set=body.metadata,
+        metadata_before=dict.fromkeys(body.metadata),
+        body=None,
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,7 @@ from syncengine.project.git_ref import is_git_ref, without_login
 from syncengine.project.model import Project
 
 if TYPE_CHECKING:
-    from syncengine.state.records import Facts
+    from syncengine.state.store import State
 
 REWOUND = "state-rewound"
 NEW_STATE = "new-state"
@@ -48,16 +48,6 @@ class KnownChange(Struct, frozen=True):
     branches: tuple[str, ...] = ()
 
 
-class MarkedState(Protocol):
-    """A state that is read."""
-
-    exists: bool
-
-    def facts(self) -> Facts: ...
-
-    def marks(self, number: int) -> Sequence[Sequence[object]]: ...
-
-
 class FolderMemory:
     """The memory of a project's folder for the state at one place, which may vanish if it is that of a sandbox."""
 
@@ -74,7 +64,7 @@ class FolderMemory:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def recognize(self, state: MarkedState, *, may_be_missing: bool = False) -> None:
+    def recognize(self, state: State, *, may_be_missing: bool = False) -> None:
         """Remember a state that is read. Raise `GateTripped` if a seen one is missing, or was set back.
 
         What was seen is read first: a run of this project, which remembers what it has written, may go on meanwhile.
@@ -103,16 +93,23 @@ class FolderMemory:
         self, before: KnownChange | None, lineage: str, marks: Iterable[Sequence[Any]], *, is_meant: bool = False
     ) -> None:
         present = [ChangeMark(*mark) for mark in marks]
-        if before is not None and not is_meant and _is_rewound(before, lineage, present):
-            raise GateTripped(
-                "the state was set back or replaced: it lacks the last change of which this project knows, so that a"
-                " plan would miss what was applied since; bring the latest state back, or accept this one with"
-                " `syncengine state restore`, after which all rows are sent again",
-                code=REWOUND,
-            )
-        branches = [*(before.branches if before else ()), *(mark.change for mark in present if mark.verb == BRANCHED)]
+        branches = [mark.change for mark in present if mark.verb == BRANCHED]
+        if before is not None and not is_meant and set(branches) <= set(before.branches):
+            known = (before.number, before.change)
+            is_known = not before.change or known in ((mark.number, mark.change) for mark in present)
+            # What is older than the oldest mark was pruned.
+            oldest = next((mark.number for mark in present if mark.verb == MARKED), 0)
+            if lineage != before.lineage or not (is_known or before.number < oldest):
+                raise GateTripped(
+                    "the state was set back or replaced: it lacks the last change of which this project knows, so that"
+                    " a plan would miss what was applied since; bring the latest state back, or accept this one with"
+                    " `syncengine state restore`, after which all rows are sent again",
+                    code=REWOUND,
+                )
         number, _, change = present[-1] if present else ChangeMark(0, "", "")
-        seen = KnownChange(lineage, number, change, tuple(dict.fromkeys(branches)))
+        seen = KnownChange(
+            lineage, number, change, tuple(dict.fromkeys((*(before.branches if before else ()), *branches)))
+        )
         if seen != before:
             with suppress(OSError):  # a folder that cannot be written remembers nothing
                 make_folder(self._file.parent)
@@ -130,14 +127,3 @@ def number_of(memory: FolderMemory) -> int:
     """Return the number of the last change seen, 0 without one."""
     last = memory.last()
     return last.number if last else 0
-
-
-def _is_rewound(before: KnownChange, lineage: str, present: Sequence[ChangeMark]) -> bool:
-    if any(mark.verb == BRANCHED and mark.change not in before.branches for mark in present):
-        return False
-    if lineage != before.lineage:
-        return True
-    if not before.change or (before.number, before.change) in ((mark.number, mark.change) for mark in present):
-        return False
-    oldest = next((mark.number for mark in present if mark.verb == MARKED), 0)
-    return before.number >= oldest  # what is older than the oldest mark was pruned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgspec
@@ -195,7 +195,7 @@ def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
             call=row.call,
             operation=row.operation,
             source=Source(row.file, row.line) if row.file is not None else None,
-            detail=replace(detail_from(row.detail), message=row.message),
+            detail=msgspec.structs.replace(detail_from(row.detail), message=row.message),
         )
         for row in connection.execute(query.order_by(*IN_ORDER))
     ]

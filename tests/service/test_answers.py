@@ -92,14 +92,10 @@ def test_a_key_in_json_escapes_is_masked(spelt: str) -> None:
     assert answer.text == '{"message": "***"}'
 
 
-def test_a_key_in_the_content_type_is_masked() -> None:
-    """The summary of an answer shows its content type."""
+def test_a_key_is_masked_in_the_content_type_and_at_the_cut_of_a_long_text() -> None:
+    """The summary of an answer shows its content type, and the key is masked before the text is cut."""
     answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
     assert answer.summary == "400 (text/***, 2 bytes)"
-
-
-def test_a_key_at_the_cut_of_a_long_text_is_masked() -> None:
-    """The key is masked before the text is cut."""
     answer, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
     assert "s3c" not in answer.text
 

@@ -96,22 +96,18 @@ def test_an_answer_of_a_proxy_or_redirect_is_no_answer_of_the_service(status: in
     assert (requests, down) == (1, True)
 
 
-def test_a_call_on_a_cut_connection_is_repeated() -> None:
+BROKEN = {
+    "cut": (CUT, CUT),
+    "a truncated answer": (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),),
+    "no http, as from another program": (Reply(raw=b"SSH-2.0-OpenSSH\r\n"),),
+}
+
+
+@pytest.mark.parametrize("replies", BROKEN.values(), ids=BROKEN)
+def test_a_call_without_a_whole_answer_is_repeated(replies: tuple[Reply, ...]) -> None:
     """Every operation is safe to repeat."""
-    answer, requests = talk((CUT, CUT, OK), once)
-    assert (answer.ok, requests) == (True, 3)
-
-
-def test_a_call_with_a_truncated_answer_is_repeated() -> None:
-    half = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-    answer, requests = talk((half, OK), once)
-    assert (answer.ok, requests) == (True, 2)
-
-
-def test_a_call_with_an_answer_that_is_no_http_is_repeated() -> None:
-    """Another program may listen there for a moment."""
-    answer, requests = talk((Reply(raw=b"SSH-2.0-OpenSSH\r\n"), OK), once)
-    assert (answer.ok, requests) == (True, 2)
+    answer, requests = talk((*replies, OK), once)
+    assert (answer.ok, requests) == (True, len(replies) + 1)
 
 
 def test_a_call_that_times_out_is_repeated() -> None:

@@ -60,20 +60,6 @@ def test_a_cookie_is_sent_back() -> None:
     assert talk((set_once, OK), scene) == [None, "server=b7", "server=b7"]
 
 
-@pytest.mark.parametrize("name", PROXIES)
-def test_a_proxy_of_the_environment_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy gets the whole URL, and no connection to the service is opened."""
-
-    async def play() -> Any:
-        async with serving(OK) as proxy:
-            monkeypatch.setenv(name, proxy.url.removesuffix("/connect/api"))
-            async with client("http://service.invalid/connect/api") as caller:
-                answer = await caller.call(UPSERT_TAGS, {"tags": []})
-            return answer.status, proxy.heard[0].path
-
-    assert asyncio.run(play()) == (200, "http://service.invalid/connect/api/tag/batch")
-
-
 def test_a_failed_tls_handshake_is_not_reached() -> None:
     """No byte of the request was sent."""
 
@@ -98,19 +84,6 @@ def test_a_closed_keep_alive_connection_is_replaced(operation: Any) -> None:
         return [(await caller.call(operation, body)).status for _ in range(2)], server.connections > 1
 
     assert talk((OK, CUT, OK), scene) == ([200, 200], True)
-
-
-def test_a_large_body_arrives_completely() -> None:
-    """It is larger than the send buffers."""
-    tags = [{"name": f"tag {number}", "description": "x" * 500} for number in range(2_000)]
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(UPSERT_TAGS, {"tags": tags})
-        return server.heard[0]
-
-    heard = talk((OK,), scene)
-    assert len(heard.body) == int(heard.headers["content-length"]) > 1_000_000
-    assert heard.body.endswith(b'x"}]}')
 
 
 def test_a_large_body_arrives_completely_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,27 +81,6 @@ def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
         assert outcomes(state, A, c) == [["settled", "settled"], ["failed", "settled"]]
 
 
-def test_a_call_that_settles_in_parts_is_settled_with_the_last_part(url: str) -> None:
-    """For example a batch that was halved."""
-    b = tag("b")
-    with applying(url) as state:
-        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(tag("c"))))})
-        state.settle([Settlement("tags 1", (whole(A),))])
-        assert outcomes(state, A, b) == [["settled"], ["intended"]]
-        state.settle([Settlement("tags 1", (whole(b), whole(tag("c"))))])
-        assert outcomes(state, A, b) == [["settled"], ["settled"]]
-
-
-def test_a_settlement_without_effects_settles_nothing(url: str) -> None:
-    """The service answered 2xx but refused every item."""
-    with applying(url) as state:
-        state.intend({"tags 1": Attempt("upsertTags", (whole(A),))})
-        state.settle([Settlement("tags 1", ())])
-        assert outcomes(state, A) == [["intended"]]
-        state.fail([CallFailure("tags 1", (A,), "no"), CallFailure("tags 1", (), "no")])
-        assert outcomes(state, A) == [["failed"]]
-
-
 def test_history_outlives_a_forgotten_row(url: str) -> None:
     """It also lists records, doubts and the forgetting itself."""
     with applying(url) as state:

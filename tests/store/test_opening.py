@@ -112,20 +112,6 @@ def test_a_state_at_rest_is_one_file(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_sqlite_url_names_the_same_file_as_a_path(path: Path) -> None:
-    with applying(f"sqlite:///{path}") as state:
-        applied(state, "c", whole(tag("a")))
-    assert _names(path) == ["a"]
-
-
-def test_a_path_with_characters_of_urls_names_a_file(path: Path) -> None:
-    odd = path.parent / "a%20b?c#d.db"
-    with applying(str(odd)) as state:
-        applied(state, "c", whole(tag("a")))
-    assert _names(odd) == ["a"]
-    assert odd.exists()
-
-
 def test_a_reader_sees_what_a_concurrent_writer_committed(path: Path) -> None:
     """For example a plan during an apply, but not in the middle of one reading."""
     with applying(str(path)) as writer, open_state(str(path), write=False) as reader:

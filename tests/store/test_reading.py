@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.effects import Effect
-from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
-from syncengine.state.store import Attempt, Settlement, open_state
+from syncengine.state.store import Attempt, open_state
 from tests.support.profiles import tried
 
 from .estate import applied, applying, category, run, tag, whole
@@ -82,62 +79,6 @@ def test_more_names_than_one_query_takes_are_all_found(path: Path) -> None:
         assert set(found.get(keys)) == set(keys)
 
 
-def test_a_row_with_an_open_call_is_in_doubt_until_it_settles(path: Path) -> None:
-    def doubtful() -> set[str]:
-        with open_state(str(path), write=False, now=now) as found:
-            return {row.key.name for row in found.rows() if row.doubtful}
-
-    effects = (whole(tag("A")), whole(category("A")))
-    with applying(str(path)) as state:
-        applied(state, "c0", whole(tag("B")))
-        state.intend({"c1": Attempt("upsertTags", effects[:1])})
-    assert doubtful() == {"A"}
-    with applying(str(path), run(2)) as state:
-        state.intend({"c2": Attempt("upsertTags", effects[:1])})
-        state.settle([Settlement("c2", effects[:1], {})])
-        state.end_run("complete", {})
-    assert doubtful() == set()
-
-
-def test_a_missing_state_reads_as_empty_and_is_not_created(path: Path) -> None:
-    with open_state(str(path), write=False, now=now) as found:
-        assert (found.exists, list(found.rows()), found.get([tag("A")])) == (False, [], {})
-        assert found.facts().generation is None
-    assert not path.exists()
-
-
-def test_a_state_of_another_version_is_refused(path: Path) -> None:
-    open_state(str(path), write=True).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE state_facts SET version = 99")
-        connection.commit()
-    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
-        pass
-
-
-@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\1" * 4000])
-def test_a_file_that_is_no_state_is_refused(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
-        pass
-
-
-def test_a_database_of_another_program_is_refused(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE customers (name TEXT)")
-        connection.commit()
-    with pytest.raises(SyncengineError), open_state(str(path), write=False, now=now):
-        pass
-
-
-def test_a_read_only_state_is_read(path: Path) -> None:
-    with applying(str(path)) as state:
-        applied(state, "c1", whole(tag("A")))
-    path.chmod(0o400)
-    with open_state(str(path), write=False, now=now) as found:
-        assert [row.key for row in found.rows()] == [tag("A")]
-
-
 @pytest.mark.parametrize("name", ["a b.db", "50%.db", "what?.db", "a#b.db", "ü.db", "a&mode=rw.db"])
 def test_a_file_with_any_name_is_found(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -195,8 +136,3 @@ def test_removals_lists_what_plans_took_away(url: str) -> None:
         assert found[0].detail.keywords_deleted == ("k",)
         assert found[1].detail.fields == {"url": ("u", None)}
         assert state.removals(found[-1].at + 1) == []
-
-
-def test_a_missing_state_has_no_removals(path: Path) -> None:
-    with open_state(str(path), write=False, now=now) as found:
-        assert found.removals(0) == []

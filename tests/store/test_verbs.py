@@ -19,14 +19,6 @@ def _row(url: str, key: Key) -> Recorded:
         return state.get([key])[key]
 
 
-def test_a_row_with_an_open_intent_is_in_doubt(url: str) -> None:
-    """During a call it is unknown what the service holds."""
-    with applying(url) as state:
-        state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
-        assert _row(url, A).doubtful
-        assert not _row(url, A).confirmed
-
-
 def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(url: str) -> None:
     """An acknowledgement ends the doubt."""
     with applying(url) as state:
@@ -34,27 +26,6 @@ def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(url: str) -> 
     row = _row(url, A)
     assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
     assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
-
-
-def test_a_call_can_settle_in_parts(url: str) -> None:
-    """Only rows of acknowledged effects are certain."""
-    with applying(url) as state:
-        effects = whole(A), whole(B)
-        state.intend({"c": Attempt("upsertTags", effects)})
-        state.settle([Settlement("c", effects[:1])])
-        assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: False, B: True}
-        state.settle([Settlement("c", effects[1:])])
-        assert not state.get([B])[B].doubtful
-
-
-def test_a_failed_item_stays_in_doubt_with_the_intended_values(url: str) -> None:
-    """A refusal does not prove that nothing was written, and the end of the run does not change that."""
-    with applying(url) as state:
-        state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
-        state.fail([CallFailure("c", (A,), "no")])
-        state.end_run("incomplete", {"failed": 1})
-    assert _row(url, A).doubtful
-    assert _row(url, A).body.fields == {"description": "x", "visibility": "PUBLIC"}
 
 
 @pytest.mark.parametrize("orderly", [True, False])
@@ -69,52 +40,6 @@ def test_rows_of_open_calls_stay_in_doubt_after_their_run(url: str, orderly: boo
         assert [r.outcome for r in state.runs(5)] == [None, "interrupted" if orderly else "died"]
         applied(state, "d", whole(A))
         assert not state.get([A])[A].doubtful
-
-
-def test_another_open_call_keeps_a_row_in_doubt(url: str) -> None:
-    with applying(url) as state:
-        state.intend({"c": Attempt("upsertTags", (whole(A),)), "d": Attempt("addKeywords", (Effect(key=A),))})
-        state.settle([Settlement("c", (whole(A),))])
-        assert state.get([A])[A].doubtful
-
-
-def test_a_partial_call_does_not_end_an_older_doubt(url: str) -> None:
-    """A call about keywords says nothing about the rest of a tag."""
-    with applying(url) as state:
-        applied(state, "c", whole(A))
-        state.doubt([A])
-        applied(state, "d", Effect(key=A, keywords=("k",)))
-        assert state.get([A])[A].doubtful
-        applied(state, "e", whole(A))
-        assert not state.get([A])[A].doubtful
-
-
-def test_a_renamed_category_keeps_its_server_id(url: str) -> None:
-    with applying(url) as state:
-        applied(state, "c", whole(category("old")), old="17")
-        state.intend({"d": Attempt("upsertTagCategories", (Effect(key=category("new"), former=category("old")),))})
-        assert state.get([category("new")])[category("new")].server_id == "17"
-
-
-def test_a_record_does_not_change_the_doubt_of_a_row(url: str) -> None:
-    """Nothing is learnt about the service without a request. A missing row is not created."""
-    with applying(url) as state:
-        applied(state, "c", whole(A, description="x"))
-        state.doubt([A])
-        state.record([Effect(key=A, status=Status.RELEASED, cleared=("description",), whole=True), whole(B)])
-        rows = state.get([A, B])
-    assert set(rows) == {A}
-    assert (rows[A].status, rows[A].doubtful, rows[A].confirmed) == (Status.RELEASED, True, True)
-    assert rows[A].body.fields == {"visibility": "PUBLIC"}
-
-
-def test_a_record_without_a_status_keeps_the_status(url: str) -> None:
-    """A new place does not bring a released tag back."""
-    with applying(url) as state:
-        applied(state, "c", whole(A))
-        state.record([Effect(key=A, status=Status.RELEASED)])
-        state.record([whole(A, description="y")])
-        assert state.get([A])[A].status is Status.RELEASED
 
 
 def test_put_replaces_whole_rows(url: str) -> None:
@@ -134,14 +59,6 @@ def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
         applied(state, "c", *(whole(tag(name)) for name in names), whole(category("z")))
         assert [row.key for row in state.rows()] == [category("z"), *map(tag, sorted(names))]
         assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
-
-
-def test_more_keys_than_one_statement_takes_are_found(url: str) -> None:
-    """Keys without a row are left out."""
-    with applying(url) as state:
-        applied(state, "c", *(whole(tag(f"t{n}")) for n in range(1500)))
-        found = state.get([tag(f"t{n}") for n in range(3000)])
-    assert len(found) == 1500
 
 
 def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
