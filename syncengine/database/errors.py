@@ -2,7 +2,7 @@
 
 Errors are classified by SQLSTATE or by SQLite's code, or without a code by the driver's message or the error's class.
 No driver's message is ever shown: users get a sentence, and operators get the cause, with only codes and names
-of the schema. The users of a state get the cause and the cure (state/errors.py).
+of the schema. The users of a state get the cause and the cure (state/database.py).
 """
 
 from __future__ import annotations

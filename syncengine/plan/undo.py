@@ -29,10 +29,9 @@ from syncengine.project import git
 from syncengine.project.model import Ownership, Project
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.history import REFUSED, Run
+from syncengine.state.history import REFUSED, ChangedRow, Run, fields_as
 from syncengine.state.records import UndoneChange, UndoneRecord, made_of
 from syncengine.state.store import State, open_state
-from syncengine.state.undo import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
 """The kinds of notes in the plan of an undo."""

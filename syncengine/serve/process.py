@@ -36,7 +36,7 @@ from syncengine.project.signals import not_ignored
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Readiness, Server, probes
 from syncengine.serve.shift import Shift
-from syncengine.state.errors import StateReplaced
+from syncengine.state.database import StateReplaced
 from syncengine.state.lock import LockLost
 
 ENDS_WITHIN = 80.0

@@ -24,7 +24,7 @@ from syncengine.render.diagnostics import message, where
 from syncengine.render.report import not_applied
 from syncengine.serve.log import Log
 from syncengine.serve.probes import Readiness
-from syncengine.state.errors import StateReplaced
+from syncengine.state.database import StateReplaced
 from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0

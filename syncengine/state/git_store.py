@@ -30,7 +30,7 @@ from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
-from syncengine.state.errors import OTHER_VERSION, diagnose, is_of_disk
+from syncengine.state.database import OTHER_VERSION, diagnose, is_of_disk
 from syncengine.state.folder_memory import NEW_STATE, REWOUND
 from syncengine.state.git_repository import BareRepository, Remote, Superseded, no_git
 from syncengine.state.tables import INDEXES, LOCK, METADATA, STATE_LOCK, VERSION

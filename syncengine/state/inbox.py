@@ -21,8 +21,7 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.state.database import StateDatabase, open_database
-from syncengine.state.errors import BUSY, DAMAGED, REFUSED
+from syncengine.state.database import BUSY, DAMAGED, REFUSED, StateDatabase, open_database
 from syncengine.state.inbox_model import (
     ANSWERED,
     BETWEEN_TAGS,

@@ -19,8 +19,7 @@ import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.instants import machine_seconds
-from syncengine.state.database import StateDatabase
-from syncengine.state.errors import CHANGED, NO_DATABASE, LockLost, StateReplaced, as_state_errors
+from syncengine.state.database import CHANGED, NO_DATABASE, LockLost, StateDatabase, StateReplaced, as_state_errors
 from syncengine.state.holder import Holder, boot_id
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 

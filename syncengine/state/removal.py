@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from syncengine.resource import Key, Kind, Status
 from syncengine.state.codec import detail_from, difference, from_json, to_json
 from syncengine.state.folder_memory import MARKED
-from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED
+from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED, undone
 from syncengine.state.journal import ERASED, outstanding
 from syncengine.state.lock import Clock
 from syncengine.state.tables import (
@@ -39,7 +39,6 @@ from syncengine.state.tables import (
     select_keyed,
     visible_rows,
 )
-from syncengine.state.undo import undone
 
 GATE_SECONDS = 86_400.0
 """The seconds for which the gate counts removals (docs/planning.md 5)."""

@@ -19,9 +19,7 @@ from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state import decisions, journal, tables
 from syncengine.state import history as history_rows
-from syncengine.state import undo as undo_rows
-from syncengine.state.database import StateDatabase, empty, new_lineage, open_database
-from syncengine.state.errors import StateReplaced, as_state_errors
+from syncengine.state.database import StateDatabase, StateReplaced, as_state_errors, empty, new_lineage, open_database
 from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
 from syncengine.state.history import Run
 from syncengine.state.journal import Stamp
@@ -207,13 +205,13 @@ class State:
     removals = reading(history_rows.removals)
     settled_at = reading(history_rows.settled_at)
     forgotten = reading(history_rows.forgotten)
-    writing_run = reading(undo_rows.writing_run)
-    has_changed = reading(undo_rows.has_changed)
-    was_pruned = reading(undo_rows.was_pruned)
-    was_erased = reading(undo_rows.was_erased)
-    family_of = reading(undo_rows.family_of)
-    changes_of = reading(undo_rows.changes_of)
-    undone = reading(undo_rows.undone)
+    writing_run = reading(history_rows.writing_run)
+    has_changed = reading(history_rows.has_changed)
+    was_pruned = reading(history_rows.was_pruned)
+    was_erased = reading(history_rows.was_erased)
+    family_of = reading(history_rows.family_of)
+    changes_of = reading(history_rows.changes_of)
+    undone = reading(history_rows.undone)
     approvals = reading(decisions.approvals)
     refusals = reading(decisions.refusals)
     quarantine = reading(decisions.quarantine)
@@ -315,7 +313,7 @@ class State:
             if approved is not None:
                 decisions.begin_approvals(connection, run.id, run.plan, approved, self._now())
             if undone is not None:
-                undo_rows.write_undone(connection, undone.lifted, undone.changes)
+                history_rows.write_undone(connection, undone.lifted, undone.changes)
             if sources:
                 existing = tables.facts(connection).sources  # the larger number stays: the run may end half-way
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
@@ -494,7 +492,7 @@ class State:
     def add_undone(self, changes: Sequence[UndoneChange]) -> None:
         """Add undone changes that `state import` has read."""
         with self._writing() as connection:
-            undo_rows.write_undone(connection, (), changes)
+            history_rows.write_undone(connection, (), changes)
 
     def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
         """Quarantine resources, replacing earlier records of theirs."""

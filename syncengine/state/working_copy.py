@@ -22,8 +22,16 @@ from syncengine.errors import GateTripped, SyncengineError
 from syncengine.resource import Key
 from syncengine.state import tables
 from syncengine.state.codec import KINDS
-from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, new_lineage, pragma
-from syncengine.state.errors import FAILURES, as_state_errors, is_of_disk
+from syncengine.state.database import (
+    BUSY_SECONDS,
+    FAILURES,
+    StateDatabase,
+    as_state_errors,
+    begin_transaction,
+    is_of_disk,
+    new_lineage,
+    pragma,
+)
 from syncengine.state.git_repository import Superseded, private_folder
 from syncengine.state.git_store import (
     FORMAT,

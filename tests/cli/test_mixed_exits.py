@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.state.history import write_undone
 from syncengine.state.records import UndoneChange, made_of
 from syncengine.state.store import open_state
-from syncengine.state.undo import write_undone
 
 from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service

@@ -13,7 +13,7 @@ from syncengine import DISTRIBUTION
 from syncengine.database.errors import cause
 from syncengine.database.open import open_engine
 from syncengine.errors import SyncengineError
-from syncengine.state.errors import NO_DRIVER, diagnose
+from syncengine.state.database import NO_DRIVER, diagnose
 from syncengine.state.store import open_state
 
 
