@@ -294,17 +294,6 @@ def test_a_force_unlocked_process_cannot_write(state: State) -> None:
     assert state.history(tag("a")) == []
 
 
-def test_two_processes_do_not_hold_the_lock_together(state: State, path: Path) -> None:
-    """The second gets it after the first releases it."""
-    with rival(path) as other:
-        assert other.hear() == "held"
-        with pytest.raises(LockHeld, match="rival"):
-            state.lock(HERE, wait=0, request_timeout=0)
-        other.tell("release")
-        assert other.hear() == "released"
-        assert state.lock(HERE, wait=5, request_timeout=30).epoch == 2
-
-
 def test_a_heartbeat_extends_the_lock(state: State, path: Path) -> None:
     """The end of the lock moves while its holder is alive."""
     with rival(path, lease_seconds=2.0) as other:
