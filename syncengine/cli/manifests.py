@@ -18,8 +18,8 @@ from syncengine.cli.output import Output, output_format, printing_command
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.files import refuse_missing, write_whole
 from syncengine.render import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
+from syncengine.render.ci import TEST_FORMATS
 from syncengine.render.escape import file_name, visible
-from syncengine.render.rule_tests import TEST_FORMATS
 from syncengine.render.words import count_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Plan, report or diagnostics → findings → the formats in which CI hosts show them beside the code; pure.
+"""Plan, report or diagnostics → findings → the formats in which CI hosts show them; results of rule tests, too. Pure.
 
 Of a plan, removals and a closed gate are warnings, other changes are notices. Changes with the same action at the same
 line, such as a template's, are one finding. Only as many are written as a host shows; the last one counts the others.
@@ -6,8 +6,9 @@ line, such as a template's, are one finding. Only as many are written as a host 
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -20,13 +21,14 @@ from syncengine.manifest.lints import LINTS
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
-from syncengine.render.diagnostics import merged, message, where
-from syncengine.render.documents import dumped
-from syncengine.render.escape import cut, harmless, visible
+from syncengine.render import formats
+from syncengine.render.diagnostics import diagnostic_lines, merged, message, where
+from syncengine.render.documents import diagnostic_items, dumped
+from syncengine.render.escape import cut, file_name, harmless, visible
 from syncengine.render.report import finding, headline
 from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE
-from syncengine.render.style import PLAIN, Look, in_repository
+from syncengine.render.style import PLAIN, Look, Tone, in_repository, lettered, painted
 from syncengine.render.values import (
     BRIEF,
     cleared,
@@ -38,6 +40,7 @@ from syncengine.render.values import (
 )
 from syncengine.render.view import gate_view
 from syncengine.render.words import comma_list, count_of, number
+from syncengine.rules.model import Deviation, RuleTestResult
 
 GITHUB_SHOWS = 10
 """The number of annotations of one level that GitHub shows for a step."""
@@ -288,3 +291,68 @@ def with_trouble(case: Element, tag: str, code: str, message: str, lines: Iterab
     trouble = SubElement(case, tag, {"message": visible(message), "type": visible(code)})
     trouble.text = "\n".join(map(visible, lines))
     return case
+
+
+# --- results of the tests of a project's rules ------------------------------------------------------------------------
+
+NO_TESTS = "No tests found: add tests under `tests:` in a rules file (docs/rules.md)."
+
+
+def results_text(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    """Return each failed test with its differences, followed by the counts."""
+    if not results:
+        return NO_TESTS + "\n"
+    lines = list[str]()
+    for each in results:
+        if not each.passes:
+            place = lettered(f"{file_name(each.file)}:{each.line}: ", look)
+            lines.append(f"{place}{painted('failed:', Tone.ERROR, look)} {lettered(visible(each.name), look)}")
+            lines += (lettered(f"    {visible(_sentence(deviation))}", look) for deviation in each.deviations)
+            lines += (*(f"    {line}" for line in diagnostic_lines(each.diagnostics, look)), "")
+    failures = sum(not result.passes for result in results)
+    counted = f"{number(failures)} of {count_of(len(results), 'test')} failed." if failures else ""
+    return "\n".join((*lines, counted or f"{count_of(len(results), 'test')} passed.")) + "\n"
+
+
+def _sentence(deviation: Deviation) -> str:
+    """Return the difference in a sentence: `summary.delete: expected 0, got 1`."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in deviation.path).lstrip(".")
+    expected, actual = (json.dumps(value, ensure_ascii=False) for value in (deviation.expected, deviation.actual))
+    if deviation.actual is None:
+        return f"{path}: {expected} is missing"
+    return (
+        f"{path}: {actual} is unexpected"
+        if deviation.expected is None
+        else f"{path}: expected {expected}, got {actual}"
+    )
+
+
+def results_junit(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    """Return a JUnit test suite with one case for each test."""
+    cases = []
+    for result in results:
+        found = (f"{where(each)}{each.code}: {message(each)}" for each in result.diagnostics)
+        sentences = [*map(_sentence, result.deviations), *found]
+        case = test_case(result.file, result.name)
+        cases.append(with_trouble(case, "failure", "failed", sentences[0], sentences) if sentences else case)
+    return suites("syncengine test", cases)
+
+
+def results_json(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    failures = sum(not result.passes for result in results)
+    summary = formats.TestSummary(len(results) - failures, failures)
+    items = []
+    for each in results:
+        differences = [formats.TestDifference(*deviation) for deviation in each.deviations]
+        outcome = "passed" if each.passes else "failed"
+        items.append(
+            formats.TestItem(each.name, each.file, each.line, outcome, differences, diagnostic_items(each.diagnostics))
+        )
+    return dumped(formats.TestFormat(summary, items))
+
+
+TEST_FORMATS: Mapping[str, Callable[[Sequence[RuleTestResult], Look], str]] = {
+    "text": results_text,
+    "junit": results_junit,
+    "json": results_json,
+}

@@ -21,16 +21,14 @@ from syncengine.render.values import (
     ChangeDetail,
     ChangeValue,
     Details,
-    Room,
     Span,
     SpanMark,
     Spans,
     ValuePart,
     Values,
     came_and_went,
-    remark,
+    exact_spans,
     shown,
-    value_spans,
 )
 from syncengine.resource import Value
 
@@ -340,7 +338,7 @@ def example_of(name: str, group: AlikeGroup, values: Values, *, fresh: bool) -> 
     """Return the values of one member of a group that the group's details do not tell."""
     edits = {each[:3]: each.edit for each in group.values}
     parts = [
-        str(_labelled(value.part, value.label, _exact_spans(value, fresh, WIDE)))
+        str(_labelled(value.part, value.label, exact_spans(value, WIDE, fresh=fresh)))
         for value in values
         if (edit := edits[value.part, value.label, value.note])
         and not (edit.kind == "same" or (edit.kind == "set" and not _names_itself(edit.new)))
@@ -356,19 +354,6 @@ def _labelled(part: ValuePart, label: str, spans: Spans) -> ChangeDetail:
 
 def _names_itself(pattern: Pattern) -> bool:
     return isinstance(pattern, OwnName) or (isinstance(pattern, tuple) and any(isinstance(p, OwnName) for p in pattern))
-
-
-def _exact_spans(value: ChangeValue, fresh: bool, room: Room) -> Spans:
-    """Return the exact values of one resource."""
-    part, label, before, after, _ = value
-    name = label if part is ValuePart.FIELD else ""
-    if part is ValuePart.REMARK:
-        return remark(str(after)).spans
-    if part is ValuePart.KEYWORDS and isinstance(after, tuple):
-        return came_and_went(after, before if isinstance(before, tuple) else (), room)
-    if fresh and before is None:
-        return (Span(shown(name, after, room), SpanMark.NEW),)
-    return value_spans(name, before, after, room)
 
 
 def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> Spans:
@@ -387,7 +372,7 @@ def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> 
         return came_and_went(gains, losses, ALL, str)
     if edit.kind == "set":
         if not _names_itself(new) and len({each.before for each in own}) == 1:
-            return _exact_spans(first, fresh, ALL)
+            return exact_spans(first, ALL, fresh=fresh)
         became = Span(_pattern(name, new), SpanMark.NEW)
         values = dict.fromkeys(each.before for each in own)
         if not values.keys() - {None}:
@@ -404,7 +389,7 @@ def _edit_spans(value: EditedValue, own: Sequence[ChangeValue], fresh: bool) -> 
         sign, where = SIGNS[edit.kind]
         text = Span(_pattern("", old or new), SpanMark.OLD if old else SpanMark.NEW)
         return (Span(sign), text, Span(where, SpanMark.REMARK)) if where else (Span(sign), text)
-    return _exact_spans(first, fresh, ALL)
+    return exact_spans(first, ALL, fresh=fresh)
 
 
 SIGNS = {

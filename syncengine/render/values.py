@@ -247,22 +247,30 @@ def value_details(values: Sequence[ChangeValue], room: Room, *, fresh: bool = Fa
 
 
 def _detail(value: ChangeValue, room: Room, *, fresh: bool) -> ChangeDetail:
-    part, label, before, after, note = value
-    if part is ValuePart.REMARK:
-        return ChangeDetail(label, remark(str(after)).spans)
-    if part is ValuePart.KEYWORDS:
-        gains, losses = _texts(after), _texts(before)
-        if fresh:
-            return ChangeDetail("keywords", (Span(listed(gains, room), SpanMark.NEW),))
-        return ChangeDetail("keywords", came_and_went(gains, losses, room))
-    if part is ValuePart.FORMER and isinstance(before, str):
-        return ChangeDetail(part.value, (Span(visible(before), SpanMark.OLD),))
+    part, label, before, _, note = value
     if part in (ValuePart.FORMER, ValuePart.OPENED):  # all names, however many: each is a tag that somebody misses
-        return ChangeDetail(part.value, (Span(listed(_texts(before), ALL), SpanMark.OLD),))
-    if fresh:
-        return ChangeDetail(label, (Span(shown(label, after, ALL if label in _BARE else room), SpanMark.NEW),))
-    spans = value_spans(label, before, after, room)
+        names = visible(before) if part is ValuePart.FORMER and isinstance(before, str) else listed(_texts(before), ALL)
+        return ChangeDetail(part.value, (Span(names, SpanMark.OLD),))
+    spans = exact_spans(value, ALL if fresh and label in _BARE else room, fresh=fresh)
+    label = "keywords" if part is ValuePart.KEYWORDS else label
     return ChangeDetail(label, (*spans, Span(note, SpanMark.REMARK)) if note else spans)
+
+
+def exact_spans(value: ChangeValue, room: Room, *, fresh: bool) -> Spans:
+    """Return the value of one resource: before and after, or the value alone of a `fresh` one, which is new."""
+    part, _, before, after, _ = value
+    if part is ValuePart.REMARK:
+        return remark(str(after)).spans
+    if fresh and before is None:
+        text = listed(after, room) if isinstance(after, tuple) else shown(_field_name(value), after, room)
+        return (Span(text, SpanMark.NEW),)
+    if part is ValuePart.KEYWORDS:
+        return came_and_went(_texts(after), _texts(before), room)
+    return value_spans(_field_name(value), before, after, room)
+
+
+def _field_name(value: ChangeValue) -> str:
+    return value.label if value.part is ValuePart.FIELD else ""
 
 
 def value_spans(name: str, before: Value | None, after: Value | None, room: Room) -> Spans:
