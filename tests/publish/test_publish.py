@@ -570,3 +570,26 @@ def test_a_report_of_another_commit_is_not_published(project: Project, host: Imi
     (project.folder / "syncengine.yaml").write_text("x: 1\n")
     assert project.run("apply", "-y", "-q", "--report", "json=plan.json").code == 8
     assert publish(project, host, run=3).code == 0
+
+
+def test_the_same_text_is_not_written_again(project: Project, host: Imitation) -> None:
+    """A repeated job with the same text writes nothing."""
+    publish(project, host)
+    again = publish(project, host)
+    assert (again.code, again.out.split(":")[0]) == (0, "Unchanged")
+    assert host.counts()["PATCH"] + host.counts()["PUT"] == 0
+
+
+def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project, host: Imitation) -> None:
+    """Without the URL of the project's page, the output is a sentence instead of a link to the comment."""
+    if host.kind == "github":
+        pytest.skip("the host's answer has the link")
+    assert publish(project, host, CI_PROJECT_URL="").out == "Comment created.\n"
+    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment updated.\n"
+    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment unchanged.\n"
+
+
+def test_an_answer_that_is_not_json_is_retried(project: Project, host: Imitation) -> None:
+    """An HTML page with status 200 in place of JSON is retried."""
+    host.troubles = [Trouble(200, "GET", 1, body=b"<html>welcome")]
+    assert publish(project, host).code == 0

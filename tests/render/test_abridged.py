@@ -17,7 +17,7 @@ from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 from syncengine.resource import Body
 
-from .samples import at, field, plan_of, tag
+from .samples import at, category, field, plan_of, tag
 
 MATTER = (
     "Opposition proceedings about the description of a matter that the client filed in Munich last year after an"
@@ -158,3 +158,12 @@ def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
     rendered = RENDERINGS[name](plan_of(change))
     assert lacks(rendered, plan_of(change)) == []
     assert "Abridged" not in rendered
+
+
+def test_unnamed_tags_deleted_with_their_category_make_the_plan_abridged() -> None:
+    tags = [
+        Change(key=tag(f"N{n}-"), action=Action.DELETE, source=at(n), cascade=category("acme")) for n in range(1, 300)
+    ]
+    plan = plan_of(Change(key=category("acme"), action=Action.DELETE, source=at(1)), *tags)
+    assert lacks(plan_text(plan), plan)
+    assert "Abridged: " in plan_text(plan)

@@ -157,3 +157,24 @@ def test_an_invalid_manifest_is_annotated(project: Project) -> None:
     (finding, *_) = items("sarif", (project.folder / "report.sarif").read_text())
     region = finding["locations"][0]["physicalLocation"]["region"]
     assert (finding["level"], region["startLine"]) == ("error", 1)
+
+
+def test_removals_of_one_file_are_annotated_one_by_one(project: Project) -> None:
+    """Removals without a line are not merged into one annotation."""
+    project.settle(tags=[tag("STAYS-1"), *(tag(f"GONE-{n}") for n in range(3)), *(tag(f"KEPT-{n}") for n in range(9))])
+    project.wants(tags=[tag("STAYS-1"), *(tag(f"KEPT-{n}") for n in range(9))])
+    words = [words for _, words in levels(planned(project, "github")["github"]) if words.startswith("forget ")]
+    assert words == ["forget tag/GONE-0", "forget tag/GONE-1", "forget tag/GONE-2"]
+
+
+def test_each_host_gets_its_own_levels_and_places(project: Project) -> None:
+    """GitLab and SARIF have their own levels for a removal and a creation, and a place for each."""
+    change(project)
+    made = planned(project, "gitlab", "sarif")
+    gitlab = {each["description"]: each for each in items("gitlab", made["gitlab"])}
+    assert gitlab["forget tag/GONE-1"]["severity"] == "minor"
+    assert gitlab["create tag/NEW-0"]["severity"] == "info"
+    assert gitlab["create tag/NEW-0"]["location"] == {"path": "manifests/all.yaml", "lines": {"begin": 4}}
+    assert len({each["fingerprint"] for each in gitlab.values()}) == len(gitlab)
+    sarif = {each["message"]["text"]: each for each in items("sarif", made["sarif"])}
+    assert (sarif["forget tag/GONE-1"]["level"], sarif["create tag/NEW-0"]["level"]) == ("warning", "note")

@@ -95,3 +95,12 @@ def test_text_of_one_script_has_no_unusual_letters() -> None:
     """Accented letters and whole words in another script are not unusual; mixed scripts and invisible letters are."""
     assert unusual_letters("Müller & Söhne, Łódź: Привет, 東京 (reviewed)") == ()
     assert unusual_letters("p\u0430y\u00adpal") == ("U+00AD SOFT HYPHEN", "U+0430 CYRILLIC SMALL LETTER A")
+
+
+def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
+    """Among tags that move to one category, the only one that comes from another category is odd."""
+    found = arranged(
+        [f"T-{n}" for n in range(300)], [own("a" if n != 99 else "b", "c") for n in range(300)], folding=True
+    )
+    assert found.odd == [99]
+    assert [len(group.members) for group in found.groups] == [299]

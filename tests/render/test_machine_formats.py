@@ -43,7 +43,7 @@ from syncengine.render.report import TROUBLES, findings, report_of
 from syncengine.render.schemas import schemas
 from syncengine.render.style import PLAIN, Look
 
-from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, field, plan_limit, plan_of, tag
+from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, field, mixed, plan_limit, plan_of, tag
 
 # --- the registry -----------------------------------------------------------------------------------------------------
 
@@ -251,3 +251,12 @@ def _calls(name: str, count: int, verbose: bool) -> int:
     finally:
         sys.setprofile(None)
     return calls
+
+
+def test_gitlab_has_what_code_quality_asks_for() -> None:
+    """A finding without a place names the project file, or hosts would drop it."""
+    issues = json.loads(gitlab(mixed()))
+    assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
+    assert issues[3]["location"]["path"] == "syncengine.yaml"
+    issues = json.loads(gitlab(mixed(), Look(project_file="other.yaml", prefix="sub")))
+    assert issues[3]["location"]["path"] == "sub/other.yaml"

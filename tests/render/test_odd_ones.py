@@ -385,20 +385,6 @@ def test_of_many_new_ones_the_odd_one_comes_first(odd: Change, render: Callable[
     assert [n for n in range(100) if not re.search(rf"\bOpposition {n}\b", shown)] == []
 
 
-def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
-    """New tags whose values differ only by their own name fold into one row."""
-    changes = [new(number, description="A matter") for number in range(300)]
-    changes = [
-        Change(key=c.key, action=c.action, source=c.source, fields=c.fields, keywords_added=(c.key.name,))
-        for c in changes
-    ]
-    text = plan_text(plan_of(*changes), Look(width=300))
-    assert (
-        '+ 300 × description: "A matter"; category: acme; visibility: PRIVATE; '
-        'url: "https://pms.example.com/" + its name' in text
-    )
-
-
 def closed(number: int, *keywords: str) -> Change:
     """Return the creation of a tag that excludes its name from its keywords."""
     fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
@@ -497,14 +483,6 @@ def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan
     assert ("--verbose shows every line and value" in shown) is not is_whole
 
 
-@in_each
-def test_a_row_that_shows_everything_mentions_no_further_fields(render: Callable[[Plan], str]) -> None:
-    """A row that shows everything mentions no further fields; a flag with its default value does not count."""
-    shown = render(plan_of_new(*SHORT))
-    assert "more field" not in shown
-    assert "--verbose" not in shown
-
-
 # --- other values -----------------------------------------------------------------------------------------------------
 
 DATE = 1_735_689_600_000
@@ -557,3 +535,13 @@ def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
     text = plan_text(plan_of(*changes), Look(width=200))
     assert text.index('added "everything"; removed "EP 50"') < text.index('99 × keyword: " " → "-" (in the text)')
     assert text.index(f'"Acme 70" → "{SECRET}"') < text.index('99 × metadata Client: + " AG"')
+
+
+def test_removals_that_do_not_fit_are_counted() -> None:
+    """Removals that do not fit are counted, and the page says `Shortened`."""
+    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
+    page = plan_markdown(plan_of(*lost), limit=65_536)
+    named = len(set(re.findall(r"`LOST-(\d+)`", page)))
+    assert named > 4_000
+    assert f"and {9_000 - named:,} more" in page
+    assert "**Shortened" in page

@@ -160,18 +160,6 @@ def test_a_removal_links_to_the_base_commit() -> None:
             )
 
 
-def test_the_head_of_a_page_is_brief() -> None:
-    """The head shows a shortened commit, the time in minutes and correct singulars; folded rows count their names."""
-    changes = (Change(key=tag(f"T-{n}"), action=Action.DELETE, source=at(1)) for n in range(300))
-    plan = plan_of(*changes, requests=1)
-    page = plan_html(replace(plan, basis=replace(plan.basis, commit="0123456789abcdef" * 2 + "01234567")))
-    assert (
-        'made 2025-03-01 09:30 UTC, commit <span title="0123456789abcdef0123456789abcdef01234567">0123456789ab<' in page
-    )
-    assert "<b>1</b> request<" in page
-    assert " … and 295 more</summary>" in page
-
-
 def test_code_in_a_sentence_is_code_on_a_page() -> None:
     """Text between two backticks is shown as code and escaped; a single backtick stays a character."""
     texts = {"write `a: <b>` or `c`": "write <code>a: &lt;b&gt;</code> or <code>c</code>", "`<b>": "`&lt;b&gt;"}
@@ -281,3 +269,11 @@ def test_a_long_report_is_never_too_long() -> None:
     text = report_markdown(report_of(*results))
     assert len(text) <= LIMIT
     assert "Shortened" in text
+
+
+def test_a_changed_policy_is_a_heading() -> None:
+    changed = Diagnostic(
+        severity=Severity.WARNING, code="policy-changed", message="This pull request changes policy: x"
+    )
+    page = plan_html(plan_of(diagnostics=(changed,)))
+    assert "<h2>This pull request changes policy: x</h2>" in page

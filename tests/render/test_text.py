@@ -106,14 +106,6 @@ def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
     assert "… 2 more fields" in brief
 
 
-def test_one_more_field_is_shown_and_not_counted() -> None:
-    """A single further field is shown, since a count of it would take as much space."""
-    fields = (field("url", None, "u"), field("visibility", None, "PRIVATE"))
-    brief = plan_text(plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields)), Look(width=300))
-    assert 'visibility: PRIVATE; url: "u"' in brief
-    assert "more field" not in brief
-
-
 @pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
 def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
     """Quotes and backslashes in a quoted value are escaped."""
@@ -278,3 +270,15 @@ def test_a_blocked_plan_without_changes_says_no_changes() -> None:
     first = headline(plan_of(diagnostics=(asked,)))
     assert first.startswith("No changes. ")
     assert first.endswith("Blocked: the manifests still ask for changes that were undone.")
+
+
+def test_a_diagnostic_without_a_place_names_its_resource() -> None:
+    text = diagnostics_text(FOUND)
+    assert "error[unreachable]: tag/ACME-0043: no route\n" in text
+    assert "manifests/a.yaml: warning[source-slow]: the source took 40 s\n" in text
+    assert text.endswith("\n\n2 errors, 1 warning.\n")
+
+
+def test_one_diagnostic_is_not_counted() -> None:
+    """A single diagnostic has no summary line."""
+    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
