@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 180.0
 """The time limit for a whole publication, including the waits that the host asks for."""
-FIRST_WAIT = 0.5
-TIMEOUT_SECONDS = 20.0
-LARGEST = 64 * 1024 * 1024
+FIRST_WAIT = 0.5  # a gateway that restarts is often back by then
+TIMEOUT_SECONDS = 20.0  # GitHub itself gives up after 10
+LARGEST = 64 * 1024 * 1024  # a packed plan of a million changes
 MOST_PAGES = 1_000
 """A list of 100,000 comments is no list, but a host that names the same page again and again."""
-MOST_REDIRECTS = 5
-PER_PAGE = 100
+MOST_REDIRECTS = 5  # a repository that was renamed again and again
+PER_PAGE = 100  # the most that both hosts allow
 SECONDARY_SECONDS = 60.0
 """The least wait that GitHub's documentation asks for after a secondary rate limit, whose answer may name none."""
 TOO_QUICK_SECONDS = 15.0

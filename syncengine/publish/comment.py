@@ -174,7 +174,7 @@ KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._]|-(?!-)){0,99}")
 """The pattern of a key, which cannot end an HTML comment."""
 _PARTS = re.compile(r" (\w+)=([0-9a-f]+)(?= )")
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
-SHORT = 12
+SHORT = 12  # of a commit's id, which stay unique in large repositories
 
 
 class Marker(NamedTuple):

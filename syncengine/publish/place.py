@@ -14,7 +14,7 @@ from syncengine.state.holder import job_url
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 PROJECT = re.compile(r"[\w./-]+")
-COMMIT = re.compile(r"[0-9a-f]{7,64}")
+COMMIT = re.compile(r"[0-9a-f]{7,64}")  # SHA-1 and SHA-256, or short
 TOKEN = re.compile(r"[\x21-\x7e]+")
 HEADS = "refs/heads/"
 _PULL = re.compile(r"refs/pull/([0-9]+)/")

@@ -35,7 +35,7 @@ MEANING = {
 }
 MOST = 20
 """The number of tags of a kind that are listed without `-v`. If there is just one more, it is listed as well."""
-TARGETS = 10
+TARGETS = 10  # more make a command that nobody reads before it is run
 """The number of tags that one printed command sends again."""
 ORIGIN = "seen in posted time"
 LOCAL = "Run `syncengine drift` outside CI to see the other names, values and times."

@@ -19,7 +19,7 @@ LEAST_WINDOW = 40
 """The smallest number of letters of one part of an excerpt: its context, and room for a word or two."""
 COMPARED = 100_000
 """The largest product of the numbers of words in two texts that are compared word by word, in a few milliseconds."""
-_CONTEXT = 12
+_CONTEXT = 12  # a word or two on each side
 _WORD = re.compile(r"[^\W\u3000-\U0010ffff]+[^\w\u3000-\U0010ffff]*|.", re.DOTALL)
 """A word with what follows it; where words are written without blanks, a letter."""
 _MARKED = re.compile(r"##(?=[A-Za-z]*\[)")

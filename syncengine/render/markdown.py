@@ -32,13 +32,13 @@ from syncengine.render.words import FEW, TO_DO, count_of, number, place, when
 LIMIT = 60_000
 """The largest number of characters of a comment; hosts reject longer ones (GitHub above 65,536)."""
 
-OPEN_ROWS = 12
+OPEN_ROWS = 12  # about one screen
 """The number of rows of a section that are shown without a click."""
 
 SHORTEST_ROW, SHORTEST_NAME = 40, 5
 """The least characters that a row and a name take, by which a limit bounds their numbers."""
 
-_LONGEST_CODE = 500
+_LONGEST_CODE = 500  # longer values would leave no room for other rows
 _COPIED = re.compile(
     r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
 )

@@ -178,9 +178,9 @@ def audit_text(audit: Audit) -> str:
 
 # --- the inbox
 
-_ROOM = 40
+_ROOM = 40  # an id of the service has 36 letters
 _WIDTH = 80
-_MOST_CHANGES = 20
+_MOST_CHANGES = 20  # one screen; the JSON document has all of them
 
 
 class SinkItem(OpenModel, frozen=True):

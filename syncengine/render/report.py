@@ -175,6 +175,7 @@ _TONES = {
 def report_text(report: Report, look: Look = PLAIN) -> str:
     """Return the summary, all changes that were not applied, the sync session, diagnostics and the next step."""
     groups = alike(report)
+    # One fault with the ids of things in its message makes as many groups as there are things.
     shown = groups if look.verbose else groups[:GROUPS]
     troubles = list[str]()
     for group in shown:

@@ -78,6 +78,7 @@ def _place(source: Source | None) -> RecordedPlace | None:
 
 def rows_text(rows: Sequence[Recorded], width: int) -> str:
     """Return one line for each row: address, special states, and place; lines are cut to the width."""
+    # A name of more than 60 letters is rare, and must not push the places of all others away.
     room, lines = min(60, max((len(visible(str(row.key))) for row in rows), default=0)), list[str]()
     for row in rows:
         flags = [row.status.value] if row.status is not Status.ACTIVE else []

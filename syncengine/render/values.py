@@ -183,10 +183,10 @@ class Room(NamedTuple):
     values: int | None
 
 
-BRIEF = Room(LONGEST, 8)
+BRIEF = Room(LONGEST, 8)  # one line of most terminals
 MANY_ITEMS = Room(LONGEST, 40)
 """The room of an update: short values, but so many items that hardly any change needs more."""
-WIDE = Room(240, 40)
+WIDE = Room(240, 40)  # an odd resource is read whole, but no text of pages
 ALL = Room(None, None)
 
 

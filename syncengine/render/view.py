@@ -301,6 +301,7 @@ def gate_view(plan: Plan) -> GateView:
         heading = f"Approved: {file_name(str(gate.approved))} approves {what}."
     sentence = TRIPPED_BY.get(whose(gate, plan.base))
     approvals = [unit.approve for unit in open_units if unit.approve]
+    # Nobody copies more lines than that; one approval of the whole plan does the same.
     if len(approvals) > MOST_UNITS and gate.approve:
         approvals = [gate.approve]
     needs_whole = gate.approve and any(unit.kind != RULE for unit in open_units)
