@@ -196,13 +196,7 @@ def kind_of(value: object) -> str:
 
 def described(node: Node) -> str:
     """Return a description of a node for a sentence: `the text "x"`, `a list`, `a mapping`."""
-    match node:
-        case Scalar():
-            return "nothing" if node.is_null else f"the text {quoted(node.text)}"
-        case Sequence():
-            return "a list"
-        case _:
-            return "a mapping"
+    return kind_of(plain(node))
 
 
 def quoted(text: str, limit: int = 60) -> str:

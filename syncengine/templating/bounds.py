@@ -66,7 +66,11 @@ class _Watch:
     def __call__(self, *_: object) -> None:
         if self.pauses:
             return
-        now, memory = time.process_time(), _memory()
+        now = time.process_time()
+        try:
+            memory = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+        except OSError:  # where the system does not say, the most that the process ever had
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _BYTES
         if self.most is None:
             self.most = memory + self.memory
         if now <= self.deadline and memory <= self.most:
@@ -75,14 +79,6 @@ class _Watch:
         # Leave time to end the timer: it takes a while to free large values.
         self.deadline, self.most = max(self.deadline, now + GRACE), memory + self.memory
         raise OutOfBounds(why)
-
-
-def _memory() -> int:
-    """Return the bytes of memory that the process has, or the most that it ever had where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _BYTES
 
 
 class Allowance:
@@ -109,24 +105,19 @@ class Allowance:
             raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all templates of a run share")
         start, for_rows = time.process_time(), SECONDS_A_ROW * rows
         try:
-            with _watched(_Watch(self.remaining + for_rows, MAX_MEMORY + MEMORY_A_ROW * rows)):
+            if threading.current_thread() is not threading.main_thread():
                 yield
+                return
+            watch = _Watch(self.remaining + for_rows, MAX_MEMORY + MEMORY_A_ROW * rows)
+            before = signal.signal(signal.SIGPROF, watch)
+            timer = signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, *timer)
+                signal.signal(signal.SIGPROF, before)
         finally:
             self.remaining = max(0.0, self.remaining - max(0.0, time.process_time() - start - for_rows))
-
-
-@contextmanager
-def _watched(watch: _Watch) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGPROF, watch)
-    timer = signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, *timer)
-        signal.signal(signal.SIGPROF, before)
 
 
 @contextmanager

@@ -300,11 +300,6 @@ def deliverable(value: Any) -> Any:
     return weighed(value)  # raises for an undefined value
 
 
-def _is_of_driver(value: Any) -> bool:
-    """Return whether a value has a type of a database driver, such as a range of dates."""
-    return type(value).__module__.startswith("psycopg.types.")
-
-
 class _Absent(StrictUndefined):
     """What a template names in vain: an error of the template, or of its data if it is an element of a value."""
 
@@ -362,7 +357,10 @@ class DeliverySandbox(TemplateSandbox):
         return obj[name] if has_any else super()._attribute(obj, name)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any = None) -> bool:
-        return super().is_safe_attribute(obj, attr) or (_is_of_driver(obj) and attr in public(obj))
+        return super().is_safe_attribute(obj, attr) or (
+            # A type of a driver of databases, such as a range of dates.
+            type(obj).__module__.startswith("psycopg.types.") and attr in public(obj)
+        )
 
     def finalized(self, value: Any) -> Any:
         return "" if value is None else deliverable(value)
