@@ -171,7 +171,15 @@ def drift_markdown(drift: Drift, options: str) -> str:
     tables = []
     for kind, found in groupby(findings, lambda finding: finding.kind):
         of_kind = list(found)
-        named = [_row(each) for each in of_kind if each.address is not None]
+        named = []
+        for each in of_kind:
+            if each.address is not None:  # it may be named
+                count = each.groups if isinstance(each.groups, str) else number(each.groups)
+                cells = (
+                    code(cut(each.address, 200)).replace("|", "\\|"),
+                    "" if kind is DriftKind.UNUSED else _public(count),
+                )
+                named.append(as_markdown(f"| {' | '.join((*cells, ', '.join(map(code, each.recorded or ()))))} |"))
         is_whole = len(named) == len(of_kind)
         rest = [] if is_whole else [as_markdown(f"| {_public(_nameless(drift, kind, of_kind))} | | |")]
         tables.append((f"{kind}: {MEANING[kind]}", named, rest))
@@ -195,15 +203,6 @@ def drift_markdown(drift: Drift, options: str) -> str:
 def _public(text: str) -> str:
     """Return a sentence as Markdown, but keep `<5` unescaped, because job logs show the text as well."""
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
-
-
-def _row(finding: ShownFinding) -> str:
-    """Return the row of a tag that may be named."""
-    fields = ", ".join(map(code, finding.recorded or ()))
-    count = finding.groups if isinstance(finding.groups, str) else number(finding.groups)
-    groups = "" if finding.kind is DriftKind.UNUSED else _public(count)
-    address = code(cut(finding.address or "", 200)).replace("|", "\\|")
-    return as_markdown(f"| {address} | {groups} | {fields} |")
 
 
 # --- JSON

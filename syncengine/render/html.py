@@ -45,6 +45,11 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND)
+    own, summary = view.own, view.own.summary
+    # Each counter is in the colour of its action; a tag made public is a warning.
+    counts = [(getattr(summary, a.word), word, TONES.get(a, Tone.REMOVE).value) for a, word in TO_DO.items()]
+    counts += [(made_public(own).total(), "made public", "public"), (summary.unchanged, "unchanged", "quiet")]
+    counts.append((summary.requests, "request" if summary.requests == 1 else plural("request"), "quiet"))
     return _page(
         view.diagnostics,
         view=view,
@@ -52,7 +57,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         subject=subject_of(plan.basis, look),
         headline=headline(plan),
         foremost=(*view.foremost, *view.doubts),
-        counts=_counts(view.own),
+        counts=counts,
         ways=list(ways_to_approve(view.gate, look, is_undo=bool(plan.undo))) if view.gate else [],
         waiting_look=replace(look, links=look.links.at(None)),
     )
@@ -68,19 +73,6 @@ def subject_of(basis: Basis, look: Look) -> str:
     """Return the team, or else the service, with the project and the environment that a plan is for."""
     service = "Embedded sandbox" if basis.base_url == "sandbox" else urlsplit(basis.base_url).netloc
     return " · ".join(filter(None, (basis.team or service, look.project, basis.environment or "")))
-
-
-def _counts(plan: Plan) -> list[tuple[int, str, str]]:
-    """Return the counters, each in the colour of its action; a tag made public is a warning."""
-    summary = plan.summary
-    counts = [(getattr(summary, a.word), word, TONES.get(a, Tone.REMOVE).value) for a, word in TO_DO.items()]
-    requests = "request" if summary.requests == 1 else plural("request")
-    return [
-        *counts,
-        (made_public(plan).total(), "made public", "public"),
-        (summary.unchanged, "unchanged", "quiet"),
-        (summary.requests, requests, "quiet"),
-    ]
 
 
 def _page(diagnostics: Iterable[Diagnostic], **values: object) -> str:

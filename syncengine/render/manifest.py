@@ -71,12 +71,6 @@ def _value(value: Any) -> str:
     if isinstance(value, bool | int):
         return json.dumps(value)
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    """Escape a character that is not printable for YAML, which has no surrogate pairs."""
-    if character.isprintable():
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    # YAML has no surrogate pairs.
+    escapes = (f"\\u{ord(each):04x}" if ord(each) < 0x10000 else f"\\U{ord(each):08x}" for each in text)
+    return "".join(each if each.isprintable() else escape for each, escape in zip(text, escapes, strict=True))

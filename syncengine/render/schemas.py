@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import fields
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
@@ -111,10 +111,14 @@ def _object(field: str, schema: object) -> dict[str, Any]:
 @cache
 def _pydantic_model(model: type[Struct]) -> type[BaseModel]:
     """Return a pydantic model with the fields of `model`, in the same order and under their names in files."""
-    model_fields: dict[str, Any] = {
-        field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
-        for field in fields(model)
-    }
+    model_fields: dict[str, Any] = {}
+    for field in fields(model):
+        default = ... if field.default is NODEFAULT else field.default
+        if field.default_factory is not NODEFAULT:
+            default = field.default_factory()
+        elif default is UNSET:  # left out of the document
+            default = Field(default_factory=lambda: None)
+        model_fields[field.name] = (Annotated[_typed(field.type), Field(alias=field.encode_name)], default)
     config = ConfigDict(extra="allow")  # fields may be added at any time
     if tag := model.__struct_config__.tag:
         config["title"] = _title(model)
@@ -125,14 +129,6 @@ def _pydantic_model(model: type[Struct]) -> type[BaseModel]:
 
 def _title(model: type[Struct]) -> str:
     return str(model.__struct_config__.tag).partition("/")[0].replace(".", " ")
-
-
-def _default(field: FieldInfo) -> Any:
-    if field.default_factory is not NODEFAULT:
-        return field.default_factory()
-    if field.default is UNSET:  # left out of the document
-        return Field(default_factory=lambda: None)
-    return ... if field.default is NODEFAULT else field.default
 
 
 def _typed(annotation: Any) -> Any:
