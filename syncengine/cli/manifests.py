@@ -14,7 +14,7 @@ from msgspec import UNSET
 from syncengine.cli.help import command
 from syncengine.cli.option_types import files
 from syncengine.cli.options import Globals, relative_paths, with_globals
-from syncengine.cli.output import Output, output_format, printing_command
+from syncengine.cli.output import Output, output_format, printing, printing_command
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.files import refuse_missing, write_whole
 from syncengine.render import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
@@ -115,33 +115,27 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
 
 @command("render", "syncengine render manifests/matters.yaml\n# one manifest with templates and defaults applied")
 @click.argument("paths", nargs=-1, shell_complete=files)
-@output_format("yaml", "json")
-@with_globals
-def render(options: Globals, paths: Sequence[str], format: str) -> int:
+@printing("yaml", "json")
+def render(options: Globals, format: str, paths: Sequence[str]) -> int:
     """Print the manifests with templates and defaults applied, as one manifest. PATHS limit the output."""
     from syncengine.manifest.desired import load
     from syncengine.plan.request import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml
 
-    output = Output(options, options.folder)
-    try:
-        project = options.project()
-        output = Output(options, project.root)
-        scope = Scope(paths=relative_paths(paths, options.folder, project.root))
-        desired = load(project)
-    except SyncengineError as error:
-        return output.refusal(error, "json" if format == "json" else "text")
+    project = options.project()
+    scope = Scope(paths=relative_paths(paths, options.folder, project.root))
+    desired = load(project)
     resources = [r for r in desired.resources.values() if scope.selects((r.key, r.source))]
     removals = [r for r in desired.removed.values() if scope.selects((r.key, r.source))]
-    output.data((manifest_json if format == "json" else manifest_yaml)(resources, removals))
+    text = (manifest_json if format == "json" else manifest_yaml)(resources, removals)
+    Output(options, project.root).data(text)
     return ExitCode.DONE
 
 
 @command("test", "syncengine test policies --format junit\n# test results for the page of a CI job")
 @click.argument("paths", nargs=-1, shell_complete=files)
-@output_format(*TEST_FORMATS)
-@with_globals
-def test(options: Globals, paths: Sequence[str], format: str) -> int:
+@printing(*TEST_FORMATS)
+def test(options: Globals, format: str, paths: Sequence[str]) -> int:
     """Run the tests of rules, manifests and templates, offline; exit 1 when one fails.
 
     Tests are listed under `tests:` in rule files. With PATHS (files or folders of rules), only the tests there are run,
@@ -150,16 +144,12 @@ def test(options: Globals, paths: Sequence[str], format: str) -> int:
     from syncengine.rules.read import rule_set
     from syncengine.tools.rule_tests import run_tests
 
-    output = Output(options, options.folder)
-    try:
-        project = options.project()
-        output = Output(options, project.root)
-        chosen = relative_paths(paths, options.folder, project.root)
-        rules = rule_set(project, [project.root / path for path in chosen])
-        tests = [test for test in rules.tests if not chosen or _is_in(test.file, chosen)]
-        results = tuple(run_tests(project, rules, tests))
-    except SyncengineError as error:
-        return output.refusal(error, "json" if format == "json" else "text")
+    project = options.project()
+    chosen = relative_paths(paths, options.folder, project.root)
+    rules = rule_set(project, [project.root / path for path in chosen])
+    tests = [test for test in rules.tests if not chosen or _is_in(test.file, chosen)]
+    results = tuple(run_tests(project, rules, tests))
+    output = Output(options, project.root)
     output.data(TEST_FORMATS[format](results, output.look()))
     return ExitCode.DONE if all(result.passes for result in results) else ExitCode.ERROR
 

@@ -163,19 +163,28 @@ def output_format(*names: str) -> Callable[[F], F]:
     return click.option("--format", "format", type=kind, default=first, show_default=True, help="Format of the output.")
 
 
-def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the global options and `--format` to a command, and print its errors in that format."""
+def printing(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds the global options and `--format` to a command, and prints its errors as JSON or as text."""
 
-    @output_format("text", "json")
-    @with_globals
-    @wraps(command)
-    def wrapped(options: Globals, format: str, **arguments: Any) -> Any:
-        try:
-            return command(options=options, format=format, **arguments)
-        except SyncengineError as error:
-            return Output(options, options.folder).refusal(error, format)
+    def printing_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+        @output_format(*formats)
+        @with_globals
+        @wraps(command)
+        def wrapped(options: Globals, format: str, **arguments: Any) -> Any:
+            try:
+                return command(options=options, format=format, **arguments)
+            except SyncengineError as error:
+                from syncengine.project.load import project_folder
 
-    return wrapped
+                output = Output(options, options.folder if options.config else project_folder(options.folder))
+                return output.refusal(error, "json" if format == "json" else "text")
+
+        return wrapped
+
+    return printing_errors
+
+
+printing_command = printing("text", "json")
 
 
 def show(options: Globals, format: str, document: Any, text: str) -> int:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -18,6 +18,7 @@ from syncengine.project.signals import is_interrupt
 from syncengine.render.escape import harmless, visible
 
 if TYPE_CHECKING:
+    from syncengine.serve.log import QueuedStream
     from syncengine.service.client import Traced
 
 GONE = "the current folder was deleted: change to another one, or name one with `-C DIR`"
@@ -144,17 +145,10 @@ def agreed(question: str) -> bool:
         tell("Please answer y (yes) or n (no).\n")
 
 
-class Writable(Protocol):
-    """A stream that takes text."""
-
-    def write(self, text: str, /) -> int: ...
-    def flush(self) -> None: ...
-
-
 class Lines:
     """A stream of whole lines, escaped for CI runners."""
 
-    def __init__(self, stream: Writable) -> None:
+    def __init__(self, stream: QueuedStream) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:

@@ -7,7 +7,6 @@ import os
 import time as clock
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ import click
 
 from syncengine.cli.help import TableGroup, command
 from syncengine.cli.option_types import since
-from syncengine.cli.options import Globals, group_with_globals, with_globals
-from syncengine.cli.output import Output, output_format, printing_command, show
+from syncengine.cli.options import Globals, group_with_globals
+from syncengine.cli.output import Output, printing, printing_command, show
 from syncengine.cli.streams import standard_input
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
@@ -167,19 +166,8 @@ def _group_entry(inbox: Inbox, group_id: str, unless: str | None = None) -> Inbo
 # --- again
 
 
-class Act(StrEnum):
-    """The result for groups that are selected but not delivered by this command."""
-
-    SETTLED = "settled"
-    REHEARSED = "rehearsed"
-    ASKED = "asked"
-
-
-_ACTS: Mapping[Act, str] = {
-    Act.SETTLED: "Settled",
-    Act.REHEARSED: "Would deliver again",
-    Act.ASKED: "Queued",
-}
+ACTS: Mapping[str, str] = {"settled": "Settled", "rehearsed": "Would deliver again", "asked": "Queued"}
+"""What happened to groups that are selected but not delivered by this command, as the document and as the text say."""
 
 
 @command(
@@ -243,7 +231,7 @@ def _retry(
         if accept:
             changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
             inbox.write(lambda tx: tx.settle(list(changes)))
-            return _say(options, format, list(changes), Act.SETTLED, changes)
+            return _say(options, format, list(changes), "settled", changes)
         if conflicts and group_ids:
             output = Output(options, options.folder)
             if lines := list(changes_lines(last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))):
@@ -286,14 +274,14 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
     for id in conflicts:
         settling = f"`syncengine time retry {as_word(id)} --accept{options.place()}`"
         output.say(f"Left out {id}, which is in conflict: {settling} settles it.")
-    return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
+    return _again(options, format, whole) if auto_approve else _say(options, format, whole, "rehearsed")
 
 
 def _say(
     options: Globals,
     format: str,
     ids: Sequence[str],
-    act: Act,
+    act: str,
     changes: Mapping[str, Sequence[ContentChange]] = MappingProxyType({}),
 ) -> int:
     """Print the selected groups. `changes` maps a group to the differences that a person settled."""
@@ -307,7 +295,7 @@ def _say(
     text = "".join(f"{line}\n" for line in lines)
     settled = {id: change_items(pairs) for id, pairs in changes.items() if pairs}
     document = SelectionFormat(act, ids, settled or UNSET)
-    return show(options, format, document, f"{_ACTS[act]}: {count_of(len(ids), 'group')}.\n{text}")
+    return show(options, format, document, f"{ACTS[act]}: {count_of(len(ids), 'group')}.\n{text}")
 
 
 def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
@@ -333,7 +321,7 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
         entries = asyncio.run(delivering())
     except LockHeld as held:
         Output(options, project.root).say(f"{held.message}: its next round delivers them.")
-        return _say(options, format, ids, Act.ASKED)
+        return _say(options, format, ids, "asked")
     failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
     show(options, format, rendering.entries_document(entries), rendering.entries_text(entries))
     return ExitCode.INCOMPLETE if failed else ExitCode.DONE
@@ -342,8 +330,7 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
 @command("export", "syncengine time export --since 30d\n# the deliveries of a month, for a spreadsheet")
 @since("Only deliveries since")
 @click.option("--sink", metavar="NAME", help="Only deliveries to this sink.")
-@output_format("csv", "json")
-@with_globals
+@printing("csv", "json")
 def export_time(options: Globals, format: str, since: float | None, sink: str | None) -> int:
     """Print what the sinks took, one row for each delivery, oldest first.
 
@@ -355,10 +342,7 @@ def export_time(options: Globals, format: str, since: float | None, sink: str | 
     from syncengine.render.words import count_of
 
     output = Output(options, options.folder)
-    try:
-        rows = exported_by(options.project(), since or 0.0, sink)
-    except SyncengineError as error:
-        return output.refusal(error, "json" if format == "json" else "text")
+    rows = exported_by(options.project(), since or 0.0, sink)
     if reduced := sum(row.is_reduced for row in rows):
         output.say(
             f"{count_of(reduced, 'delivery')} without content, of which only receipts remain: set"

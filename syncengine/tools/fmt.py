@@ -67,9 +67,13 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
     if not documents.roots:
         return text
     for root in documents.roots:
-        if stranger := _stranger(root):
-            node, reason = stranger
-            findings.at("not-a-manifest", *place(node), f"left unchanged: {reason}", severity=Severity.WARNING)
+        stranger: Node | None = None
+        if not isinstance(root, nodes.Mapping):
+            stranger, reason = root, f"a manifest must be a mapping of sections, not {described(root)}"
+        elif unknown := [key for key in root.keys if key.text not in ORDER[()]]:
+            stranger, reason = unknown[0], f"a manifest has no section {quoted(unknown[0].text)}"
+        if stranger is not None:
+            findings.at("not-a-manifest", *place(stranger), f"left unchanged: {reason}", severity=Severity.WARNING)
             return None
     line = 1
     try:
@@ -87,14 +91,6 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
         reason = f"it cannot be formatted ({type(error).__name__})"
     findings.at("cannot-lay-out", line, 1, f"left unchanged: {reason}", severity=Severity.WARNING)
     return None
-
-
-def _stranger(root: Node) -> tuple[Node, str] | None:
-    """Return the part of a document that no manifest can contain and the reason, or `None` for a manifest."""
-    if not isinstance(root, nodes.Mapping):
-        return root, f"a manifest must be a mapping of sections, not {described(root)}"
-    unknown = (key for key in root.keys if key.text not in ORDER[()])
-    return next(((key, f"a manifest has no section {quoted(key.text)}") for key in unknown), None)
 
 
 def _formatted(text: str) -> str:

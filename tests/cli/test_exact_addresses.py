@@ -34,26 +34,15 @@ def test_a_plan_selects_the_resource_of_that_name(changed: Project, address: str
     assert other in addresses(changed, "plan", "--exclude", address)
 
 
-def test_an_apply_leaves_out_the_resource_of_that_name(changed: Project) -> None:
-    """`--exclude` leaves out one tag, and all others are applied."""
-    assert addresses(changed, "apply", "-y", "--exclude", ODD) == {"tag/A1", "tag/B?", "tag/Bx"}
-
-
 def test_an_address_of_no_resource_selects_as_a_glob(changed: Project) -> None:
     assert addresses(changed, "plan", "--target", "tag/[AB]?") == {"tag/A1", "tag/B?", "tag/Bx"}
 
 
-def test_an_undo_selects_the_resource_of_that_name(changed: Project) -> None:
-    """Undoing a run selects nothing for a resource that the run did not change."""
-    changed.apply("--target", "tag/A1")
-    assert addresses(changed, "plan", "--undo", "last", "--target", ODD) == set()
-    assert addresses(changed, "plan", "--undo", "last", "--target", "tag/A1") == {"tag/A1"}
-
-
-def test_a_saved_plan_shows_the_resource_of_that_name(changed: Project) -> None:
+def test_all_commands_select_the_resource_of_that_name(changed: Project) -> None:
+    """`show`, `state list`, `apply --exclude` and an undo, which selects nothing that its run did not change."""
     changed.run("plan", "--out", "saved.plan")
     assert addresses(changed, "show", "saved.plan", "--target", ODD) == {ODD}
-
-
-def test_the_state_lists_the_resource_of_that_name(changed: Project) -> None:
     assert addresses(changed, "state", "list", ODD) == {ODD}
+    assert addresses(changed, "apply", "-y", "--exclude", ODD) == {"tag/A1", "tag/B?", "tag/Bx"}
+    assert addresses(changed, "plan", "--undo", "last", "--target", ODD) == set()
+    assert addresses(changed, "plan", "--undo", "last", "--target", "tag/A1") == {"tag/A1"}

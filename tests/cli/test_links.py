@@ -46,10 +46,8 @@ def refusal(project: Project, *arguments: str, code: str) -> str:
 
 
 READ_BY = [
-    (command, suffix)
-    for command in COMMANDS
-    for suffix in (".yaml", ".json", ".yaml.j2", ".yml.j2")
-    if command[0] != "fmt" or suffix == ".yaml"  # `fmt` only formats YAML
+    *((command, ".yaml") for command in COMMANDS),
+    *(((name,), suffix) for name in ("validate", "plan") for suffix in (".json", ".yaml.j2")),
 ]
 
 

@@ -76,13 +76,10 @@ WAYS = {
     "a proxy of an unknown kind": Way(environ={"ALL_PROXY": f"htp://app:{CODED}@DEAD"}),
     "the service itself": Way(environ={"SYNCENGINE_BASE_URL": f"http://app:{CODED}@DEAD/connect/api"}),
     "a ledger": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@DEAD/x"),
-    "another ledger": sink(SQL_SINK, f"mysql+pymysql://app:{CODED}@DEAD/x"),
     "a ledger's port that is none": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@127.0.0.1:port/x"),
-    "a ledger in the project file": sink(SQL_SINK, "", f"'postgresql+psycopg://app:{CODED}@DEAD/x'"),
     "a sink that refuses": sink(HTTP_SINK, f"http://app:{CODED}@HOST/refuses"),
     "a sink that redirects": sink(HTTP_SINK, f"http://app:{CODED}@HOST/redirects"),
     "a sink that is not there": sink(HTTP_SINK, f"http://app:{CODED}@DEAD/x"),
-    "a sink's port that is none": sink(HTTP_SINK, f"http://app:{CODED}@127.0.0.1:port/x"),
 }
 
 

@@ -40,21 +40,17 @@ def printed(done: Ended) -> str:
 
 WAYS: list[tuple[str, ...]] = [
     ("plan",),
-    ("plan", "-v"),
     ("plan", "--format", "markdown"),
     ("plan", "--format", "json"),
     ("plan", "--report", "html=-"),
     ("render",),
-    ("render", "--format", "json"),
     ("validate",),
-    ("apply", "-y", "-v"),
     ("apply", "-y", "--format", "json", "-v", "--log-format", "json"),
     ("apply", "-y", "--report", "junit=-"),
     ("fmt", "--diff"),
     ("state", "list"),
     ("state", "show", f"tag/{NAMES[1]}-01"),
     ("plan", "--target", "tag/##[error]nowhere"),
-    ("plan", "##[error]nowhere"),
     ("##[error]nowhere",),
 ]
 
