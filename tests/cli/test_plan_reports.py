@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -36,7 +37,7 @@ WORDS = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.
 @pytest.fixture
 def reported(project: Project) -> Iterator[Project]:
     """A project with reports of an earlier plan. All of them must be replaced when the test ends."""
-    project.settle(tagCategories=[category("gone")], activityTypes=[activity_type("A100")], tags=[tag("HELD-1")])
+    project.settle(**HELD)
     for name in PLAN_REPORTS:
         (project.folder / f"report.{name}").write_text(STARTS[name] + STALE)
     yield project
@@ -47,25 +48,22 @@ def reports(project: Project) -> str:
     return (project.folder / "report.json").read_text()
 
 
-def test_0_has_the_plan(reported: Project) -> None:
-    assert reported.run("plan", *WORDS).code == 0
-    assert '"changes": []' in reports(reported)
+HELD = {"tags": [tag("HELD-1")], "activityTypes": [activity_type("A100")], "tagCategories": [category("gone")]}
 
 
-def test_2_has_the_changes(reported: Project) -> None:
+@pytest.mark.parametrize(
+    ("more", "code", "shown"),
+    [
+        ({}, 0, '"changes": []'),
+        ({"tags": [tag("HELD-1"), tag("NEW-1")]}, 2, "tag/NEW-1"),
+        ({"tagCategories": []}, 4, '"tripped": true'),
+    ],
+)
+def test_0_2_and_4_have_the_plan(reported: Project, more: dict[str, Any], code: int, shown: str) -> None:
     """`--detailed-exitcode` does not change the reports."""
-    reported.wants(
-        tags=[tag("HELD-1"), tag("NEW-1")], activityTypes=[activity_type("A100")], tagCategories=[category("gone")]
-    )
-    assert reported.run("plan", "--detailed-exitcode", *WORDS).code == 2
-    assert "tag/NEW-1" in reports(reported)
-
-
-def test_4_has_the_gate(reported: Project) -> None:
-    """The report of a blocked plan says so."""
-    reported.wants(tags=[tag("HELD-1")], activityTypes=[activity_type("A100")])
-    assert reported.run("plan", "--detailed-exitcode", *WORDS).code == 4
-    assert '"tripped": true' in reports(reported)
+    reported.wants(**{**HELD, **more})
+    assert reported.run("plan", "--detailed-exitcode", *WORDS).code == code
+    assert shown in reports(reported)
 
 
 def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
