@@ -292,7 +292,7 @@ class Delivery:
         holders = said_of_holders(entry)
         note = f"{why}; {holders} as revision {entry.revision}"
         verdict = Verdict(PostedTimeStatus.REFUSED, text.format(sinks=holders), detail=note)
-        return await self._decide(entry, verdict, is_conflict=True)
+        return await self._decide(entry, verdict, kind=EventKind.CONFLICT)
 
     async def _process(self, entry: InboxEntry, group: Group) -> Verdict:
         """Deliver a group to its sinks, and return the verdict, which is stored unless it is not final."""
@@ -309,7 +309,12 @@ class Delivery:
         return await self._decide(entry, verdict, ending=result.ending)
 
     async def _decide(
-        self, entry: InboxEntry, verdict: Verdict, *, is_conflict: bool = False, ending: Work[None] | None = None
+        self,
+        entry: InboxEntry,
+        verdict: Verdict,
+        *,
+        kind: EventKind = EventKind.VERDICT,
+        ending: Work[None] | None = None,
     ) -> Verdict:
         """Store a verdict, in one transaction with the `ending` of the last delivery, and return it."""
         if verdict.message is not None:
@@ -319,7 +324,7 @@ class Delivery:
         def decide(tx: InboxTransaction) -> None:
             if ending is not None:
                 ending(tx)
-            tx.decide(entry, *answer, waits=entry.mechanism == FETCH, note=verdict.detail, is_conflict=is_conflict)
+            tx.decide(entry, *answer, waits=entry.mechanism == FETCH, note=verdict.detail, kind=kind)
 
         await self.writer.write(decide)
         return verdict

@@ -168,18 +168,17 @@ class InboxTransaction:
         *,
         waits: bool = True,
         note: str | None = None,
-        is_conflict: bool = False,
+        kind: EventKind = EventKind.VERDICT,
     ) -> None:
-        """Store the verdict on a group before it is sent to anyone.
+        """Store the verdict on a group before it is sent to anyone. `kind` is VERDICT, CONFLICT or SETTLED.
 
         `waits`: the service is to get the verdict by a status update. `note` is for people who inspect the inbox.
         """
-        state = GroupState.CONFLICT if is_conflict else (WAITING if waits else ANSWERED)[outcome]
+        state = GroupState.CONFLICT if kind is EventKind.CONFLICT else (WAITING if waits else ANSWERED)[outcome]
         verdict = {"outcome": outcome, "message": message, "external_id": external_id}
         answered = {} if waits else {"answered": self._at}
         values = {"state": state, "waiting": waits, "note": note, "decided": self._at, "asked": None}
         self._update(entry.group_id, **verdict, **values, **answered)
-        kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
         self._tell(entry, kind, **verdict, detail=note)
 
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
@@ -245,15 +244,10 @@ class InboxTransaction:
         """Settle conflicts in favour of the sinks, as a person decided: the content that the sinks have stays."""
         for group_id in group_ids:
             entry = self.entry(group_id)
-            if entry is None or entry.state is not GroupState.CONFLICT:
-                continue
-            waits = entry.mechanism == FETCH
-            reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
-            verdict = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
-            state = (WAITING if waits else ANSWERED)[PostedTimeStatus.SUCCESS]
-            change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": self._at}
-            self._update(group_id, **change, **verdict)
-            self._tell(entry, EventKind.SETTLED, **verdict)
+            if entry is not None and entry.state is GroupState.CONFLICT:
+                reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
+                verdict, waits = (PostedTimeStatus.SUCCESS, None, reference), entry.mechanism == FETCH
+                self.decide(entry, *verdict, waits=waits, kind=EventKind.SETTLED)
 
     def reduce(self, before: float) -> int:
         """Delete the content and events of groups delivered and acknowledged before `before`; return their number.
@@ -417,10 +411,6 @@ class Inbox:
         conditions = list[sa.ColumnElement[bool]]()
         if states:
             conditions.append(GROUPS.c.state.in_(states))
-        if tag is not None:
-            begins, ends, between = tag + BETWEEN_TAGS, BETWEEN_TAGS + tag, BETWEEN_TAGS + tag + BETWEEN_TAGS
-            some = (GROUPS.c.tag.startswith(begins, autoescape=True), GROUPS.c.tag.endswith(ends, autoescape=True))
-            conditions.append(sa.or_(GROUPS.c.tag == tag, *some, GROUPS.c.tag.contains(between, autoescape=True)))
         if since is not None:
             conditions.append(GROUPS.c.offered >= since)
         if unsettled:  # only the few for which `is_settled` is worth asking: most groups are old and done
@@ -428,6 +418,9 @@ class Inbox:
             troubled = sa.select(DELIVERIES.c.group_id).where(DELIVERIES.c.status != DeliveryStatus.ACCEPTED)
             conditions.append(sa.or_(sa.not_(done), GROUPS.c.waiting, GROUPS.c.group_id.in_(troubled)))
         found = self._found(*conditions)
+        if tag is not None:
+            sought = f"{BETWEEN_TAGS}{tag}{BETWEEN_TAGS}"
+            found = [entry for entry in found if sought in f"{BETWEEN_TAGS}{entry.tag or ''}{BETWEEN_TAGS}"]
         if user is not None:
             found = [entry for entry in found if user.casefold() in {key.casefold() for key in entry.user_keys}]
         return [entry for entry in found if not entry.is_settled] if unsettled else found

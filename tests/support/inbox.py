@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from syncengine.state.database import open_database
 from syncengine.state.inbox import Inbox
-from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, InboxEntry, Offer, PostedTimeStatus
+from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, EventKind, InboxEntry, Offer, PostedTimeStatus
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> InboxByHand:
@@ -53,7 +53,8 @@ class InboxByHand(Inbox):
         is_conflict: bool = False,
     ) -> None:
         verdict = (outcome, message, external_id)
-        self.write(lambda tx: tx.decide(entry, *verdict, waits=waits, note=note, is_conflict=is_conflict))
+        kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
+        self.write(lambda tx: tx.decide(entry, *verdict, waits=waits, note=note, kind=kind))
 
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
         self.write(lambda tx: tx.answer_again(entry, waits=waits))
