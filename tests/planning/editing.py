@@ -1,4 +1,4 @@
-"""Manifests in several files, and random edits of them as people make them: most are sound, some are not."""
+"""Manifests in several files, and random edits of them as people make them: most are valid, some are not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDS = ("Acme", "ACME", "acme", "Bolt vs Nut", "bolt vs nut", "Straße", "STRAS
 
 @dataclass
 class Estate:
-    """`files` maps a name to its sections, lines of comment under `#`, and raw text under `raw` where it is broken."""
+    """`files` maps a name to its sections, and to invalid text under `raw`."""
 
     files: dict[str, File] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Estate:
         return Estate(copy.deepcopy(self.files))
 
     def write(self, folder: Path) -> None:
-        """Make the folder's manifests these; files that are as they are stay untouched."""
+        """Write the manifests to a folder, without touching files that do not change."""
         texts = {name: text_of(file) for name, file in self.files.items()}
         texts[BULK] = "tags:\n- {name: BULK-1}\n" + "# nothing to see here\n" * 5_000
         for path in [p for p in folder.rglob("*.yaml") if p.is_file()]:
@@ -46,7 +46,7 @@ class Estate:
 
 
 def text_of(file: File) -> str:
-    lines = ["# a comment"] * file.get("#", 0)
+    lines: list[str] = []
     for section in ("defaults", "tagCategories", "activityTypes", "tags", "removed"):
         if isinstance(file.get(section), dict):
             lines.append(f"{section}: {json.dumps(file[section])}")
@@ -56,7 +56,7 @@ def text_of(file: File) -> str:
 
 
 def first(random: Random) -> Estate:
-    """A sound beginning."""
+    """Return an estate that is valid."""
     estate = Estate()
     for number in range(1, 5):
         estate.files[f"{'b/' if number > 2 else ''}{number}.yaml"] = {
@@ -81,7 +81,7 @@ def _new_tag(random: Random, name: str, categories: list[str]) -> Json:
 
 
 def edit(estate: Estate, random: Random) -> None:
-    """One edit by hand."""
+    """Make one random edit."""
     random.choice(EDITS)(estate, random)
 
 
@@ -100,24 +100,19 @@ def change_tag(estate: Estate, random: Random) -> None:
     if (found := _tag(estate, random)) is None:
         return
     _, tag = found
-    what = random.choice(["description", "keywords", "metadata", "category", "path", "protect", "externalId", "type"])
+    what = random.choice(["keywords", "category", "path", "protect", "externalId", "defaultActivityTypeCode"])
     if what == "keywords":
-        listed = random.sample(WORDS, random.randint(0, 2))
-        tag["keywords"] = [*tag.get("keywords", [])[: random.randint(0, 2)], *listed]
-        tag["keywords"] = list(dict.fromkeys(tag["keywords"]))
-    elif what == "metadata":
-        tag["metadata"] = {random.choice(["Client", "Office"]): random.choice(["x", "y"])}
+        tag["keywords"] = random.sample(WORDS, random.randint(0, 2))
     elif what == "category":
         names = [item["externalId"] for _, item in estate.all_of("tagCategories")]
         tag["category"] = random.choice([*names, *names, "nowhere"])
     elif what == "protect":
         tag["protect"] = not tag.get("protect", False)
-    elif what == "type":
-        tag["defaultActivityTypeCode"] = random.choice(["A1", "A2", "A9"])
     elif what in tag and random.random() < 0.4:
         del tag[what]
     else:
-        tag[what] = {"path": "/a"}.get(what, f"ext-{random.randint(1, 6)}")
+        values = {"path": "/a", "defaultActivityTypeCode": random.choice(["A1", "A2", "A9"])}
+        tag[what] = values.get(what, f"ext-{random.randint(1, 6)}")
 
 
 def add_tag(estate: Estate, random: Random) -> None:
@@ -145,11 +140,6 @@ def rename_tag(estate: Estate, random: Random) -> None:
         tag["name"] = f"R-{random.randint(1, 99)}"
 
 
-def rename_silently(estate: Estate, random: Random) -> None:
-    if found := _tag(estate, random):
-        found[1]["name"] = f"S-{random.randint(1, 99)}"
-
-
 def remove_tag(estate: Estate, random: Random) -> None:
     if found := _tag(estate, random):
         estate.files[found[0]]["tags"].remove(found[1])
@@ -157,13 +147,6 @@ def remove_tag(estate: Estate, random: Random) -> None:
         _file(estate, random).setdefault("removed", []).append(
             {"tag": next(iter(line.values())), "as": next(iter(line))}
         )
-
-
-def forget_lines(estate: Estate, random: Random) -> None:
-    file = _file(estate, random)
-    file.pop("removed", None)
-    for tag in file.get("tags", []):
-        tag.pop("previously", None)
 
 
 def change_category(estate: Estate, random: Random) -> None:
@@ -182,39 +165,9 @@ def change_category(estate: Estate, random: Random) -> None:
         _file(estate, random).setdefault("tagCategories", []).append(category)
 
 
-def change_type(estate: Estate, random: Random) -> None:
-    types = estate.all_of("activityTypes")
-    what = random.choice(["description", "move", "drop", "add"])
-    if what == "add" or not types:
-        made = {"code": f"A{random.randint(5, 9)}", "label": "new", "enableIfNew": True, "reenableIfArchived": True}
-        _file(estate, random).setdefault("activityTypes", []).append(made)
-        return
-    name, known = random.choice(types)
-    if what == "description":
-        known["description"] = f"text {random.randint(1, 9)}"
-        return
-    estate.files[name]["activityTypes"].remove(known)
-    if what == "move":
-        _file(estate, random).setdefault("activityTypes", []).append(known)
-
-
-def comment(estate: Estate, random: Random) -> None:
-    _file(estate, random)["#"] = random.randint(0, 4)
-
-
 def defaults(estate: Estate, random: Random) -> None:
     given = random.choice([{"path": "/d"}, {"category": "c1"}, {"metadata": {"Office": "Rome"}}, {}])
     _file(estate, random)["defaults"] = {"tags": given} if given else {}
-
-
-def swap(estate: Estate, random: Random) -> None:
-    random.shuffle(_file(estate, random).get("tags", []))
-
-
-def add_file(estate: Estate, random: Random) -> None:
-    estate.files[f"{random.choice(['', 'a/', 'z/'])}{random.randint(1, 9)}.yaml"] = {
-        "tags": [{"name": f"N-{random.randint(1, 99)}"}]
-    }
 
 
 def drop_file(estate: Estate, random: Random) -> None:
@@ -234,13 +187,8 @@ def break_file(estate: Estate, random: Random) -> None:
     )
 
 
-def duplicate(estate: Estate, random: Random) -> None:
-    if found := _tag(estate, random):
-        _file(estate, random).setdefault("tags", []).append(dict(found[1]))
-
-
 def share_word(estate: Estate, random: Random) -> None:
-    """A keyword of one tag on another as well."""
+    """Give a keyword of one tag to another tag as well."""
     one, other = _tag(estate, random), _tag(estate, random)
     if one and other:
         word = random.choice([*one[1].get("keywords", []), one[1]["name"]])
@@ -248,19 +196,13 @@ def share_word(estate: Estate, random: Random) -> None:
 
 
 EDITS: tuple[Callable[[Estate, Random], None], ...] = (
-    *(change_tag, add_tag, drop_tag, move_tag, comment) * 3,
+    *(change_tag, add_tag, drop_tag, move_tag) * 3,
     rename_tag,
-    rename_silently,
     remove_tag,
-    forget_lines,
     change_category,
-    change_type,
     defaults,
-    swap,
-    add_file,
     drop_file,
     rename_file,
     break_file,
-    duplicate,
     *(share_word,) * 2,
 )
