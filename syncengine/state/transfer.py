@@ -160,15 +160,21 @@ def read(data: bytes, file: str) -> Exported:
     for number, line in lines[1:]:
         try:
             parts = _LINE.decode(line)
-            row = _row(parts)
-        except msgspec.ValidationError as error:
-            problems.append(_finding(file, number, "bad-row", f"the line is not a recorded resource: {misfit(error)}"))
-            continue
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            problems.append(_finding(file, number, "bad-row", "the line is not JSON: it was cut, or edited by hand"))
-            continue
-        except ValueError as error:
-            problems.append(_finding(file, number, "bad-row", f"the line is not a recorded resource: {error}"))
+            same = {name: getattr(parts, name) for name in SAME}
+            row = Recorded(
+                Key.parse(parts.address),
+                Body({name: frozen(value) for name, value in parts.fields.items()}, parts.keywords, parts.metadata),
+                source=Source(parts.source.file, parts.source.line, parts.source.data) if parts.source else None,
+                # Nobody knows what has happened since the export (docs/planning.md 7).
+                **same | {"doubtful": parts.doubtful or parts.status is not Status.DELETED},
+            )
+        except ValueError as error:  # also those of msgspec, and of text that is not UTF-8
+            why = f"the line is not a recorded resource: {error}"
+            if isinstance(error, msgspec.ValidationError):
+                why = f"the line is not a recorded resource: {misfit(error)}"
+            elif isinstance(error, UnicodeDecodeError | msgspec.DecodeError):
+                why = "the line is not JSON: it was cut, or edited by hand"
+            problems.append(_finding(file, number, "bad-row", why))
             continue
         if rows.setdefault(row.key, row) is not row:
             problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
@@ -201,14 +207,3 @@ def _head(line: bytes, file: str) -> Head:
 
 def _finding(file: str, line: int, code: str, message: str) -> Diagnostic:
     return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=file, line=line, column=1)
-
-
-def _row(line: Line) -> Recorded:
-    """Return the row of a line, as doubtful: nobody knows what has happened since the export (docs/planning.md 7)."""
-    same = {name: getattr(line, name) for name in SAME}
-    return Recorded(
-        Key.parse(line.address),
-        Body({name: frozen(value) for name, value in line.fields.items()}, line.keywords, line.metadata),
-        source=Source(line.source.file, line.source.line, line.source.data) if line.source else None,
-        **same | {"doubtful": line.doubtful or line.status is not Status.DELETED},
-    )

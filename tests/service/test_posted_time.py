@@ -21,25 +21,25 @@ from .talking import BUSY, KEY, key, talk
 # --- limits
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_fetch_limit_below_1_is_a_usage_error(limit: int) -> None:
+async def listed_ids(caller: Client, limit: int) -> None:
+    [group async for group in listed(caller, limit)]
+
+
+@pytest.mark.parametrize(
+    ("ask", "limit", "words"),
+    [
+        (lambda caller, limit: fetch(caller, limit, 30.0), 0, "1 or more"),
+        (lambda caller, limit: fetch(caller, limit, 30.0), -1, "1 or more"),
+        (listed_ids, 0, "1 to 500"),
+        (listed_ids, 501, "1 to 500"),
+    ],
+)
+def test_a_limit_out_of_range_is_a_usage_error(ask: Any, limit: int, words: str) -> None:
     """No request is sent."""
 
     async def scene(server: Scripted, caller: Client) -> int:
-        with pytest.raises(Usage, match="1 or more"):
-            await fetch(caller, limit, 30.0)
-        return len(server.heard)
-
-    assert talk((saying([]),), scene) == 0
-
-
-@pytest.mark.parametrize("limit", [0, 501])
-def test_a_page_limit_outside_1_to_500_is_a_usage_error(limit: int) -> None:
-    """No request is sent."""
-
-    async def scene(server: Scripted, caller: Client) -> int:
-        with pytest.raises(Usage, match="1 to 500"):
-            [group async for group in listed(caller, limit)]
+        with pytest.raises(Usage, match=words):
+            await ask(caller, limit)
         return len(server.heard)
 
     assert talk((saying([]),), scene) == 0
