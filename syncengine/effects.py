@@ -6,7 +6,7 @@ so that a recorded row contains at least everything that the service may hold at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -68,29 +68,31 @@ def intended(row: Recorded | None, effect: Effect) -> Recorded:
     The row is not marked doubtful: an intent without an outcome in the journal expresses the doubt.
     """
     if row is None:
-        return _appearing(effect)
+        return Recorded(
+            effect.key,
+            _created(Body(effect.fields, effect.keywords, effect.metadata), effect),
+            effect.status if effect.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
+            source=effect.source,
+            protect=bool(effect.protect),
+        )
     if effect.former is not None and effect.former.kind is not effect.key.kind:
-        return _in_renamed(row, effect, effect.former)
+        # A tag whose category is renamed: every reference to the old name is renamed.
+        body = _added(row.body, effect) if row.body.fields.get("category") == effect.former.name else row.body
+        renamed = category_references(effect.fields)
+        references = (renamed if old == str(effect.former) else (old,) for old in row.former_categories)
+        return replace(row, body=body, former_categories=_elsewhere((r for each in references for r in each), body))
     body = _added(row.body, effect) if effect.fields or effect.keywords or effect.metadata else row.body
     body = _created(body, effect) if row.status is Status.DELETED and not row.doubtful else body
+    status = Status.ACTIVE if effect.whole else row.status
     return replace(
         row,
         body=body,
-        status=_status_intended(row, effect),
+        status=effect.status if effect.status in (Status.DELETED, Status.RELEASED, row.status) else status,
         source=effect.source or row.source,
         protect=row.protect if effect.protect is None else effect.protect,
-        former_categories=_left_behind(row, body),
+        # A tag may still be in its categories until its move to another one is acknowledged.
+        former_categories=_elsewhere(row.category_references(), body),
     )
-
-
-def _in_renamed(row: Recorded, effect: Effect, former: Key) -> Recorded:
-    """Return the row of a tag when its category `former` is renamed. Every reference to the old name is renamed."""
-    body = _added(row.body, effect) if row.body.fields.get("category") == former.name else row.body
-    now, renamed = category_references(body.fields), category_references(effect.fields)
-    remaining = (
-        reference for old in row.former_categories for reference in (renamed if old == str(former) else (old,))
-    )
-    return replace(row, body=body, former_categories=tuple(dict.fromkeys(r for r in remaining if r not in now)))
 
 
 def _added(body: Body, effect: Effect) -> Body:
@@ -99,17 +101,6 @@ def _added(body: Body, effect: Effect) -> Body:
         fields={**body.fields, **effect.fields},
         keywords=body.keywords + tuple(k for k in effect.keywords if k not in existing),
         metadata={**body.metadata, **effect.metadata},
-    )
-
-
-def _appearing(effect: Effect) -> Recorded:
-    """Return the first row of a resource."""
-    return Recorded(
-        effect.key,
-        _created(Body(effect.fields, effect.keywords, effect.metadata), effect),
-        effect.status if effect.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
-        source=effect.source,
-        protect=bool(effect.protect),
     )
 
 
@@ -123,16 +114,10 @@ def _created(body: Body, effect: Effect) -> Body:
     return replace(body, fields={**body.fields, "visibility": "PUBLIC"})
 
 
-def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
-    """Return references to categories that a tag may still be in, until its move to another one is acknowledged."""
+def _elsewhere(references: Iterable[str], body: Body) -> tuple[str, ...]:
+    """Return references to categories, without repeats and without those of the body itself."""
     now = category_references(body.fields)
-    return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
-
-
-def _status_intended(before: Recorded, effect: Effect) -> Status:
-    if effect.status in (Status.DELETED, Status.RELEASED, before.status):
-        return effect.status
-    return Status.ACTIVE if effect.whole else before.status
+    return tuple(dict.fromkeys(reference for reference in references if reference not in now))
 
 
 def settled(row: Recorded, effect: Effect) -> Recorded:
@@ -150,27 +135,23 @@ def settled(row: Recorded, effect: Effect) -> Recorded:
             protect=False,
             former_categories=(),
         )
-    takes = effect.cleared or effect.keywords_dropped or effect.metadata_dropped
+    body, former = row.body, row.former_categories
+    if effect.cleared or effect.keywords_dropped or effect.metadata_dropped:
+        cleared, keywords, metadata = set(effect.cleared), set(effect.keywords_dropped), set(effect.metadata_dropped)
+        body = Body(
+            fields={name: value for name, value in body.fields.items() if name not in cleared},
+            keywords=tuple(keyword for keyword in body.keywords if keyword not in keywords),
+            metadata={name: value for name, value in body.metadata.items() if name not in metadata},
+        )
+    if effect.whole:
+        # The tag is where the upsert says; if it names no category, an unknown one is still possible.
+        says = effect.fields.keys() & ALTERNATIVES.keys() or ALTERNATIVES.keys() & {*effect.cleared}
+        former = (ANY_CATEGORY,) if ANY_CATEGORY in former and not says else ()
     return replace(
         row,
-        body=_without(row.body, effect) if takes else row.body,
+        body=body,
         status=effect.status or row.status,
         doubtful=row.doubtful and not effect.whole,
         confirmed=row.confirmed or effect.whole,
-        former_categories=_still_possible(row, effect) if effect.whole else row.former_categories,
-    )
-
-
-def _still_possible(row: Recorded, effect: Effect) -> tuple[str, ...]:
-    """Return the category that is still possible after an upsert: any, if it is unknown and the upsert names none."""
-    says = effect.fields.keys() & ALTERNATIVES.keys() or ALTERNATIVES.keys() & {*effect.cleared}
-    return (ANY_CATEGORY,) if ANY_CATEGORY in row.former_categories and not says else ()
-
-
-def _without(body: Body, effect: Effect) -> Body:
-    cleared, keywords, metadata = set(effect.cleared), set(effect.keywords_dropped), set(effect.metadata_dropped)
-    return Body(
-        fields={n: v for n, v in body.fields.items() if n not in cleared},
-        keywords=tuple(k for k in body.keywords if k not in keywords),
-        metadata={n: v for n, v in body.metadata.items() if n not in metadata},
+        former_categories=former,
     )

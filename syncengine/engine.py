@@ -47,7 +47,7 @@ from syncengine.errors import (
 )
 from syncengine.instants import machine_seconds
 from syncengine.manifest.desired import ManifestSet, manifest_set
-from syncengine.plan.gate import Approval, approved_of
+from syncengine.plan.gate import approved_of
 from syncengine.plan.inputs import (
     REPEAT,
     Inputs,
@@ -134,20 +134,17 @@ class Application:
         """Apply `saved`, or plan and apply. Errors are returned in the report, with their exit code."""
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
-            exit_code = self._interruptible(saved)
+            try:
+                exit_code = self._execute(saved)
+            except (KeyboardInterrupt, RuntimeError) as error:  # while nothing is under way, as in a wait for the lock
+                if not is_interrupt(error):
+                    raise
+                is_begun = self._chronicle.began
+                raise Interrupted("interrupted" if is_begun else "interrupted: nothing was sent") from None
         except SyncengineError as error:
             self.record_refusal(error)
             return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances(), error), error.exit_code)
         return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances()), exit_code)
-
-    def _interruptible(self, saved: Plan | None) -> ExitCode:
-        """Apply. An interrupt while nothing is under way, as in a wait for the lock or for an answer, is an error."""
-        try:
-            return self._execute(saved)
-        except (KeyboardInterrupt, RuntimeError) as error:
-            if not is_interrupt(error):
-                raise
-            raise Interrupted("interrupted" if self._chronicle.began else "interrupted: nothing was sent") from None
 
     def _execute(self, saved: Plan | None) -> ExitCode:
         project, request = self._project, self._request
@@ -159,8 +156,13 @@ class Application:
         if project.sources:
             with open_state(project.state, write=False) as looked:  # before the manifests and their sources are read
                 generation = looked.facts().generation
-        if saved is None:
-            self._early = self._checked()
+        if saved is None:  # the manifests are checked before the state is opened; what changes is planned later
+            inputs = Inputs.of(project, manifest_set(project))
+            try:
+                self._early = check_manifests(project, inputs.manifests)
+            except Problems:
+                if not inputs.change():
+                    raise
         if is_ci(self._runtime.environ) and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         memory = memory_of(project)
@@ -202,6 +204,7 @@ class Application:
         plan, environ = self._chronicle.plan, self._runtime.environ
         commit = self._commit
         tree = plan.basis.tree if plan and isinstance(plan.basis.tree, Tree) else None
+        opened = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown)) if plan else ()
         return Circumstances(
             started=self._started,
             ended=self._runtime.now(),
@@ -211,7 +214,7 @@ class Application:
             tree=tree.id if tree else (commit.tree if commit and not plan else None),
             actor=actor(environ),
             job=job_url(environ),
-            approvals=_approvals_of(plan) if self._chronicle.began else (),
+            approvals=tuple(dict.fromkeys(filter(None, opened))) if plan and self._chronicle.began else (),
         )
 
     def _locked(self, state: State, holder: Holder) -> Lease:
@@ -268,16 +271,6 @@ class Application:
         if warning:
             self._chronicle.remark(ANCESTRY, warning)
 
-    def _checked(self) -> ManifestSet | None:
-        """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
-        inputs = Inputs.of(self._project, manifest_set(self._project))
-        try:
-            return check_manifests(self._project, inputs.manifests)
-        except Problems:
-            if inputs.change():
-                return None
-            raise
-
     def _use(self, project: Project) -> None:
         """Go on with the settings of today. Raise `InputsChanged` when they name another service or state."""
         before = self._project
@@ -329,42 +322,43 @@ class Application:
                 command, reason = self._request.command, reason_of(error)
                 if command == "serve" and last and (last.command, last.reason) == (command, reason):
                     return  # the same in each of its rounds
+            commit, plan = self._commit, self._chronicle.plan
+            refused = replace(
+                self._run_of(Holder.here(command, self._runtime.environ)),
+                ended=self._runtime.now(),
+                plan=plan.id if plan else None,
+                commit=self._commit_of(plan) if plan else (commit.id if commit else None),
+                clean=commit.clean if commit else None,
+                exit_code=int(error.exit_code),
+                reason=reason,
+            )
             with open_state(self._project.state, write=True, now=self._runtime.now) as state:
-                state.record_refusal(self._refused_run(error))
-
-    def _refused_run(self, error: SyncengineError) -> Run:
-        holder = Holder.here(self._request.command, self._runtime.environ)
-        commit, plan = self._commit, self._chronicle.plan
-        return replace(
-            self._run_of(holder),
-            ended=self._runtime.now(),
-            plan=plan.id if plan else None,
-            commit=self._commit_of(plan) if plan else (commit.id if commit else None),
-            clean=commit.clean if commit else None,
-            exit_code=int(error.exit_code),
-            reason=reason_of(error),
-        )
+                state.record_refusal(refused)
 
     def _run_of(self, holder: Holder) -> Run:
         return Run.here(self._runtime.new_id(), self._runtime.now(), holder, self._runtime.environ)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
-        if not plan.sends_something:
-            self._refuse_changed(plan, state)
-            return asyncio.run(self._run_offline(plan, state, holder))
-        with self._serving() as base_url:
-            return asyncio.run(self._run_online(plan, state, holder, base_url))
-
-    async def _run_offline(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
-        """Execute a plan that sends nothing: only the state is written."""
+        if plan.sends_something:
+            with self._serving() as base_url:
+                return asyncio.run(self._run_online(plan, state, holder, base_url))
+        self._refuse_changed(plan, state)
         run = ApplyRun(_Silent(), state, self._chronicle.hear, asyncio.Event())
         with self._recorded_run(plan, state, holder, run):
-            await applier.perform(run, plan)
+            asyncio.run(applier.perform(run, plan))  # which writes only to the state
         return ExitCode.DONE
 
     async def _run_online(self, plan: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
         service, stop, abandon = self._project.service, asyncio.Event(), asyncio.Event()
-        conduct = self._conduct(state, stop, abandon)
+        tell = self._runtime.tell  # not the chronicle's: a reference cycle with the client would keep the plan alive
+        conduct = Conduct(
+            timeout=service.timeout,
+            concurrency=service.concurrency,
+            stop=stop,
+            abandon=abandon,
+            before_send=lambda: prove_lease(state, service.timeout),
+            on_retry=lambda operation, why, wait: tell(Retrying(operation, why, wait)),
+        )
         stopping = partial(
             stopping_on_signals,
             tell=lambda: self._chronicle.hear(Stopping(service.timeout)),
@@ -372,7 +366,16 @@ class Application:
         )
         with (self._runtime.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
-                self._check_team(await self._team(client, stop), state)
+                try:
+                    team = await team_of(client)
+                except Unreachable:
+                    if stop.is_set():
+                        raise Interrupted("interrupted: nothing was sent") from None
+                    raise
+                check_team(team, self._project, (facts := state.facts()).team)  # docs/planning.md 1.6
+                self._team_name = team
+                if (facts.team, facts.base_url) != (team, self._project.base_url()):
+                    state.set_facts(base_url=self._project.base_url(), team=team)
                 patience = Patience(service.landing, machine_seconds() + self._patience, now=self._runtime.now)
                 await landing.wait(plan.effects, state, patience, stop, self._chronicle.hear)
                 self._refuse_changed(plan, state)
@@ -393,34 +396,6 @@ class Application:
                     await applier.perform(run, plan)
                 self._remark_missing_paths(client)
                 return self._exit_code(run)
-
-    def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
-        service = self._project.service
-        tell = self._runtime.tell  # not the chronicle's: a reference cycle with the client would keep the plan alive
-        return Conduct(
-            timeout=service.timeout,
-            concurrency=service.concurrency,
-            stop=stop,
-            abandon=abandon,
-            before_send=lambda: prove_lease(state, service.timeout),
-            on_retry=lambda operation, why, wait: tell(Retrying(operation, why, wait)),
-        )
-
-    async def _team(self, client: Client, stop: asyncio.Event) -> str:
-        try:
-            return await team_of(client)
-        except Unreachable:
-            if stop.is_set():
-                raise Interrupted("interrupted: nothing was sent") from None
-            raise
-
-    def _check_team(self, team: str, state: State) -> None:
-        """Check that the key belongs to the team of the project and of the state (docs/planning.md 1.6)."""
-        facts, base_url = state.facts(), self._project.base_url()
-        check_team(team, self._project, facts.team)
-        self._team_name = team
-        if (facts.team, facts.base_url) != (team, base_url):
-            state.set_facts(base_url=base_url, team=team)
 
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
@@ -469,14 +444,6 @@ class Application:
                 self._chronicle.remark("only-404", message)
 
 
-def _approvals_of(plan: Plan | None) -> tuple[Approval, ...]:
-    """Return the approvals that opened the gate of a plan, or none without a plan."""
-    if plan is None:
-        return ()
-    at_hand = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown))
-    return tuple(dict.fromkeys(each for each in at_hand if each is not None))
-
-
 class _Silent:
     """A stand-in for the service, for plans that send nothing. Every call is a bug."""
 
@@ -499,11 +466,11 @@ def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[s
         lease = state.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout)
         with lease, serving() as base_url:
             before = state.facts().team
-            team = asyncio.run(_ask_team(project, base_url))
+
+            async def ask() -> str:
+                async with client_of(project, base_url) as client:
+                    return await team_of(client)
+
+            team = asyncio.run(ask())
             state.set_facts(base_url=project.base_url(), team=team)
     return before, team
-
-
-async def _ask_team(project: Project, base_url: str) -> str:
-    async with client_of(project, base_url) as client:
-        return await team_of(client)

@@ -49,24 +49,30 @@ def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
     """Return the verdict on the answer to a call of `operation` with `items` items."""
     if answer.exhausted:
         return Unclear(answer.explained, answer.status, answer.reached)
-    errors = _item_errors(answer.data) if operation.items else {}
+    assert answer.status is not None, "an answer without a status is exhausted"
+    data = answer.data
+    errors = _item_errors(data) if operation.items else {}
     fits = errors is not None and all(0 <= index < items for index in errors)
     if answer.ok:
-        return _judge_success(answer, errors if fits else None)
-    assert answer.status is not None, "an answer without a status is exhausted"
+        if data is None and answer.understood:
+            return Accepted()
+        if errors is None or not fits:
+            return Unclear(f"the answer reports errors for items that were not sent: {answer.text}", answer.status)
+        if not isinstance(data, dict):
+            return Unclear(f"the answer does not match the service's specification: {answer.words}", answer.status)
+        return Accepted(errors, data)
     if answer.status < 400:  # which decides nothing
         return Unclear(answer.explained, answer.status)
-    return ItemsRefused(errors, answer.status) if errors and fits else RefusedCall(_words(answer), answer.status)
-
-
-def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
-    if answer.data is None and answer.understood:
-        return Accepted()
-    if errors is None:
-        return Unclear(f"the answer reports errors for items that were not sent: {answer.text}", answer.status)
-    if not isinstance(answer.data, dict):
-        return Unclear(f"the answer does not match the service's specification: {answer.words}", answer.status)
-    return Accepted(errors, answer.data)
+    if errors and fits:
+        return ItemsRefused(errors, answer.status)
+    # The shape of an error body is unknown (docs/service.md §1): the first text under a usual name is the message.
+    for name in ("message", "errorDescription", "error", "detail", "description"):
+        if isinstance(data, dict) and isinstance(words := data.get(name), str) and words:
+            return RefusedCall(tidy(words), answer.status)
+    says_something = data or not answer.understood
+    return RefusedCall(
+        answer.words if says_something else f"rejected with {answer.status} and no message", answer.status
+    )
 
 
 def _item_errors(data: object) -> dict[int, str] | None:
@@ -83,12 +89,3 @@ def _item_errors(data: object) -> dict[int, str] | None:
             return None
         messages[index] = tidy(str(error.get("errorDescription") or "rejected without a reason"))
     return messages
-
-
-def _words(answer: Answer) -> str:
-    """Return the service's message from an error body of unknown shape (docs/service.md §1)."""
-    if isinstance(answer.data, dict):
-        for name in ("message", "errorDescription", "error", "detail", "description"):
-            if isinstance(words := answer.data.get(name), str) and words:
-                return tidy(words)
-    return answer.words if answer.data or not answer.understood else f"rejected with {answer.status} and no message"

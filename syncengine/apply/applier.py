@@ -17,7 +17,7 @@ from syncengine.plan.calls import Call, Item, Stage, Step
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
-from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSERT_TAGS, Operation
+from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSERT_TAGS
 
 Job = Callable[[], Awaitable[None]]
 
@@ -26,20 +26,16 @@ async def perform(run: ApplyRun, plan: Plan) -> None:
     """Execute the plan. Report and record every outcome, and never raise because of an answer from the service."""
     if plan.reasserts:
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
-    _write_records(run, plan)
-    if plan.sends_something:
-        await sweep_session.cancel_left_open(run)
-        await _send_all(run, plan)
-    run.journal.flush()
-    send.doubt_refused_ids(run)
-
-
-def _write_records(run: ApplyRun, plan: Plan) -> None:
     run.members_renamed = [record for record in plan.records if record.former is not None]
     run.ledger.record([record for record in plan.records if record.former is None])
     for change in plan.changes:
         if change.action is Action.FORGET or (change.action is Action.RETIRE and not change.keywords_deleted):
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
+    if plan.sends_something:
+        await sweep_session.cancel_left_open(run)
+        await _send_all(run, plan)
+    run.journal.flush()
+    send.doubt_refused_ids(run)
 
 
 async def _send_all(run: ApplyRun, plan: Plan) -> None:
@@ -157,9 +153,10 @@ async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
 
     After a run that ends early, or a deletion that may still be executed, they stay in doubt.
     """
-    deletions = [effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage)]
     if run.halted:
         return
+    stages = (stage for stage in plan.stages if stage.step is Step.CATEGORY_DELETES)
+    deletions = [effect for stage in stages for call in stage.calls for effect in effects_of(call.items)]
     if blocked := {effect.key for effect in deletions if not effect.is_possible} & run.blocked.keys():
         run.journal.flush()
         late = (each.attempt for each in run.ledger.outstanding(run.window))
@@ -172,39 +169,31 @@ async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
     await _send_more(run, "tags without a category", [sent_again(row) for row in rows])
 
 
-def _reached(stage: Stage) -> Iterator[Effect]:
-    return (effect for call in stage.calls for effect in effects_of(call.items))
-
-
 def _batch_jobs(run: ApplyRun, calls: Iterable[Call]) -> Iterator[Job]:
-    for call in calls:
-        yield partial(_send_batch, run, call)
+    async def send_batch(call: Call) -> None:
+        if items := _ready(run, call):
+            operation = OPERATIONS[call.operation]
+            run.intend(operation, [(call.id, items)])
+            await send.deliver_batch(run, operation, call.id, items)
+            run.journal.end(call.id)
 
-
-async def _send_batch(run: ApplyRun, call: Call) -> None:
-    items = _ready(run, call)
-    if items:
-        operation = OPERATIONS[call.operation]
-        run.intend(operation, [(call.id, items)])
-        await send.deliver_batch(run, operation, call.id, items)
-        run.journal.end(call.id)
+    return (partial(send_batch, call) for call in calls)
 
 
 def _single_jobs(run: ApplyRun, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
     """Yield jobs for calls of one resource each, whose intents are journaled together ahead of the jobs."""
+    operation = OPERATIONS[calls[0].operation]
+
+    async def send_single(call: str, item: Item) -> None:
+        await send.deliver_single(run, operation, call, item, wholes)
+        run.journal.end(call)
+
     for start in range(0, len(calls), FLUSH_AT):
         parts = [(call.id, _ready(run, call)) for call in calls[start : start + FLUSH_AT]]
-        ready = [(name, items) for name, items in parts if items]
-        operation = OPERATIONS[calls[start].operation]
-        if ready:
+        if ready := [(name, items) for name, items in parts if items]:
             run.intend(operation, ready)
         for name, items in ready:
-            yield partial(_send_single, run, operation, name, items[0], wholes)
-
-
-async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
-    await send.deliver_single(run, operation, call, item, wholes)
-    run.journal.end(call)
+            yield partial(send_single, name, items[0])
 
 
 def _ready(run: ApplyRun, call: Call) -> list[Item]:
@@ -216,17 +205,13 @@ def _ready(run: ApplyRun, call: Call) -> list[Item]:
     for item in call.items:
         if unmet := next((key for key in item.needs if key in run.blocked), None):
             run.skipped([item], f"it depends on {unmet}, which was not applied")
-        elif missing := _missing_category(run, item):
-            run.skipped([item], f"it needs the id of {missing}, which was not applied")
+            continue
+        category = category_of(item.effects[0]) if item.effects[0].whole else None
+        if category is not None and category not in run.category_ids:
+            run.skipped([item], f"it needs the id of {Key(Kind.CATEGORY, category)}, which was not applied")
         else:
             ready.append(item)
     return ready
-
-
-def _missing_category(run: ApplyRun, item: Item) -> Key | None:
-    """Return the category of an item if its id on the service is unknown, or `None`."""
-    category = category_of(item.effects[0]) if item.effects[0].whole else None
-    return Key(Kind.CATEGORY, category) if category is not None and category not in run.category_ids else None
 
 
 async def concurrently(count: int, jobs: Iterator[Job]) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -37,7 +36,7 @@ from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
-from syncengine.state.history import HistoryEntry, last_writer
+from syncengine.state.history import last_writer
 from syncengine.state.records import REMOVAL
 from syncengine.state.store import Facts, State, open_state
 
@@ -45,51 +44,13 @@ from syncengine.state.store import Facts, State, open_state
 def last_change(state: State, key: Key) -> str | None:
     """Return a description of the run that last wrote a resource, or `None` when the history has none."""
     last = last_writer(state.history(key))
-    return None if last is None or last.run is None else f"last changed by {_run(last)}"
-
-
-def _run(entry: HistoryEntry) -> str:
-    at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    who = f" by {entry.user}@{entry.host}" if entry.user else ""
-    commit = f" at commit {entry.commit[:12]}" if entry.commit else ""
-    job = f" ({entry.job_url})" if entry.job_url else ""
-    return f"run {entry.run} ({entry.command}{commit}){who}, {at}{job}"
-
-
-class Mismatch(NamedTuple):
-    """A row that differs from the row on which a saved plan is based."""
-
-    key: Key
-    why: str
-
-
-def changed_since(change: Change | None, row: Recorded | None) -> tuple[ValueChange, ...]:
-    """Return the planned-from values that the row no longer has; empty if only its doubt differs."""
-    if change is None:
-        return ()
-    body, parts = row.body if row is not None else Body(), atoms(change)
-    now = {
-        "fields": {name: body.fields.get(name) for part, name in parts if part == "fields"},
-        "keywords": {word: word in body.keywords for part, word in parts if part == "keywords"},
-        "metadata": {name: body.metadata.get(name) for part, name in parts if part == "metadata"},
-    }
-    planned = {kind: {name: before for (part, name), (before, _) in parts.items() if part == kind} for kind in now}
-    return value_changes(planned, now) if planned != now else ()
-
-
-def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
-    """Return the reasons not to apply a saved plan to the current state (docs/planning.md 6).
-
-    `rows` are the current rows that the plan touches. `groups` are rows that the plan must know completely: activity
-    types if it sweeps, members of categories that it deletes. Rows that an interrupted run of this plan wrote are fine.
-    """
-    different = [
-        Mismatch(key, "it changed since the plan was made")
-        for key, expected in plan.prior.items()
-        if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
-    ]
-    unknown = [Mismatch(row.key, "it was added since the plan was made") for row in groups if row.key not in plan.prior]
-    return different + unknown
+    if last is None or last.run is None:
+        return None
+    at = datetime.fromtimestamp(last.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    who = f" by {last.user}@{last.host}" if last.user else ""
+    commit = f" at commit {last.commit[:12]}" if last.commit else ""
+    job = f" ({last.job_url})" if last.job_url else ""
+    return f"last changed by run {last.run} ({last.command}{commit}){who}, {at}{job}"
 
 
 MORE, MISSING, DENIED = "more-than-reviewed", "reviewed-missing", "reviewed-denied"
@@ -198,16 +159,10 @@ def refuse_ungated(plan: Plan) -> None:
         has_rules = any(unit.kind == RULE for unit in open_units)
         everything = None if has_rules else plan.gate.approve  # it does not cover rules
         approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
-        what = _asking(frozenset(unit.kind for unit in open_units))
+        kinds = {unit.kind for unit in open_units}
+        removals, opened = "removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""
+        what = "changes" if has_rules else " and ".join(filter(None, (removals, opened)))
         raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
-
-
-def _asking(kinds: frozenset[str]) -> str:
-    """Return a description of the changes that need an approval, by the kinds of their units."""
-    if RULE in kinds:
-        return "changes"
-    both = filter(None, ("removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""))
-    return " and ".join(both)
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
@@ -274,22 +229,41 @@ def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -
 
 
 def refuse_changed(plan: Plan, state: State) -> None:
-    """Refuse a saved plan whose recorded rows have changed since it was made."""
+    """Refuse a saved plan whose recorded rows have changed since it was made (docs/planning.md 6).
+
+    Rows that an interrupted run of this plan wrote are fine. If the plan sweeps, it must know all activity types, and
+    all members of categories that it deletes.
+    """
     rows = state.get(plan.prior)
-    differing = mismatches(plan, rows, _grouped(plan, state))
-    if differing:
-        changes = {change.key: change for change in plan.changes}
-        few = differing[:5]
-        first = "; ".join(_in_words(each, changes.get(each.key), rows.get(each.key), state) for each in few)
-        more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
-        raise StalePlan(f"the plan is stale: {first}{more}; plan again")
+    differing = [
+        (key, "it changed since the plan was made")
+        for key, expected in plan.prior.items()
+        if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
+    ]
+    added = (row.key for row in _grouped(plan, state) if row.key not in plan.prior)
+    differing += [(key, "it was added since the plan was made") for key in added]
+    if not differing:
+        return
+    changes = {change.key: change for change in plan.changes}
+    words = []
+    for key, why in differing[:5]:  # each with a query of the history
+        values = in_words(_values_changed(changes[key], rows.get(key))) if key in changes else ""
+        reasons = "; ".join(filter(None, (values, last_change(state, key))))
+        words.append(f"{key}: {why}" + (f" ({reasons})" if reasons else ""))
+    more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
+    raise StalePlan(f"the plan is stale: {'; '.join(words)}{more}; plan again")
 
 
-def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:
-    """Return a description of how a row differs from the plan's basis, and which run changed it."""
-    details = (in_words(changed_since(change, row)), last_change(state, mismatch.key))
-    reasons = "; ".join(filter(None, details))
-    return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
+def _values_changed(change: Change, row: Recorded | None) -> tuple[ValueChange, ...]:
+    """Return the planned-from values that the row no longer has; empty if only its doubt differs."""
+    body, parts = row.body if row is not None else Body(), atoms(change)
+    now = {
+        "fields": {name: body.fields.get(name) for part, name in parts if part == "fields"},
+        "keywords": {word: word in body.keywords for part, word in parts if part == "keywords"},
+        "metadata": {name: body.metadata.get(name) for part, name in parts if part == "metadata"},
+    }
+    planned = {kind: {name: before for (part, name), (before, _) in parts.items() if part == kind} for kind in now}
+    return value_changes(planned, now) if planned != now else ()
 
 
 def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
@@ -311,16 +285,10 @@ def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
 
 def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
     """Refuse a saved plan that was begun if more is to do than its own runs left of it."""
-    if state.plan_began(plan.id):
-        excess = since_review(again, [_as_reviewed(plan)], RecordedPast(state), lambda name: False).excess
-        if excess:
-            first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
-            raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")
-
-
-def _as_reviewed(plan: Plan) -> ReviewedPlan:
+    if not state.plan_began(plan.id):
+        return
     basis, sweep = plan.basis, plan.sweep
-    return ReviewedPlan(
+    reviewed = ReviewedPlan(
         file="the saved plan",
         plan=plan.id,
         base_url=basis.base_url,
@@ -330,6 +298,9 @@ def _as_reviewed(plan: Plan) -> ReviewedPlan:
         changes={change.key: change for change in plan.changes},
         sweep=frozenset(sweep.known) if sweep else None,
     )
+    if excess := since_review(again, [reviewed], RecordedPast(state), lambda name: False).excess:
+        first = "; ".join(f"{each.address}: {each.why}" if each.address else each.why for each in excess[:5])
+        raise StalePlan(f"the plan is stale, more is to do than was left of it: {first}; plan again")
 
 
 def rows_of(plan: Plan, state: State) -> dict[Key, Recorded]:

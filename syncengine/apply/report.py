@@ -68,14 +68,6 @@ class SessionOpened:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A warning about the run as a whole."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Stopping:
     """A request to end the run, which waits at most `seconds` for the answers to requests in flight."""
 
@@ -191,7 +183,8 @@ class Report:
         return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)
 
 
-Event = StageStarted | ItemEnded | Retrying | Waiting | Stopping | SessionOpened | Session | Remark
+Event = StageStarted | ItemEnded | Retrying | Waiting | Stopping | SessionOpened | Session | Diagnostic
+"""What an apply tells while it runs. A diagnostic is a warning about the run as a whole."""
 
 WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED)
 
@@ -221,12 +214,12 @@ class Chronicle:
                 self._folded = None
             case Session():
                 self._session = event
-            case Remark(code, message):
-                self._remarks.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+            case Diagnostic():
+                self._remarks.append(event)
         self._tell(event)
 
     def remark(self, code: str, message: str) -> None:
-        self.hear(Remark(code, message))
+        self.hear(Diagnostic(severity=Severity.WARNING, code=code, message=message))
 
     @property
     def status(self) -> RunStatus:

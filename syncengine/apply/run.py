@@ -10,8 +10,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
-from syncengine.apply.report import CallError, Event, ItemEnded, Outcome, Remark
+from syncengine.apply.report import CallError, Event, ItemEnded, Outcome
 from syncengine.effects import Effect
+from syncengine.errors import Diagnostic, Severity
 from syncengine.instants import machine_seconds
 from syncengine.plan.calls import Item
 from syncengine.plan.diff import Action
@@ -240,36 +241,35 @@ class ApplyRun:
             self.journal.intend(calls)
             # Not earlier: until the rename is intended, no row shows that both names are one category.
             if self.members_renamed:
-                self._record_members({effect.former for attempt in calls.values() for effect in attempt.effects})
+                renamed = {effect.former for attempt in calls.values() for effect in attempt.effects}
+                self.ledger.record([record for record in self.members_renamed if record.former in renamed])
+                self.members_renamed = [each for each in self.members_renamed if each.former not in renamed]
 
     def announce(self, plan: Plan) -> None:
         """Announce all calls to the state before the first is sent, for a state that publishes its journal rarely."""
-        self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan)), tuple(self.members_renamed)))
 
-    def _attempts_of(self, plan: Plan) -> Iterator[tuple[str, Attempt]]:
-        uploads = plan.sweep.uploads if plan.sweep else ()
-        survivors = tuple(item.key.name for call in uploads for item in call.items)
-        for call in plan.calls():
-            codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
-            yield call.id, self._attempt(OPERATIONS[call.operation], call.items, codes)
+        def published() -> PublishedCalls:
+            uploads = plan.sweep.uploads if plan.sweep else ()
+            codes = tuple(item.key.name for call in uploads for item in call.items)
+            attempts = {
+                call.id: self._attempt(
+                    OPERATIONS[call.operation], call.items, codes if call.operation == COMPLETE_SYNC_SESSION.id else ()
+                )
+                for call in plan.calls()
+            }
+            return PublishedCalls(attempts, tuple(self.members_renamed))
+
+        self.ledger.announce(published)
 
     def _attempt(self, operation: Operation, items: Sequence[Item], survivors: tuple[str, ...]) -> Attempt:
-        return Attempt(operation.id, effects_of(items), self._ids_of(operation, items), survivors)
-
-    def _record_members(self, renamed: set[Key | None]) -> None:
-        """Record the members of renamed categories under the new names."""
-        self.ledger.record([record for record in self.members_renamed if record.former in renamed])
-        self.members_renamed = [record for record in self.members_renamed if record.former not in renamed]
-
-    def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
-        """Return the service's ids of the categories that a call names."""
+        """Return a call for the journal, with the service's ids of the categories that it names."""
+        ids: dict[str, str | None] = {}
         if operation is UPSERT_TAGS:
-            names = {category for item in items if (category := category_of(item.effects[0]))}
-            return {name: self.category_ids[name] for name in names if name in self.category_ids}
-        if operation not in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
-            return {}
-        ids = {item.key.name: self.category_id(item) or self.former_ids.get(item.key.name) for item in items}
-        return {name: server_id for name, server_id in ids.items() if server_id}
+            ids = {name: self.category_ids.get(name) for item in items if (name := category_of(item.effects[0]))}
+        elif operation in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
+            ids = {item.key.name: self.category_id(item) or self.former_ids.get(item.key.name) for item in items}
+        known = {name: server_id for name, server_id in ids.items() if server_id}
+        return Attempt(operation.id, effects_of(items), known, survivors)
 
     def category_id(self, item: Item) -> str | None:
         """Return the id of an item's category: its own, or in a rename the id of the former category."""
@@ -302,11 +302,6 @@ class ApplyRun:
         self.journal.settle(call, items, server_ids)
         for effect in _expected(items):
             self.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
-
-    def answered(self, operation: Operation) -> None:
-        """Record a 2xx answer, which proves the path that the project file gives for the operation."""
-        if path := self.unproven.pop(operation.id, None):
-            self.ledger.path_answered(operation.id, path)
 
     def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
         """Record and report items that failed or were not sent; a rejected key does not count against any item."""
@@ -342,4 +337,4 @@ class ApplyRun:
         return is_about_key
 
     def remark(self, code: str, message: str) -> None:
-        self.tell(Remark(code, message))
+        self.tell(Diagnostic(severity=Severity.WARNING, code=code, message=message))

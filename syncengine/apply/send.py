@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
 from syncengine.apply.report import CallError, ItemEnded, Outcome
@@ -40,22 +41,20 @@ def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_id
     if operation is UPSERT_TAG_CATEGORIES:
         entries = [category_body(item.effects[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
-        entries = [_tag(run, item) for item in items]
+        ids = {item.key: run.category_ids.get(category_of(item.effects[0]) or "") for item in items}
+        entries = [tag_body(item.effects[0], ids[item.key], spell_name=item.spell_name) for item in items]
     else:
         entries = [activity_type_body(item.effects[0]) for item in items]
     assert operation.items is not None
     return {operation.items: entries}
 
 
-def _tag(run: ApplyRun, item: Item) -> JsonObject:
-    effect = item.effects[0]
-    return tag_body(effect, run.category_ids.get(category_of(effect) or ""), spell_name=item.spell_name)
-
-
 async def deliver_batch(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
     """Send intended items and record their outcomes; a batch that is rejected as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
-        items = _without_new(run, call, items)
+        if new := [item for item in items if item.new]:
+            run.failed(call, new, CallError(run.plan_limit, operation.id, status=402))
+        items = [item for item in items if not item.new]
     if not items:
         return
     if reason := run.halted:
@@ -77,7 +76,11 @@ async def _conclude(run: ApplyRun, operation: Operation, call: str, items: Seque
         case ItemsRefused(errors, status):
             _fail_named(run, operation, call, items, errors, status)
             rest = [item for i, item in enumerate(items) if i not in errors]
-            await _again(run, operation, call, rest, next(iter(errors.values())))
+            run.resends[operation.id] += 1
+            if run.resends[operation.id] > MAX_OFFENDERS:
+                run.failed(call, rest, CallError(next(iter(errors.values())), operation.id))
+            else:
+                await deliver_batch(run, operation, call, rest)
         case RefusedCall():
             await _conclude_refused(run, operation, call, items, verdict)
         case Unclear(message, status, reached):
@@ -92,67 +95,40 @@ def _fail_named(
         run.failed(call, [items[index]], CallError(words, operation.id, index, status))
 
 
-async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
-    """Resend the items that a rejection did not name, unless the operation had too many rejections."""
-    run.resends[operation.id] += 1
-    if run.resends[operation.id] > MAX_OFFENDERS:
-        run.failed(call, rest, CallError(words, operation.id))
-    else:
-        await deliver_batch(run, operation, call, rest)
-
-
 async def _conclude_refused(
     run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], refused: RefusedCall
 ) -> None:
+    """Send the items of a batch that was rejected as a whole in parts, until each offender stands alone.
+
+    After a 402, recorded tags are sent on their own: only new ones can be too many (docs/planning.md 4.6).
+    """
     error = CallError(refused.message, operation.id, 0 if len(items) == 1 else None, refused.status)
+    middle = len(items) // 2
+    halves = (items[:middle], items[middle:])
     if await run.stops_for_key(refused.status, refused.message):
         run.failed(call, items, error)
     elif refused.status == 402 and operation is UPSERT_TAGS:
-        await _find_plan_limit(run, call, items, error)
+        new = [item for item in items if item.new]
+        if len(new) > 1 or (new and len(new) < len(items)):
+            for part in halves if len(new) == len(items) else ([item for item in items if not item.new], new):
+                await deliver_batch(run, operation, call, part)
+            return
+        error = replace(error, message=f"plan limit: {error.message}")
+        run.plan_limit = error.message if new else run.plan_limit
+        run.failed(call, items, error)
     elif refused.status not in HALVED and operation is not UPSERT_TAG_CATEGORIES:
         run.failed(call, items, error)
     elif len(items) > 1:
-        await _halve(run, operation, call, items, error)
+        for part in halves:
+            if run.offenders[operation.id] >= MAX_OFFENDERS:
+                run.failed(call, part, error)
+            else:
+                await deliver_batch(run, operation, call, part)
     elif operation is UPSERT_TAG_CATEGORIES and run.category_id(items[0]) is not None:
         await _without_id(run, call, items[0])
     else:
         run.offenders[operation.id] += 1
         run.failed(call, items, error)
-
-
-async def _halve(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], error: CallError) -> None:
-    middle = len(items) // 2
-    for part in (items[:middle], items[middle:]):
-        if run.offenders[operation.id] >= MAX_OFFENDERS:
-            run.failed(call, part, error)
-        else:
-            await deliver_batch(run, operation, call, part)
-
-
-# --- 402 (docs/planning.md 4.6)
-
-
-async def _find_plan_limit(run: ApplyRun, call: str, items: Sequence[Item], error: CallError) -> None:
-    """Send recorded tags on their own, and new tags in halves until one is rejected alone."""
-    new = [item for item in items if item.new]
-    if len(new) < len(items) and new:
-        await deliver_batch(run, UPSERT_TAGS, call, [item for item in items if not item.new])
-        await deliver_batch(run, UPSERT_TAGS, call, new)
-    elif len(new) > 1:
-        middle = len(new) // 2
-        await deliver_batch(run, UPSERT_TAGS, call, new[:middle])
-        await deliver_batch(run, UPSERT_TAGS, call, new[middle:])
-    else:
-        if new:
-            run.plan_limit = f"plan limit: {error.message}"
-        run.failed(call, items, CallError(f"plan limit: {error.message}", error.operation, error.index, error.status))
-
-
-def _without_new(run: ApplyRun, call: str, items: Sequence[Item]) -> list[Item]:
-    new = [item for item in items if item.new]
-    if new:
-        run.failed(call, new, CallError(run.plan_limit or "plan limit", UPSERT_TAGS.id, status=402))
-    return [item for item in items if not item.new]
 
 
 # --- categories (docs/planning.md 4.8)
@@ -170,7 +146,10 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
 
     A category that is refused with its id is tried once without (`_without_id`).
     """
-    answered = _answered_ids(data)
+    entries = data.get("tagCategories")
+    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
+    pairs = ((row.get("externalId"), row.get("id")) for row in rows)
+    answered = {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
     shared = {id for id, count in Counter(answered.values()).items() if count > 1}
     owners = {id: name for name, id in run.category_ids.items()}
     for item in items:
@@ -199,14 +178,6 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
         if is_renamed and (names := _doubted_names(run, item, server_id)):
             effects = tuple(Effect(key=key, status=Status.DELETED) for key in names)
             run.journal.settle(call, [Item(effects=effects)])
-
-
-def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
-    """Return the category ids in an answer, by `externalId`; ignore ids that are not texts."""
-    entries = data.get("tagCategories")
-    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
-    pairs = ((row.get("externalId"), row.get("id")) for row in rows)
-    return {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
@@ -322,7 +293,8 @@ async def deliver_single(
             outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
             run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
         case Accepted():
-            run.answered(operation)
+            if path := run.unproven.pop(operation.id, None):  # which this answer proves
+                run.ledger.path_answered(operation.id, path)
             run.acknowledge(call, [item])
         case verdict:
             raise AssertionError(f"{operation.id} has no item errors: {verdict}")

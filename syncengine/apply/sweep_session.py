@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,10 +51,6 @@ class _Session:
     reason: str = ""
     removals: Outcome = Outcome.SKIPPED
 
-    def call(self, call_id: str) -> str:
-        """Return the journal's name of a planned call in this session."""
-        return f"{call_id}.{self.number}"
-
     def end(self, end: End, reason: str) -> End:
         self.reason = reason
         return end
@@ -68,14 +64,18 @@ async def cancel_left_open(run: ApplyRun) -> None:
 
 async def perform(run: ApplyRun, sweep: Sweep) -> None:
     """Upload everything that stays and complete the session, or cancel it, keep the rows and report the reason."""
-    if obstacle := run.halted or _waits_in_vain(run, sweep):
+    obstacle = run.halted
+    if not obstacle and (waiting := next((key for key in sweep.needs if key in run.blocked), None)):
+        obstacle = f"not started: {waiting} may still upload an activity type that the sweep would delete"
+    if obstacle:
         run.skipped(sweep.complete.items, obstacle)
         run.tell(Session(reason=obstacle))
         return
     session = _Session("", 0)
     removals = Outcome.SKIPPED
     for number in range(1, TRIES + 1):
-        end, session = await _one_session(run, sweep, number)
+        session = _Session("", number)
+        end = await _one_session(run, session, sweep)
         removals = session.removals if removals is Outcome.SKIPPED else removals
         if end is End.COMPLETED:
             run.ledger.set_facts(owns_activity_types=True)
@@ -85,21 +85,34 @@ async def perform(run: ApplyRun, sweep: Sweep) -> None:
     run.blocked_items(sweep.complete.items, removals, CallError(session.reason, COMPLETE_SYNC_SESSION.id))
 
 
-def _waits_in_vain(run: ApplyRun, sweep: Sweep) -> str | None:
-    waiting = next((key for key in sweep.needs if key in run.blocked), None)
-    return f"not started: {waiting} may still upload an activity type that the sweep would delete" if waiting else None
-
-
-async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _Session]:
-    session = _Session("", number)
-    if (end := await _start(run, session)) is not End.OPEN:
+async def _one_session(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
+    match judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION)):
+        case Accepted(data=data):
+            id_ = data.get("syncSessionId")
+            session.id = id_ if isinstance(id_, str) else ""
+            message = "the answer has no session id"
+        case ItemsRefused():
+            raise AssertionError("the start of a session has no items")
+        case RefusedCall(message, status):
+            if status == 401:
+                run.stop_unauthorized(message)
+        case Unclear(message):
+            pass
+    if not session.id:
+        session.reason = f"no session was started: {message}"
         run.tell(Session(reason=session.reason))
-        return end, session
+        return End.CANCELLED
     run.ledger.session_opened(session.id)
     run.tell(SessionOpened(session.id))
-    for call in sweep.uploads:
+    end = End.OPEN
+    for upload in sweep.uploads:
+        if reason := run.halted:
+            end = session.end(End.CANCELLED, reason)
         if end is End.OPEN:
-            end = await _upload(run, session, call.id, call.items)
+            call = f"{upload.id}.{session.number}"  # each session's calls have names of their own in the journal
+            run.intend(UPLOAD_ACTIVITY_TYPES, [(call, upload.items)])
+            end = await _send(run, session, call, upload.items)
+            run.journal.end(call)
     if end is End.OPEN:
         end = await _complete(run, session, sweep)
     if end is End.CANCELLED:
@@ -108,31 +121,6 @@ async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _
         run.ledger.session_closed(session.id)
     outcome = end.value if end in (End.COMPLETED, End.CANCELLED) else "none"
     run.tell(Session(session.id, outcome, session.reason or None))
-    return end, session
-
-
-async def _start(run: ApplyRun, session: _Session) -> End:
-    verdict = judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION))
-    match verdict:
-        case Accepted(data=data) if isinstance(started := data.get("syncSessionId"), str) and started:
-            session.id = started
-            return End.OPEN
-        case RefusedCall(message, 401):
-            run.stop_unauthorized(message)
-            return session.end(End.CANCELLED, f"no session was started: {message}")
-        case RefusedCall(message) | Unclear(message):
-            return session.end(End.CANCELLED, f"no session was started: {message}")
-        case _:
-            return session.end(End.CANCELLED, "no session was started: the answer has no session id")
-
-
-async def _upload(run: ApplyRun, session: _Session, call_id: str, items: Sequence[Item]) -> End:
-    if reason := run.halted:
-        return session.end(End.CANCELLED, reason)
-    call = session.call(call_id)
-    run.intend(UPLOAD_ACTIVITY_TYPES, [(call, items)])
-    end = await _send(run, session, call, items)
-    run.journal.end(call)
     return end
 
 
@@ -141,64 +129,55 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
     body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
     verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
     match verdict:
-        case Accepted(errors) if not errors:
-            run.journal.settle(call, items)
-            session.uploaded = True
-            return End.OPEN
-        case Accepted(errors):
-            run.journal.settle(call, [item for i, item in enumerate(items) if i not in errors])
-            return _fail_named(run, session, call, items, errors, 200)
-        case ItemsRefused(errors, status):
-            run.journal.fail(
-                call, [item for i, item in enumerate(items) if i not in errors], "rejected along with other items"
-            )
-            return _fail_named(run, session, call, items, errors, status)
-        case RefusedCall():
-            return await _refused(run, session, call, items, verdict)
+        case Accepted(errors) | ItemsRefused(errors):
+            others = [item for i, item in enumerate(items) if i not in errors]
+            if isinstance(verdict, Accepted):
+                run.journal.settle(call, others)
+            else:
+                run.journal.fail(call, others, "rejected along with other items")
+            if not errors:
+                session.uploaded = True
+                return End.OPEN
+            status = verdict.status if isinstance(verdict, ItemsRefused) else 200
+            for index, words in errors.items():
+                run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index, status))
+            index, words = next(iter(errors.items()))
+            return session.end(End.CANCELLED, f"{items[index].key} was rejected: {words}")
+        case RefusedCall(message, status):
+            return await _refused(run, session, call, items, message, status)
         case Unclear(message):
             run.journal.fail(call, items, message)
             return session.end(End.CANCELLED, f"the outcome of an upload is unknown: {message}")
 
 
-def _fail_named(
-    run: ApplyRun, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str], status: int
+async def _refused(
+    run: ApplyRun, session: _Session, call: str, items: Sequence[Item], message: str, status: int
 ) -> End:
-    for index, words in errors.items():
-        run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index, status))
-    index, words = next(iter(errors.items()))
-    return session.end(End.CANCELLED, f"{items[index].key} was rejected: {words}")
-
-
-async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], refused: RefusedCall) -> End:
     """Handle a rejection without item errors: a dead session, unless a second session's first upload fails as well."""
     fresh = session.number > 1 and not session.uploaded
-    if session.halving or refused.status == 413 or (refused.status == 400 and fresh):
+    if session.halving or status == 413 or (status == 400 and fresh):
         session.halving = True
-        return await _halve(run, session, call, items, refused)
-    run.journal.fail(call, items, refused.message)
-    if refused.status in LOST:
-        if refused.status == 400:  # or the content is at fault, and the session is still open
+        if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
+            session.offenders += 1
+            run.failed(call, items, CallError(message, UPLOAD_ACTIVITY_TYPES.id, status=status))
+            return session.end(End.CANCELLED, f"{items[0].key} was rejected: {message}")
+        middle = len(items) // 2
+        ends = [await _send(run, session, call, part) for part in (items[:middle], items[middle:])]
+        return next((end for end in ends if end is not End.OPEN), End.OPEN)
+    run.journal.fail(call, items, message)
+    if status in LOST:
+        if status == 400:  # or the content is at fault, and the session is still open
             await _cancel(run, session.id)
-        return session.end(End.GONE, f"the session no longer exists: {refused.message}")
-    await run.stops_for_key(refused.status, refused.message)
-    return session.end(End.CANCELLED, refused.message)
-
-
-async def _halve(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], refused: RefusedCall) -> End:
-    if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
-        session.offenders += 1
-        run.failed(call, items, CallError(refused.message, UPLOAD_ACTIVITY_TYPES.id, status=refused.status))
-        return session.end(End.CANCELLED, f"{items[0].key} was rejected: {refused.message}")
-    middle = len(items) // 2
-    ends = [await _send(run, session, call, part) for part in (items[:middle], items[middle:])]
-    return next((end for end in ends if end is not End.OPEN), End.OPEN)
+        return session.end(End.GONE, f"the session no longer exists: {message}")
+    await run.stops_for_key(status, message)
+    return session.end(End.CANCELLED, message)
 
 
 async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
     """Complete the session. A 400 or 404 proves only that the session is gone (docs/planning.md 3.5)."""
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
-    call, items = session.call(sweep.complete.id), sweep.complete.items
+    call, items = f"{sweep.complete.id}.{session.number}", sweep.complete.items
     survivors = tuple(item.key.name for upload in sweep.uploads for item in upload.items)
     run.intend(COMPLETE_SYNC_SESSION, [(call, items)], survivors)
     answer = await run.send(COMPLETE_SYNC_SESSION, call, {"syncSessionId": session.id})

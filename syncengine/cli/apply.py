@@ -18,7 +18,6 @@ from syncengine.apply.report import (
     Event,
     ItemEnded,
     Outcome,
-    Remark,
     Retrying,
     RunStatus,
     Session,
@@ -36,7 +35,7 @@ from syncengine.cli.plan import PlanOptions, selection
 from syncengine.cli.service import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
-from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Usage
 from syncengine.plan.gate import CODES
 from syncengine.plan.model import DOUBTS_OF_STATE as SAID_FIRST
 from syncengine.plan.model import Plan
@@ -335,7 +334,7 @@ class Progress:
                 if outcome != "completed":
                     end = "not completed" if outcome == "none" else outcome
                     self._say(f"sync session {id or '(none)'} {end}: {reason}")
-            case Remark(code, message):
+            case Diagnostic(code=code, message=message):
                 if code not in self._hides:
                     self._say(message)
 

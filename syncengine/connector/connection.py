@@ -11,7 +11,7 @@ from dataclasses import replace
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
-from syncengine.service.client import Answer, Client, Conduct, Endpoint
+from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.state.connector import bind
 from syncengine.state.folder_memory import FolderMemory, memory_of
@@ -72,19 +72,18 @@ async def team_of(client: Client) -> str:
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
-    raise Unreachable(_no_team(answer, client.path(TEAM_INFO)))
-
-
-def _no_team(answer: Answer, path: str) -> str:
+    path = client.path(TEAM_INFO)
     if answer.diverted:
-        return f"nothing was sent: {answer.text}"
-    if answer.status is None:
-        return f"the service cannot be reached, and nothing was sent: {answer.summary}; {AGAIN}"
-    if answer.exhausted:
-        return f"the service failed, and nothing was sent: {path} answered {answer.summary}; {AGAIN}"
-    if answer.ok:
-        return f"{path} does not name the team, and nothing was sent: {answer.summary}; {RIGHT_PLACE}"
-    return f"{path} answered {answer.summary}, and nothing was sent; {RIGHT_PLACE}"
+        message = f"nothing was sent: {answer.text}"
+    elif answer.status is None:
+        message = f"the service cannot be reached, and nothing was sent: {answer.summary}; {AGAIN}"
+    elif answer.exhausted:
+        message = f"the service failed, and nothing was sent: {path} answered {answer.summary}; {AGAIN}"
+    elif answer.ok:
+        message = f"{path} does not name the team, and nothing was sent: {answer.summary}; {RIGHT_PLACE}"
+    else:
+        message = f"{path} answered {answer.summary}, and nothing was sent; {RIGHT_PLACE}"
+    raise Unreachable(message)
 
 
 def check_team(team: str, project: Project, team_of_state: str | None) -> None:

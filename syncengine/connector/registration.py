@@ -34,22 +34,13 @@ NOT_REGISTERED = "the connector could not be registered"
 
 
 class ErrorType(StrEnum):
-    """The kind of failure of the connected system (docs/interface.md 2.7)."""
+    """The kind of failure of the connected system (docs/interface.md 2.7), by the names of `TroubleKind`."""
 
     UNKNOWN = "UNKNOWN"
     UNREACHABLE = "TARGET_UNREACHABLE"
     AUTHENTICATION = "TARGET_AUTH_FAILURE"
     PERMISSIONS = "TARGET_PERMISSIONS_FAILURE"
     SUBSCRIPTION = "TARGET_SUBSCRIPTION_FAILURE"
-
-
-ERROR_TYPES: Mapping[TroubleKind, ErrorType] = {
-    TroubleKind.UNREACHABLE: ErrorType.UNREACHABLE,
-    TroubleKind.AUTHENTICATION: ErrorType.AUTHENTICATION,
-    TroubleKind.PERMISSIONS: ErrorType.PERMISSIONS,
-    TroubleKind.SUBSCRIPTION: ErrorType.SUBSCRIPTION,
-    TroubleKind.UNKNOWN: ErrorType.UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +69,21 @@ def renewal(registered: Registered, at: float, least: float) -> float:
 
 def registration(now: float, connector_type: str) -> dict[str, object]:
     """Return the body of a registration at `now`, in seconds since epoch. `connector_type` is the connected system."""
+    offset = datetime.fromtimestamp(now, UTC).astimezone().strftime("%z")  # of this machine, like +0100
     return {
-        "environment": environment(),
+        # As texts. The interface's other keys describe another kind of runtime.
+        "environment": {
+            "clientOs": platform.platform(terse=True),
+            "clientArchitecture": platform.machine(),
+            "pythonImplementation": platform.python_implementation(),
+            "pythonVersion": platform.python_version(),
+        },
         "connectorType": connector_type,
         "connectorVersion": __version__,
         "connectorLibraryVersion": __version__,
         "clientTimestamp": int(now * 1000),
-        "clientTimeZoneOffset": local_offset(now),
+        "clientTimeZoneOffset": f"{offset[:3]}:{offset[3:5]}",
     }
-
-
-def environment() -> dict[str, str]:
-    """Return facts about this runtime, as texts. The interface's other keys describe another kind of runtime."""
-    return {
-        "clientOs": platform.platform(terse=True),
-        "clientArchitecture": platform.machine(),
-        "pythonImplementation": platform.python_implementation(),
-        "pythonVersion": platform.python_version(),
-    }
-
-
-def local_offset(now: float) -> str:
-    """Return this machine's offset from UTC, like +01:00."""
-    offset = datetime.fromtimestamp(now, UTC).astimezone().strftime("%z")
-    return f"{offset[:3]}:{offset[3:5]}"
 
 
 async def settings_of(
@@ -128,25 +110,16 @@ async def register(client: Client, now: float, connector_type: str) -> Registere
     answer = await client.call(REGISTER_CONNECTOR, registration(now, connector_type))
     if not answer.ok:
         raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
-    if answer.understood and answer.data is None:
-        return _registered({}, client.shown)
-    if not isinstance(answer.data, dict):
+    data = {} if answer.understood and answer.data is None else answer.data
+    if not isinstance(data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something that its specification does not allow")
-    return _registered(answer.data, client.shown)
-
-
-def _registered(data: Mapping[str, Any], shown: Callable[[str], str]) -> Registered:
-    values = {name: data.get(name) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
-    texts = {name: shown(value) if isinstance(value, str) else None for name, value in values.items()}
+    names = ("serviceId", "serviceIdExpiry", "groupName", "regionName")
+    texts = [client.shown(value) if isinstance(value := data.get(name), str) else None for name in names]
+    service_id, expires, group, region = texts
     configuration = data.get("connectorConfiguration")
-    return Registered(
-        texts["serviceId"],
-        texts["serviceIdExpiry"],
-        texts["groupName"],
-        texts["regionName"],
-        MappingProxyType(dict(configuration) if isinstance(configuration, dict) else {}),
-    )
+    settings = MappingProxyType(dict(configuration) if isinstance(configuration, dict) else {})
+    return Registered(service_id, expires, group, region, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +133,7 @@ class HealthFailure:
 def failure_of(troubles: Sequence[SinkTrouble]) -> HealthFailure:
     """Return one failure for all failing sinks: the type of the first, the messages of all."""
     message = " ".join(dict.fromkeys(trouble.message for trouble in troubles))
-    return HealthFailure(ERROR_TYPES[troubles[0].kind], message)
+    return HealthFailure(ErrorType[troubles[0].kind.name], message)
 
 
 async def report_failure(client: Client, failure: HealthFailure) -> Answer:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
-from syncengine.apply.report import Event, Outcome, Remark, Retrying, Waiting
+from syncengine.apply.report import Event, Outcome, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Undone
 from syncengine.plan.inputs import InputsChanged, is_as_loaded
@@ -130,7 +130,7 @@ class Reconciling:
                 self._log.warning("retrying", f"{operation}: {why}; retrying in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._log.info("waiting", f"waiting up to {seconds:.0f} s: {why}")
-            case Remark(code, text) if self._readiness.is_first(code, text):
+            case Diagnostic(code=code, message=text) if self._readiness.is_first(code, text):
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:

@@ -23,9 +23,9 @@ from msgspec.structs import replace as replaced
 from syncengine.apply import applier, guards, landing, report
 from syncengine.apply.guards import RecordedPast, refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
-from syncengine.apply.report import Chronicle, Event, Remark
+from syncengine.apply.report import Chronicle, Event
 from syncengine.apply.run import ApplyRun, RefusedContent
-from syncengine.errors import Problems, StalePlan
+from syncengine.errors import Diagnostic, Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
@@ -607,7 +607,7 @@ class House:
 
     def _hear(self, chronicle: Chronicle, event: Event) -> None:
         match event:
-            case Remark("category-not-renamed", message):
+            case Diagnostic(code="category-not-renamed", message=message):
                 named = NOT_RENAMED.search(message)
                 assert named is not None, message
                 self.let_go.add(Key(Kind.CATEGORY, named["name"]))

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.connector.registration import ERROR_TYPES, HealthReporter, failure_of
+from syncengine.connector.registration import ErrorType, HealthReporter, failure_of
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.service.client import Client
@@ -75,7 +75,6 @@ def test_a_process_rescinds_what_an_earlier_one_reported(answer: Reply, state: S
 
 
 def test_a_report_is_repeated_until_the_service_accepts_it(state: StateDatabase) -> None:
-    """A report is repeated until the service accepts it."""
     trouble = Reply(400, b"no")
     assert said(state, [(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
 
@@ -87,9 +86,9 @@ def test_a_report_that_was_not_accepted_is_rescinded_all_the_same(state: StateDa
 
 
 def test_every_kind_of_trouble_has_a_type() -> None:
-    """No two kinds share a type."""
-    assert set(ERROR_TYPES) == set(TroubleKind)
-    assert len(set(ERROR_TYPES.values())) == len(TroubleKind)
+    """Each kind of trouble has the error type of the same name, and no two share one."""
+    assert {kind.name for kind in TroubleKind} == set(ErrorType.__members__)
+    assert len({each.value for each in ErrorType}) == len(TroubleKind)
 
 
 def test_two_sinks_are_one_failure_with_both_sentences() -> None:
