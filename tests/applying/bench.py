@@ -47,11 +47,11 @@ class Sandbox:
         self.say("/reset")
 
     def fault(self, operation: str, **fault: Any) -> None:
-        """`times` is 1 unless given; None is for ever."""
+        """Set a fault; `times` is 1 unless given, and None means for ever."""
         self.say("/faults", [{"operation": operation, **fault}])
 
     def unavailable(self, operation: str, *, times: int | None = 6, processed: bool = False, **fault: Any) -> None:
-        """503 until the client gives up; `processed` nevertheless."""
+        """Answer 503 until the client gives up; with `processed`, the requests are processed nevertheless."""
         self.fault(operation, status=503, headers=AT_ONCE, times=times, apply=processed, **fault)
 
     def heal(self) -> None:
@@ -61,7 +61,7 @@ class Sandbox:
         self.say("/settings", settings)
 
     def person_deletes(self, kind: str, name: str, **more: str) -> None:
-        """What somebody does in the console."""
+        """Delete something as a person does in the console."""
         self.say("/delete", {"kind": kind, "name": name, **more})
 
     def holds(self) -> Json:
@@ -75,11 +75,11 @@ class Sandbox:
         return {category["externalId"]: category for category in self.holds()["categories"]}
 
     def types(self) -> set[str]:
-        """The activity types that are not deleted."""
+        """Return the activity types that are not deleted."""
         return {known["code"] for known in self.holds()["activityTypes"] if not known["deleted"]}
 
     def sessions(self) -> Counter[str]:
-        """How many sync sessions are open, completed, cancelled, expired."""
+        """Count the sync sessions by state: open, completed, cancelled, expired."""
         return Counter(session["state"] for session in self.holds()["sessions"])
 
     def requests(self, since: int = 0) -> list[Json]:
@@ -119,7 +119,7 @@ class Ended:
 
     @property
     def codes(self) -> list[str]:
-        """Of the run's own diagnostics."""
+        """Return the codes of the run's own diagnostics."""
         return [diagnostic.code for diagnostic in self.applied.report.diagnostics]
 
     def not_applied(self) -> dict[str, str]:
@@ -130,12 +130,12 @@ class Ended:
         return error.message if error else ""
 
     def sent(self, *operations: str) -> list[Json]:
-        """Requests to these operations; without any, to all but teamInfo."""
+        """Return the requests to these operations, or to all but teamInfo when none is given."""
         wanted = [r for r in self.requests if r["operation"] != "teamInfo"]
         return [r for r in wanted if r["operation"] in operations] if operations else wanted
 
     def order(self) -> list[str]:
-        """The operations, each once per uninterrupted series."""
+        """Return the operations in order, each once per uninterrupted series."""
         found: list[str] = []
         for request in self.sent():
             if not found or found[-1] != request["operation"]:
@@ -143,7 +143,7 @@ class Ended:
         return found
 
     def names(self, operation: str) -> list[list[str]]:
-        """The names of the items of each request to `operation`."""
+        """Return the names of the items of each request to `operation`."""
         return [names_in(request["body"]) for request in self.sent(operation)]
 
 
@@ -167,7 +167,7 @@ class Bench:
         self.settings()
 
     def settings(self, *lines: str, service: tuple[str, ...] = (), url: str | None = None) -> None:
-        """The project file: `service` are further lines of that section, `lines` stand behind it."""
+        """Write the project file: `service` are more lines of that section, `lines` follow it."""
         text = [
             "version: 1",
             "service:",
@@ -183,7 +183,7 @@ class Bench:
         self.writes("all.yaml", sections)
 
     def writes(self, file: str, sections: Mapping[str, list[Json]]) -> None:
-        """Write one manifest of several."""
+        """Write one of several manifests."""
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)
         lines: list[str] = []
@@ -215,7 +215,7 @@ class Bench:
         return Ended(application.execute(), self.sandbox.requests(before))
 
     def settle(self, **sections: list[Json]) -> None:
-        """Make it so: the undisturbed beginning of a test."""
+        """Apply the manifest without disturbance, as the start of a test."""
         self.wants(**sections)
         ended = self.apply()
         assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report
@@ -239,7 +239,7 @@ class Bench:
         return {address for address, row in self.rows().items() if row.status is Status.ACTIVE}
 
     def assert_converges(self) -> Ended:
-        """The next apply, undisturbed, does all that is left, and then there is nothing more to do."""
+        """Check that the next undisturbed apply does all that is left, and leaves nothing to do."""
         self.sandbox.heal()
         ended = self.apply()
         assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report

@@ -1,4 +1,4 @@
-"""One sandbox for the whole run, as new for each test, and a project beside it."""
+"""Fixtures: one sandbox for the whole run, reset before each test, and a project for it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Picky:
             return refusal if refusal is not None else tuple(self.rules.do(RULES[operation], body))
 
     def sent(self, operation: str) -> list[list[str]]:
-        """The names of the items of each request to `operation`."""
+        """Return the names of the items of each request to `operation`."""
         return [names_in(body) for asked, body in self.requests if asked == operation]
 
 

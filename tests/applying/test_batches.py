@@ -1,4 +1,4 @@
-"""What becomes of the items of a batch (docs/planning.md 4.3, 4.4, 4.6)."""
+"""The outcome of each item of a batch (docs/planning.md 4.3, 4.4, 4.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEX = {"index": 1, "errorDescription": "not this one"}
 
 @pytest.mark.parametrize("section", ["tags", "activityTypes"])
 def test_item_errors_in_a_success_fail_the_named_items_only(bench: Bench, section: str) -> None:
-    """The others of the batch are applied, and only the named one is sent again."""
+    """The other items of the batch are applied, and the next run sends only the named one."""
     operation, make, kind = {
         "tags": ("upsertTags", tag, "tag"),
         "activityTypes": ("uploadActivityTypes", activity_type, "activity-type"),
@@ -33,7 +33,7 @@ def test_item_errors_in_a_success_fail_the_named_items_only(bench: Bench, sectio
 
 
 def test_a_refused_item_is_reported_at_its_line_in_the_service_s_words(bench: Bench) -> None:
-    """File, line, operation, index and status: enough to annotate a pull request with."""
+    """The result has file, line, operation, index and status, which is enough to annotate a pull request."""
     bench.sandbox.fault("upsertTags", itemErrors=[INDEX])
     bench.wants(tags=[tag(name) for name in numbered("ITEM", 3)])
     result = bench.apply().results["tag/ITEM-0002"]
@@ -58,7 +58,7 @@ def test_item_errors_in_a_refusal_fail_the_named_items_and_the_rest_is_sent_agai
 
 @pytest.mark.parametrize("index", [3, -1, True, "1", None], ids=str)
 def test_an_index_that_fits_no_item_settles_nothing(bench: Bench, index: Any) -> None:
-    """Who knows which item was meant: all of them are sent again."""
+    """Nobody knows which item failed, so the next run sends all of them again."""
     body = {"errors": [{"index": index, "errorDescription": "which?"}]}
     bench.sandbox.fault("upsertTags", status=200, body=body, apply=True)
     bench.wants(tags=[tag(name) for name in numbered("ITEM", 3)])
@@ -70,7 +70,7 @@ def test_an_index_that_fits_no_item_settles_nothing(bench: Bench, index: Any) ->
 
 
 def test_an_index_that_fits_no_item_of_a_refusal_settles_nothing(bench: Bench) -> None:
-    """The batch is refused as a whole, so it is sent in halves."""
+    """The batch counts as refused as a whole, so it is sent in halves."""
     bench.sandbox.fault("upsertTags", status=400, body={"errors": [{"index": 4, "errorDescription": "which?"}]})
     bench.wants(tags=[tag(name) for name in numbered("ITEM", 4)])
     ended = bench.apply()
@@ -82,7 +82,7 @@ def test_an_index_that_fits_no_item_of_a_refusal_settles_nothing(bench: Bench) -
 def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_offender_stands_alone(
     bench: Bench, picky: Picky, status: int
 ) -> None:
-    """One bad item of 64 costs some requests, and no other item."""
+    """One bad item of 64 costs a few more requests, and every other item is applied."""
 
     def refuses(operation: str, body: Any) -> Refusal | None:
         bad = operation == "upsertTags" and any(item["name"] == "ITEM-0050" for item in body["tags"])
@@ -115,7 +115,7 @@ def test_categories_are_all_or_nothing_so_a_refused_batch_is_halved(bench: Bench
 
 
 def test_after_32_offenders_the_rest_fails_with_the_same_words(bench: Bench, picky: Picky) -> None:
-    """A service that refuses everything is not asked two thousand times."""
+    """A service that refuses everything does not get one request for each of 500 tags."""
     picky.refuses = lambda operation, body: (400, {"message": "all wrong"}) if operation == "upsertTags" else None
     bench.wants(tags=[tag(name) for name in numbered("ITEM", 500)])
     ended = bench.apply()
@@ -128,7 +128,7 @@ def test_after_32_offenders_the_rest_fails_with_the_same_words(bench: Bench, pic
 
 
 def test_refusals_that_name_one_item_each_come_to_an_end(bench: Bench, picky: Picky) -> None:
-    """Naming the first bad item only, over and over, must not cost a request an item."""
+    """A service that names only the first bad item each time does not get one request for each item."""
 
     def refuses(operation: str, body: Any) -> Refusal | None:
         return (400, {"errors": [{"index": 0, "errorDescription": "no"}]}) if operation == "upsertTags" else None
@@ -160,7 +160,7 @@ def test_at_the_plan_s_limit_recorded_tags_are_sent_on_their_own(bench: Bench) -
 
 
 def test_new_tags_are_bisected_until_the_first_that_is_refused_alone(bench: Bench) -> None:
-    """Room for 10 of 64: all ten are made, and it takes far fewer requests than tags."""
+    """With room for 10 of 64 new tags, ten are created with far fewer requests than tags."""
     bench.sandbox.choose(tagLimit=10)
     bench.wants(tags=[tag(name) for name in numbered("NEW", 64)])
     ended = bench.apply()
@@ -170,7 +170,7 @@ def test_new_tags_are_bisected_until_the_first_that_is_refused_alone(bench: Benc
 
 
 def test_402_settles_nothing(bench: Bench) -> None:
-    """Everything that was in the refused batch is sent again."""
+    """The next run sends every item of the refused batch again."""
     bench.settle(tags=[tag("OLD-1")])
     bench.sandbox.fault("upsertTags", status=402, times=None)
     bench.wants(tags=[tag("OLD-1", description="edited"), tag("NEW-1")])
@@ -183,7 +183,7 @@ def test_402_settles_nothing(bench: Bench) -> None:
 
 
 def test_401_stops_at_once(bench: Bench) -> None:
-    """Exit 7; nothing behind it is sent, and the next run with a good key does it all."""
+    """The run exits with 7 and sends nothing more; the next run with a valid key does the rest."""
     bench.sandbox.fault("upsertTagCategories", status=401, body={"message": "expired"})
     bench.wants(tagCategories=[category("c")], tags=[tag("T-0001"), tag("T-0002", category="c")])
     ended = bench.apply()
@@ -194,7 +194,7 @@ def test_401_stops_at_once(bench: Bench) -> None:
 
 
 def test_a_key_that_is_refused_at_the_start_sends_nothing(bench: Bench) -> None:
-    """teamInfo is asked before the first write (docs/planning.md 1.6)."""
+    """The run calls teamInfo before the first write (docs/planning.md 1.6)."""
     bench.environ["SYNCENGINE_API_KEY"] = "wrong-key"
     bench.wants(tags=[tag("T-0001")])
     ended = bench.apply()
@@ -202,7 +202,7 @@ def test_a_key_that_is_refused_at_the_start_sends_nothing(bench: Bench) -> None:
 
 
 def test_403_is_authentication_only_if_team_info_fails_too(bench: Bench) -> None:
-    """Otherwise it is about this operation, and the rest goes on."""
+    """If teamInfo succeeds, the 403 concerns only this operation, and the run goes on."""
     bench.sandbox.fault("upsertTagCategories", status=403, times=None)
     bench.wants(tagCategories=[category("c")], tags=[tag("T-0001")])
     ended = bench.apply()

@@ -1,4 +1,4 @@
-"""The ids that the service gives to categories (docs/planning.md 4.8)."""
+"""The ids that the service gives to tag categories (docs/planning.md 4.8)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench: Bench) -> None:
-    """A success that does not say under which id is no success for this category."""
+    """A 2xx answer without the id of a category leaves the outcome of this category unknown."""
     bench.wants(tagCategories=[category("told"), category("untold")], tags=[tag("WAITS-1", category="untold")])
     told = {"tagCategories": [{"id": "some-id", "externalId": "told"}]}
     bench.sandbox.fault("upsertTagCategories", status=200, body=told, apply=True)
@@ -23,7 +23,7 @@ def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench:
 
 
 def test_an_empty_answer_gives_no_id(bench: Bench) -> None:
-    """Empty where a list is expected leaves the outcome unknown (docs/planning.md 4.9)."""
+    """An empty answer where a list is expected leaves the outcome unknown (docs/planning.md 4.9)."""
     bench.wants(tagCategories=[category("untold")])
     bench.sandbox.fault("upsertTagCategories", status=200, body="", apply=True)
     ended = bench.apply()
@@ -32,7 +32,7 @@ def test_an_empty_answer_gives_no_id(bench: Bench) -> None:
 
 
 def test_an_update_carries_the_recorded_id(bench: Bench) -> None:
-    """By its id, and not by its name, the service knows what is meant."""
+    """The service identifies the category by its id, not by its name."""
     bench.settle(tagCategories=[category("acme")])
     known = bench.sandbox.categories()["acme"]["id"]
     bench.wants(tagCategories=[category("acme", description="new")])
@@ -42,7 +42,7 @@ def test_an_update_carries_the_recorded_id(bench: Bench) -> None:
 
 
 def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sent_again(bench: Bench) -> None:
-    """Somebody deleted the category and its tags, and made it anew: the same run puts everything back."""
+    """After a person deleted the category with its tags and created it anew, one run restores everything."""
     members = [tag("MEMBER-1", category="acme", description="one"), tag("MEMBER-2", category="acme")]
     bench.settle(tagCategories=[category("acme")], tags=members)
     bench.sandbox.person_deletes("category", "acme")
@@ -65,7 +65,7 @@ def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sen
 
 
 def test_an_update_that_is_refused_without_its_id_too_fails(bench: Bench) -> None:
-    """Once without is enough."""
+    """The run retries without the id only once."""
     bench.settle(tagCategories=[category("acme")])
     bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "never"}, times=None)
     bench.wants(tagCategories=[category("acme", description="new")])
@@ -76,7 +76,7 @@ def test_an_update_that_is_refused_without_its_id_too_fails(bench: Bench) -> Non
 
 
 def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(bench: Bench) -> None:
-    """The recorded id with the new externalId."""
+    """A rename sends the recorded id with the new externalId."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     id_ = bench.sandbox.categories()["old"]["id"]
     bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
@@ -89,7 +89,7 @@ def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(bench: Bench) -> 
 
 
 def test_a_rename_without_a_known_outcome_is_repeated_with_the_same_id(bench: Bench) -> None:
-    """Neither a second category nor a deletion of the first, with everybody's tags, may come of it."""
+    """The repeat neither creates a second category nor deletes the first one with its tags."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     id_ = bench.sandbox.categories()["old"]["id"]
     bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
@@ -102,7 +102,7 @@ def test_a_rename_without_a_known_outcome_is_repeated_with_the_same_id(bench: Be
 
 
 def test_a_rename_that_was_done_and_not_answered_is_at_rest_after_the_next_run(bench: Bench) -> None:
-    """The service knows the new name already, under the same id."""
+    """The service already has the new name under the same id, so that nothing is left to do."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     bench.sandbox.unavailable("upsertTagCategories", processed=True)
     bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
@@ -112,7 +112,7 @@ def test_a_rename_that_was_done_and_not_answered_is_at_rest_after_the_next_run(b
 
 
 def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(bench: Bench) -> None:
-    """The service knows the category by its new name, we may not: deleting that name would take everybody's tags."""
+    """The service may already use the new name, and deleting the category by that name would delete all its tags."""
     before = {"tagCategories": [category("old")], "tags": [tag("OURS-1", category="old")]}
     bench.settle(**before)
     bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
@@ -129,7 +129,7 @@ def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(bench: Be
 
 
 def test_a_rename_that_makes_a_new_category_converges_in_one_apply(bench: Bench) -> None:
-    """Its tags are in the new one; the old one stays with what others put there, and it is said."""
+    """The project's tags move to the new category; the run reports that the old one stays with other people's tags."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
     bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
@@ -145,7 +145,7 @@ def test_a_rename_that_makes_a_new_category_converges_in_one_apply(bench: Bench)
 
 
 def test_a_rename_without_a_known_outcome_may_make_a_new_category_later(bench: Bench) -> None:
-    """The one that stays is let go without a doubt: the plan after does not want it deleted."""
+    """The old category is released without any doubt, so that the next plan does not delete it."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     bench.sandbox.unavailable("upsertTagCategories")
     bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
@@ -159,7 +159,7 @@ def test_a_rename_without_a_known_outcome_may_make_a_new_category_later(bench: B
 
 
 def converges_by_itself(bench: Bench, *, within: int) -> None:
-    """Applies alone mend it, without any flag."""
+    """Check that plain applies mend everything, without any flag."""
     codes = [bench.apply().exit_code for _ in range(within)]
     assert codes[-1] == 0
     bench.assert_at_rest()
@@ -167,7 +167,7 @@ def converges_by_itself(bench: Bench, *, within: int) -> None:
 
 @pytest.mark.parametrize("id_", [17, None, True, "", " ", ["x"], {"id": "x"}])
 def test_an_id_that_is_no_text_is_no_answer(bench: Bench, id_: object) -> None:
-    """Its outcome is unknown, its tags wait, and the next apply asks again."""
+    """The outcome of the category is unknown, its tags wait, and the next apply asks again."""
     bench.wants(tagCategories=[category("acme")], tags=[tag("WAITS-1", category="acme")])
     answer = {"tagCategories": [{"id": id_, "externalId": "acme"}]}
     bench.sandbox.fault("upsertTagCategories", status=200, body=answer, apply=True)
@@ -178,7 +178,7 @@ def test_an_id_that_is_no_text_is_no_answer(bench: Bench, id_: object) -> None:
 
 
 def test_an_id_that_the_service_does_not_know_is_asked_for_again(bench: Bench) -> None:
-    """One wrong answer of a gateway, and every tag with that id is refused: it is said, and later applies mend it."""
+    """Every tag with a wrong id is refused; the run warns about it, and the next applies mend it."""
     bench.wants(tagCategories=[category("acme")], tags=[tag("ONE-1", category="acme"), tag("TWO-1", category="acme")])
     wrong = {"tagCategories": [{"id": "nobodys", "externalId": "acme"}]}
     bench.sandbox.fault("upsertTagCategories", status=200, body=wrong, apply=True)
@@ -191,7 +191,7 @@ def test_an_id_that_the_service_does_not_know_is_asked_for_again(bench: Bench) -
 
 
 def test_a_wrong_id_of_a_category_with_members_is_mended_with_all_of_them(bench: Bench) -> None:
-    """The members are sent again with the wrong id, refused, and then sent with the right one."""
+    """The members are refused with the wrong id, and are then sent with the right one."""
     members = [tag("ONE-1", category="acme"), tag("TWO-1", category="acme")]
     bench.settle(tagCategories=[category("acme")], tags=members)
     wrong = {"tagCategories": [{"id": "nobodys", "externalId": "acme"}]}
@@ -203,7 +203,7 @@ def test_a_wrong_id_of_a_category_with_members_is_mended_with_all_of_them(bench:
 
 
 def test_a_category_that_somebody_made_anew_is_found_by_a_refused_tag(bench: Bench) -> None:
-    """It went with its tags, and has another id now: what it took along is sent again."""
+    """The category has another id since a person deleted and recreated it; the tags deleted with it are sent again."""
     bench.settle(tagCategories=[category("acme")], tags=[tag("OLD-1", category="acme")])
     bench.sandbox.person_deletes("category", "acme")
     bench.wants(tagCategories=[category("acme")], tags=[tag("OLD-1", category="acme"), tag("NEW-1", category="acme")])
@@ -213,7 +213,7 @@ def test_a_category_that_somebody_made_anew_is_found_by_a_refused_tag(bench: Ben
 
 
 def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
-    """Tags would go where other tags are, and the next update would rename that category."""
+    """With that id, tags would move to the other category, and the next update would rename it."""
     bench.settle(tagCategories=[category("theirs")], tags=[tag("THEIRS-1", category="theirs")])
     id_ = bench.sandbox.categories()["theirs"]["id"]
     wrong = {"tagCategories": [{"id": id_, "externalId": "acme"}]}
@@ -233,7 +233,7 @@ def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
 
 
 def test_two_categories_with_one_id_have_none(bench: Bench) -> None:
-    """At most one of them can have it."""
+    """At most one of two categories can have the same id, so that neither outcome is known."""
     one_id = {"tagCategories": [{"id": "x", "externalId": name} for name in ("acme", "jacobi")]}
     bench.sandbox.fault("upsertTagCategories", status=200, body=one_id, apply=True)
     bench.wants(tagCategories=[category("acme"), category("jacobi")])
@@ -242,7 +242,7 @@ def test_two_categories_with_one_id_have_none(bench: Bench) -> None:
 
 
 def test_a_tag_that_is_refused_beside_others_says_nothing_of_the_id(bench: Bench) -> None:
-    """The service knows the id, as it took another tag with it."""
+    """The service accepted another tag with the same id, so that the id is right."""
     bench.settle(tagCategories=[category("acme")])
     errors = [{"index": 0, "errorDescription": "not today"}]
     bench.sandbox.fault("upsertTags", itemErrors=errors)

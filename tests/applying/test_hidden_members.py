@@ -1,4 +1,4 @@
-"""Tags that people put into a category which a plan deletes, and which the manifests declare (docs/planning.md 2.2)."""
+"""Declared tags that people put into a category which a plan deletes (docs/planning.md 2.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .bench import Bench, category, tag
 
 
 def person_makes(bench: Bench, name: str, *, category: str | None = None, **given: Any) -> None:
-    """A tag made in the console, perhaps in a category, which is sent as the service's own id."""
+    """Create a tag in the console, perhaps in a category, which is sent by the service's own id."""
     body = {"name": name, "additionalKeywords": ["by hand"], **given}
     if category is not None:
         body["tagCategoryId"] = bench.sandbox.categories()[category]["id"]
@@ -24,7 +24,7 @@ def person_makes(bench: Bench, name: str, *, category: str | None = None, **give
 
 
 def assert_out(bench: Bench, name: str = "HAND") -> None:
-    """The tag lives with what people gave it, in no category, and there is nothing more to do."""
+    """Check that the tag exists with what people gave it, in no category, and that nothing is left to do."""
     held = bench.sandbox.tags()[name]
     assert "by hand" in held["keywords"]
     assert not held.get("tagCategoryId")
@@ -33,7 +33,7 @@ def assert_out(bench: Bench, name: str = "HAND") -> None:
 
 
 def test_a_tag_made_by_hand_outlives_its_category_once_it_is_declared(bench: Bench) -> None:
-    """Its upsert takes it out of the category before that is deleted, and the plan shows it."""
+    """The tag's upsert takes it out of the category before the category is deleted, and the plan shows it."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND")])
@@ -45,7 +45,7 @@ def test_a_tag_made_by_hand_outlives_its_category_once_it_is_declared(bench: Ben
 
 
 def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_deleted(bench: Bench) -> None:
-    """What was never declared is never sent."""
+    """A value that was never declared is never sent."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
@@ -53,7 +53,7 @@ def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_del
 
 
 def test_it_outlives_two_categories(bench: Bench) -> None:
-    """Both wait for it."""
+    """The deletions of both categories wait for the upsert of the tag."""
     bench.settle(tagCategories=[category("c"), category("d")])
     person_makes(bench, "HAND", category="c")
     person_makes(bench, "OTHER", category="d")
@@ -64,7 +64,7 @@ def test_it_outlives_two_categories(bench: Bench) -> None:
 
 
 def test_a_category_waits_for_a_tag_that_is_refused(bench: Bench) -> None:
-    """A tag that goes elsewhere is still there until its upsert is acknowledged."""
+    """A tag that moves away is still in the category until its upsert is acknowledged."""
     bench.settle(tagCategories=[category("c"), category("kept")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tagCategories=[category("kept")], tags=[tag("HAND", category="kept")])
@@ -77,7 +77,7 @@ def test_a_category_waits_for_a_tag_that_is_refused(bench: Bench) -> None:
 
 @pytest.mark.parametrize("status", ["released", "retired", "forgotten"])
 def test_a_tag_that_was_not_managed_meanwhile_may_have_been_moved(bench: Bench, status: str) -> None:
-    """Released, retired, or without a row at all."""
+    """A tag that was released, retired or never recorded may be in any category."""
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
     bench.settings(f"policy: {{tagRemoval: {'retire' if status == 'retired' else 'forget'}}}")
     bench.settle(tagCategories=[category("c")])
@@ -91,7 +91,7 @@ def test_a_tag_that_was_not_managed_meanwhile_may_have_been_moved(bench: Bench, 
 
 
 def test_a_tag_in_doubt_may_be_anywhere(bench: Bench) -> None:
-    """Its last upsert was refused: what it is in is known to nobody."""
+    """The last upsert of the tag was refused, so that its category is unknown."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tagCategories=[category("c")], tags=[tag("HAND")])
@@ -104,7 +104,7 @@ def test_a_tag_in_doubt_may_be_anywhere(bench: Bench) -> None:
 
 
 def test_the_new_name_of_a_renamed_tag_may_exist_already(bench: Bench) -> None:
-    """A person made it, in the category that goes."""
+    """A person created a tag of the new name in the category that is deleted."""
     bench.settle(tagCategories=[category("c")], tags=[tag("OLD")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND", previously=["OLD"])])
@@ -114,7 +114,7 @@ def test_the_new_name_of_a_renamed_tag_may_exist_already(bench: Bench) -> None:
 
 @pytest.mark.parametrize("listed", ["name\nHAND\n", "name,description\nHAND,theirs\n"])
 def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench, listed: str) -> None:
-    """Also after an update that said nothing of its category."""
+    """The category stays unknown after an update that does not name one."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c", description="theirs")
     (bench.folder / "list.csv").write_text(listed, encoding="utf-8")
@@ -127,7 +127,7 @@ def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench
 
 
 def test_a_category_stays_while_a_tag_that_may_be_in_it_is_not_selected(bench: Bench) -> None:
-    """Selecting both deletes it."""
+    """The category is deleted only when the tag is selected too."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND")])
@@ -139,7 +139,7 @@ def test_a_category_stays_while_a_tag_that_may_be_in_it_is_not_selected(bench: B
 
 
 def test_a_saved_plan_does_the_same(bench: Bench) -> None:
-    """It is planned again from what it keeps."""
+    """A saved plan, which is planned again from its inputs, treats the tag in the same way."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND")])
@@ -155,7 +155,7 @@ def test_a_saved_plan_does_the_same(bench: Bench) -> None:
 
 
 def person_puts(bench: Bench, name: str, category: str) -> None:
-    """A tag of ours that is moved in the console."""
+    """Move a tag of the project in the console."""
     headers = {"Authorization": f"Bearer {bench.sandbox.api_key}", "x-api-key": bench.sandbox.api_key}
     body = {"name": name, "tagCategoryId": bench.sandbox.categories()[category]["id"]}
     response = httpx.post(f"{bench.sandbox.url}/tag", json=body, headers=headers, trust_env=False)
@@ -173,7 +173,7 @@ OURS = tag("HAND", description="ours", keywords=["k"])
 
 @pytest.mark.parametrize("when", ["made before", "moved after", "category taken away before"])
 def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench, when: str) -> None:
-    """It is sent again after the deletion, in the same run, and a note says so."""
+    """The same run sends the tag again after the deletion, and a note says so."""
     bench.settle(tagCategories=[category("c")])
     if when == "made before":
         person_makes(bench, "HAND", category="c")
@@ -191,7 +191,7 @@ def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench,
 
 @pytest.mark.parametrize("how", [{"reassert": True}, {}])
 def test_a_tag_that_is_changed_meanwhile_outlives_it_too(bench: Bench, how: dict[str, Any]) -> None:
-    """Its upsert goes before the deletion."""
+    """The upsert of the tag is sent before the deletion."""
     bench.settle(tagCategories=[category("c")], tags=[{**OURS, "description": "old"}])
     person_puts(bench, "HAND", "c")
     bench.wants(tags=[OURS])
@@ -201,7 +201,7 @@ def test_a_tag_that_is_changed_meanwhile_outlives_it_too(bench: Bench, how: dict
 
 
 def test_what_is_sent_again_says_nothing_that_nobody_declared(bench: Bench) -> None:
-    """Who reads it, and which category it is in, is for the people who changed it meanwhile."""
+    """Visibility and category stay as the people who changed them meanwhile left them."""
     bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
     person_puts(bench, "HAND", "theirs")
     before = bench.sandbox.tags()["HAND"]
@@ -213,7 +213,7 @@ def test_what_is_sent_again_says_nothing_that_nobody_declared(bench: Bench) -> N
 
 @pytest.mark.parametrize("trouble", ["refused", "not sent", "end of the deletion unknown"])
 def test_tags_without_a_category_are_sent_by_the_next_run_where_they_were_not(bench: Bench, trouble: str) -> None:
-    """The rows stay in doubt."""
+    """Until then the rows of these tags stay in doubt."""
     bench.settle(tagCategories=[category("c")], tags=[OURS])
     person_puts(bench, "HAND", "c")
     bench.wants(tags=[OURS])
@@ -229,7 +229,7 @@ def test_tags_without_a_category_are_sent_by_the_next_run_where_they_were_not(be
 
 
 def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
-    """As it is recorded, whatever the manifests say of it by now."""
+    """The tag is sent as recorded, whatever the manifests declare now."""
     bench.settle(tagCategories=[category("c")], tags=[OURS])
     person_puts(bench, "HAND", "c")
     bench.wants(tags=[{**OURS, "description": "later"}])
@@ -239,7 +239,7 @@ def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
 
 @pytest.mark.parametrize("where", ["of another category", "of a category that lives elsewhere"])
 def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: Bench, where: str) -> None:
-    """It keeps what they gave it."""
+    """The tag keeps what people gave it."""
     bench.settle(tagCategories=[category("c"), category("d")])
     id_of_d = bench.sandbox.categories()["d"]["id"]
     ours = {**OURS, **({"category": "d"} if where == "of another category" else {"tagCategoryId": id_of_d})}
@@ -255,7 +255,7 @@ def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, together: bool) -> None:
-    """Nothing declares it any more, but no plan removes it."""
+    """The tag is no longer declared, but no plan may remove it."""
     ours = {**OURS, "protect": True}
     bench.settle(tagCategories=[category("c")], tags=[ours])
     person_puts(bench, "HAND", "c")
@@ -268,7 +268,7 @@ def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, tog
 
 @pytest.mark.parametrize("place", [{}, {"category": "d"}])
 def test_a_run_that_ends_early_says_nothing_of_tags_that_it_was_not_to_change(bench: Bench, place: Any) -> None:
-    """Nobody asked about them, and they are where they were."""
+    """The report leaves out these tags, which no plan changes and which still exist."""
     both = [category("c"), category("d")]
     bench.settle(tagCategories=both, tags=[{**OURS, **place}, tag("REFUSED", category="d")])
     bench.wants(tagCategories=both[1:], tags=[{**OURS, **place}, tag("REFUSED", category="d", description="new")])

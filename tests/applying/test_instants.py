@@ -80,7 +80,7 @@ AFTER = manifest(
 
 
 def begun(home: House) -> None:
-    """Where the plan begins, with tags of somebody else in categories that are renamed and deleted."""
+    """Set up the state before the plan, with tags of other people in categories that are renamed and deleted."""
     assert home.apply(BEFORE).status is RunStatus.COMPLETE
     home.others_act("tag", "renamed-before")
     home.others_act("tag", "taken")
@@ -101,7 +101,7 @@ def beginning() -> Snapshot:
 
 
 def applied(*wanted: Resource, theirs: str | None = None) -> Snapshot:
-    """A house where these resources are applied, and beside them a category of somebody else."""
+    """Return a house where these resources are applied, with a category of other people."""
     with house() as home:
         assert home.apply(manifest(*wanted)).status is RunStatus.COMPLETE
         if theirs is not None:
@@ -125,7 +125,7 @@ def dead(how: str) -> tuple[tuple[Snapshot, Ending], ...]:
 
 
 def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
-    """A run for each instant that there is, dead at that instant."""
+    """Yield a house after a run that died, for each instant at which it can die."""
     for instant, (death, ending) in enumerate(dead(how)):
         with house(death) as home:
             yield instant, home, ending
@@ -140,7 +140,7 @@ def assert_ended(home: House, instant: int) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
-    """Planned anew from what is recorded."""
+    """The next apply plans anew from the recorded state."""
     for instant, home, _ in deaths(how):
         assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after death at instant {instant}"
         assert_ended(home, instant)
@@ -148,7 +148,7 @@ def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> None:
-    """It is not stale, sends what was not acknowledged, and reports all changes as applied (docs/planning.md 6)."""
+    """The plan is not stale, sends what was not acknowledged, and reports all changes (docs/planning.md 6)."""
     for instant, home, ending in deaths(how):
         resumed = home.resume(ending)
         assert resumed is not None, f"stale after death at instant {instant}"
@@ -160,7 +160,7 @@ def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> 
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
-    """The run that mends may die as well."""
+    """The run that repairs the first one may be killed too."""
     for instant, home, _ in deaths(how):
         home.apply(AFTER, [Trouble(instant // 2, how)])
         assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
@@ -169,7 +169,7 @@ def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
-    """Where a rename meets another category of that name, some run names the one that is kept, whenever one died."""
+    """When a rename meets another category of that name, some run reports the category that is kept."""
     new, begin = manifest(category("new", was="old")), applied(category("old"), theirs="new")
     for instant in count():
         with house(begin) as home:
@@ -184,7 +184,7 @@ def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
-    """Of one whose deletion has no known end nobody can say whether it stays, and the next plan asks for nothing."""
+    """Whether the category still exists is unknown, and the next plan is empty all the same."""
     deleted, renamed = manifest(tag("T1")), manifest(category("new", was="old"), tag("T1", category="new"))
     begin = applied(category("old"), tag("T1", category="old"))
     for instant in count():
@@ -203,7 +203,7 @@ def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
 @pytest.mark.parametrize("how", [*DEATHS, "unavailable", "refused", "answer lost"])
 @pytest.mark.parametrize("stays", [True, False])
 def test_no_tag_goes_unsaid_with_a_category_whose_rename_had_no_good_end(how: str, stays: bool) -> None:
-    """Its members are in it by either name, also those that the manifest of the rename lets go."""
+    """Its tags may be in the category under either name, including tags that are no longer declared."""
     renamed = manifest(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
     begin = applied(category("old"), tag("inside", category="old"))
     for instant in count():
@@ -218,7 +218,7 @@ def test_no_tag_goes_unsaid_with_a_category_whose_rename_had_no_good_end(how: st
 
 
 def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
-    """No change shows such a rename, and the plan that deletes the old name's category is honest all the same."""
+    """No change shows such a rename; the plan that deletes the old category still names every deleted tag."""
     inside = manifest(category("gone"), tag("old", category="gone"))
     for earlier in (manifest(*inside.resources.values(), tag("new")), manifest(tag("old"), tag("new"))):
         for between in (earlier, manifest(*(r for r in earlier.resources.values() if r.key.name != "new"))):
@@ -231,7 +231,7 @@ def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
 
 @pytest.mark.parametrize("places", [{"first": "", "second": "gone"}, {"first": "gone", "second": "gone"}])
 def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -> None:
-    """The change shows the first one only."""
+    """The change shows only the first former name."""
     both = msgspec.structs.replace(tag("new"), previously=("first", "second"))
     with house() as home:
         home.apply(manifest(category("gone"), *(tag(name, category=place) for name, place in places.items())))
@@ -260,7 +260,7 @@ def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = Non
 
 @pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable"])
 def test_no_tag_goes_unsaid_with_a_category_that_is_wanted_again_beside_its_new_name(how: str) -> None:
-    """A rename without effect leaves members where they are, and the new name may come to be another category."""
+    """A rename without effect leaves tags where they are, and the new name may become another category."""
     steps = (
         manifest(category("old"), tag("inside", category="old")),
         manifest(category("new", was="old"), tag("inside", category="new")),
@@ -273,7 +273,7 @@ def test_no_tag_goes_unsaid_with_a_category_that_is_wanted_again_beside_its_new_
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(stays: bool) -> None:
-    """A move without a known end leaves a tag in doubt between two categories, and one of them has a new name then."""
+    """After a move of unknown outcome the tag may be in either category, one of which has a new name."""
     inside = tag("moves", category="other")
     steps = (
         manifest(category("old"), category("other"), tag("moves", category="old")),
@@ -287,7 +287,7 @@ def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(st
 
 @pytest.mark.parametrize("second", ["unavailable", "dies after"])
 def test_no_tag_goes_with_a_name_that_its_category_may_still_have(second: str) -> None:
-    """Of a chain of renames without a known end only the last name is wanted, and one category has it or an older."""
+    """After renames of unknown outcome the category may have any of its names, and only the last is declared."""
     steps = (
         manifest(category("first"), tag("inside", category="first")),
         manifest(category("second", was="first"), tag("inside", category="second")),
@@ -299,7 +299,7 @@ def test_no_tag_goes_with_a_name_that_its_category_may_still_have(second: str) -
 
 
 def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is() -> None:
-    """A rename that waits until an earlier call has landed comes after moves that wait for nothing."""
+    """A rename that waits for an earlier call is sent after moves of tags that wait for nothing."""
     old = manifest(category("old"), category("other"), tag("moves", category="old"))
     changed = manifest(category("old", label="M"), category("other"), tag("moves", category="old"))
     renamed = manifest(category("new", was="old"), category("other"), tag("moves", category="other"))
@@ -319,7 +319,7 @@ def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is(
 @pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable", "answer lost"])
 @pytest.mark.parametrize("meets", [True, False])
 def test_a_category_has_one_new_name(how: str, meets: bool) -> None:
-    """Also where its rename has no known end, and another name claims it beside the first; the plan is honest."""
+    """This holds also when the rename has no known outcome and another category claims the old name."""
     renamed = manifest(category("B", was="A"), tag("T", category="B"))
     both = manifest(category("D", was="A"), category("B"), tag("T", category="B"))
     begin = applied(category("A"), tag("T", category="A"), theirs="B" if meets else None)

@@ -1,4 +1,4 @@
-"""What a call may still do after its sender is dead: executed after the next run, it changes nothing."""
+"""A call of a dead run may still be executed after the next run, and must then change nothing."""
 
 from __future__ import annotations
 
@@ -82,19 +82,19 @@ def troubled(how: str) -> tuple[Snapshot, ...]:
 
 
 def interrupted(how: str) -> Iterator[tuple[int, House]]:
-    """The way from ONE to OTHER, with trouble at each instant of it in turn."""
+    """Yield the change from ONE to OTHER, with trouble at each instant of it in turn."""
     for instant, trouble in enumerate(troubled(how)):
         with house(trouble) as home:
             yield instant, home
 
 
 def in_flight(how: str) -> Iterator[tuple[int, House]]:
-    """Those of the interrupted in which a call is in flight."""
+    """Yield those of the interrupted houses in which a call is in flight."""
     return ((instant, home) for instant, home in interrupted(how) if home.in_flight)
 
 
 def ended(home: House, last: Manifest, instant: int) -> None:
-    """Nothing is in flight, and service, state and plan say the same."""
+    """Check that nothing is in flight, and that service, state and plan agree."""
     home.land_all()
     planned = home.planned(last)
     where = f"trouble at instant {instant}"
@@ -105,7 +105,7 @@ def ended(home: House, last: Manifest, instant: int) -> None:
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late", "answered twice"])
 @pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
-    """Whatever the call was, and whether the files were put back or the run is repeated."""
+    """This holds for every call, whether the manifests were put back or the run is repeated."""
     for instant, home in in_flight(how):
         assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
         ended(home, last, instant)
@@ -113,7 +113,7 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
 
 @pytest.mark.parametrize("how", ["dies before", "dies after", "unavailable", "refused"])
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
-    """As they were, or without the rename: what was renamed is deleted then, and no tag goes with it unsaid."""
+    """The manifests are put back with or without the rename; without it, the renamed category is deleted as planned."""
     for last in (BACK, ONE):
         for instant, home in interrupted(how):
             for _ in range(3):
@@ -124,7 +124,7 @@ def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(h
 
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late"])
 def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
-    """Between any two of its calls."""
+    """The late call is executed between any two calls of the next run."""
     for instant, home in in_flight(how):
         home.apply(BACK, [Trouble(instant // 2, "lands")])
         ended(home, BACK, instant)
@@ -142,7 +142,7 @@ def test_a_repeat_does_not_wait() -> None:
 
 
 def test_what_differs_waits_once() -> None:
-    """Before the first call."""
+    """A run that disagrees with a late call waits before its own first call."""
     for _, home in in_flight("dies and lands late"):
         home.apply(BACK)
         assert home.waits <= 1

@@ -1,4 +1,4 @@
-"""404 on each kind of call, and repairs in the same run (docs/planning.md 4.7)."""
+"""A 404 answer to each kind of call, and repairs in the same run (docs/planning.md 4.7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench: Bench) -> None:
-    """Somebody deleted it in the console: what else did they do to the tag?"""
+    """A person deleted the keyword and may have changed more of the tag."""
     bench.settle(tags=[tag("EDITED-1", keywords=["first", "second"])])
     bench.sandbox.person_deletes("keyword", "second", tag="EDITED-1")
     bench.sandbox.person_deletes("keyword", "first", tag="EDITED-1")
@@ -24,7 +24,7 @@ def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench:
 
 
 def test_a_tag_that_is_gone_is_made_again_when_a_keyword_delete_finds_out(bench: Bench) -> None:
-    """The tag is still desired, so it is back at the end of the same run."""
+    """The tag is still declared, so that the same run creates it again."""
     bench.settle(tags=[tag("EDITED-1", keywords=["first", "second"], description="whole")])
     bench.sandbox.person_deletes("tag", "EDITED-1")
     bench.wants(tags=[tag("EDITED-1", keywords=["first"], description="whole")])
@@ -36,7 +36,7 @@ def test_a_tag_that_is_gone_is_made_again_when_a_keyword_delete_finds_out(bench:
 
 
 def test_a_tag_that_is_gone_is_made_again_when_a_metadata_delete_finds_out(bench: Bench) -> None:
-    """A metadata name that is already gone is no 404, a tag is."""
+    """A missing metadata name answers 200, and only a missing tag answers 404."""
     bench.settle(tags=[tag("EDITED-1", metadata={"Client": "Acme", "Old": "1"})])
     bench.sandbox.person_deletes("tag", "EDITED-1")
     bench.wants(tags=[tag("EDITED-1", metadata={"Client": "Acme"})])
@@ -47,7 +47,7 @@ def test_a_tag_that_is_gone_is_made_again_when_a_metadata_delete_finds_out(bench
 
 
 def test_a_tag_that_is_gone_is_made_again_when_a_keyword_add_finds_out(bench: Bench) -> None:
-    """The add is not settled by its 404, but by the upsert of the whole tag."""
+    """The 404 does not settle the added keyword; the upsert of the whole tag does."""
     bench.settle(tags=[tag("EDITED-1", description="whole")])
     bench.sandbox.person_deletes("tag", "EDITED-1")
     bench.wants(tags=[tag("EDITED-1", description="whole", keywords=["added"])])
@@ -71,7 +71,7 @@ def test_a_repair_that_fails_leaves_the_tag_doubtful(bench: Bench) -> None:
 
 
 def test_a_tag_that_is_to_be_retired_and_is_gone_stays_gone(bench: Bench) -> None:
-    """What the plan wanted gone is gone; nothing is made again only to be retired."""
+    """The tag is not created again only to be retired."""
     bench.settings("policy: {tagRemoval: retire}")
     bench.settle(tags=[tag("LEAVES-1"), tag("STAYS-1")])
     bench.sandbox.person_deletes("tag", "LEAVES-1")
@@ -83,7 +83,7 @@ def test_a_tag_that_is_to_be_retired_and_is_gone_stays_gone(bench: Bench) -> Non
 
 
 def test_a_category_that_is_already_gone_is_settled(bench: Bench) -> None:
-    """Somebody was faster."""
+    """A person deleted the category first."""
     bench.settle(tagCategories=[category("leaves"), category("stays")])
     bench.sandbox.person_deletes("category", "leaves")
     bench.wants(tagCategories=[category("stays")])
@@ -93,7 +93,7 @@ def test_a_category_that_is_already_gone_is_settled(bench: Bench) -> None:
 
 
 def test_a_deleted_tag_that_is_already_gone_is_settled(bench: Bench) -> None:
-    """deleteTag is outside the interface, and safe to repeat all the same."""
+    """deleteTag is outside the interface, and is safe to repeat."""
     bench.settings("policy: {tagRemoval: delete}", service=("endpoints: {deleteTag: {path: /tag/delete}}",))
     bench.settle(tags=[tag("LEAVES-1"), tag("STAYS-1")])
     bench.sandbox.person_deletes("tag", "LEAVES-1")
@@ -107,7 +107,7 @@ MISTYPED = ("endpoints: {deleteKeyword: {path: /tag/keyword/remove}}",)
 
 
 def test_a_mistyped_path_settles_nothing(bench: Bench) -> None:
-    """It looks like keywords that are gone already: the run is incomplete, and names the path, as often as it runs."""
+    """The 404s look like deleted keywords; every run ends incomplete and names the path."""
     names = numbered("TAG", 3)
     bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
     bench.settings(service=MISTYPED)
@@ -125,7 +125,7 @@ def test_a_mistyped_path_settles_nothing(bench: Bench) -> None:
 
 
 def test_a_right_path_does_not_prove_a_wrong_one(bench: Bench) -> None:
-    """Deletes went well until somebody changed the path."""
+    """The path answered successfully until the project file changed it."""
     bench.settle(tags=[tag("TAG-1", keywords=["first", "second"])])
     bench.settle(tags=[tag("TAG-1", keywords=["first"])])
     bench.settings(service=MISTYPED)
@@ -135,7 +135,7 @@ def test_a_right_path_does_not_prove_a_wrong_one(bench: Bench) -> None:
 
 
 def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
-    """Neither is what a 404 says of a tag's metadata."""
+    """A 404 of such a path does not count as a deletion of a category, a tag or metadata."""
     wrong = "{deleteTagCategory: {path: /x}, deleteTagMetadata: {path: /y}, deleteTag: {path: /z}}"
     bench.settings("policy: {tagRemoval: delete}", service=(f"endpoints: {wrong}",))
     bench.settle(tagCategories=[category("leaves")], tags=[tag("TAG-1", metadata={"Old": "1"}), tag("TAG-2")])
@@ -147,7 +147,7 @@ def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
 
 
 def test_another_path_is_believed_once_it_has_answered(picky: Picky, bench: Bench) -> None:
-    """In this run, in whatever order, or in an earlier one: what is gone is gone."""
+    """After a 2xx in this run, in any order, or in an earlier run, a 404 of the path counts as deleted."""
     elsewhere = ("endpoints: {deleteKeyword: {path: /v2/keyword/delete}}",)
     picky.elsewhere = {"/v2/keyword/delete": "deleteKeyword"}
     bench.settings(service=elsewhere, url=picky.url)
@@ -166,7 +166,7 @@ def test_another_path_is_believed_once_it_has_answered(picky: Picky, bench: Benc
 
 
 def test_the_usual_path_is_believed(bench: Bench) -> None:
-    """Also where the project file says it in full: a person deleted the keyword, and nothing else was ever asked."""
+    """A 404 of the default path counts, also when the project file names that path."""
     bench.settings(service=("endpoints: {deleteKeyword: {path: /tag/keyword/delete}}",))
     bench.settle(tags=[tag("TAG-1", keywords=["words"])])
     bench.sandbox.person_deletes("keyword", "words", tag="TAG-1")
@@ -176,7 +176,7 @@ def test_the_usual_path_is_believed(bench: Bench) -> None:
 
 
 def test_an_operation_that_answered_otherwise_once_is_no_warning(bench: Bench) -> None:
-    """One keyword that was gone already is nobody's mistyped path."""
+    """One keyword that was deleted already does not suggest a mistyped path."""
     bench.settle(tags=[tag("FIRST-1", keywords=["words"]), tag("SECOND-1", keywords=["others"])])
     bench.sandbox.person_deletes("keyword", "words", tag="FIRST-1")
     bench.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])

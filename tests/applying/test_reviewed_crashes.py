@@ -74,14 +74,14 @@ def test_a_reviewed_rename_goes_through_again_after_any_trouble(
 
 
 def test_a_category_whose_earlier_rename_has_no_known_end_is_renamed_as_reviewed() -> None:
-    """The plan that comes after still has a name to end that the earlier one may have given to the category."""
+    """The later plan also ends a name that the earlier rename may have given to the category."""
     go_through_again(
         [step(renamed("C2", "C1")), step(renamed("C1", "C2"), Trouble(3, "dies before"))], renamed("C3", "C2"), [()]
     )
 
 
 def test_a_category_that_was_not_renamed_is_let_go_by_all_its_names() -> None:
-    """The service lost it meanwhile and made a new one: no plan deletes the old one by the name that it had first."""
+    """The service created a new category instead, and no plan deletes the old one by its first name."""
     history = [step(renamed("C3", "C1")), step(renamed("C1", "C3"), Trouble(5, "dies after"))]
     with house() as home:
         before(home, history)
@@ -91,7 +91,7 @@ def test_a_category_that_was_not_renamed_is_let_go_by_all_its_names() -> None:
 
 
 def test_a_tag_that_was_retired_is_done_whatever_else_of_it_is_in_doubt() -> None:
-    """Its new name still has something to be done, and the plan of that is no part of a rename."""
+    """The new name still has changes to apply, and their plan is no part of a rename."""
     key, old = Key(Kind.TAG, "T2"), Key(Kind.TAG, "T1")
     both = Manifest({each: Resource(each, Body({}, (each.name,)), PLACE) for each in (old, key)}, RULE)
     one = Manifest({key: Resource(key, Body(NO_NAME, ()), PLACE, previously=("T1",))}, RULE)

@@ -1,4 +1,4 @@
-"""Stages, batches, and what waits for what (docs/planning.md 4.1, 4.2)."""
+"""The order of stages and batches, and which call waits for which (docs/planning.md 4.1, 4.2)."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> N
 
 
 def test_what_changes_nothing_sends_nothing(bench: Bench) -> None:
-    """Not even the question for the team (docs/planning.md 1.6)."""
+    """A run without changes does not even call teamInfo (docs/planning.md 1.6)."""
     bench.settle(tags=[tag("RESTS-1")])
     ended = bench.apply()
     assert (ended.exit_code, ended.requests) == (0, [])
 
 
 def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
-    """Without an id it would land outside its category; others go on."""
+    """Without the id the tag would be created outside its category; other tags are sent."""
     bench.sandbox.unavailable("upsertTagCategories")
     bench.wants(tagCategories=[category("late")], tags=[tag("WAITS-1", category="late"), tag("GOES-1")])
     ended = bench.apply()
@@ -71,7 +71,7 @@ def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
 
 
 def test_a_tag_does_not_wait_for_a_category_whose_id_is_known(bench: Bench) -> None:
-    """The new label of a category is not what its tags need."""
+    """Tags need only the id of a category, not its new description."""
     bench.settle(tagCategories=[category("known")])
     bench.sandbox.unavailable("upsertTagCategories")
     bench.wants(tagCategories=[category("known", description="new")], tags=[tag("GOES-1", category="known")])
@@ -81,7 +81,7 @@ def test_a_tag_does_not_wait_for_a_category_whose_id_is_known(bench: Bench) -> N
 
 
 def test_deletes_of_a_tag_wait_for_its_own_upsert(bench: Bench) -> None:
-    """A keyword moves to its successor before it goes; when the upsert fails, nothing is taken away."""
+    """A keyword is deleted only after its successor is added; when the upsert fails, nothing is deleted."""
     bench.settle(tags=[tag("EDITED-1", keywords=["before"], metadata={"Old": "1"}), tag("OTHER-1", keywords=["x-ray"])])
     bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
     bench.wants(tags=[tag("EDITED-1", keywords=["after"], description="new"), tag("OTHER-1")])
@@ -95,7 +95,7 @@ def test_deletes_of_a_tag_wait_for_its_own_upsert(bench: Bench) -> None:
 
 
 def test_the_old_name_of_a_tag_is_retired_only_after_the_new_one_is_there(bench: Bench) -> None:
-    """Between the two nobody's time may go untagged."""
+    """At every moment one of the two tags matches posted time."""
     bench.settle(tags=[tag("OLD-1")])
     bench.sandbox.unavailable("upsertTags")
     bench.wants(tags=[tag("NEW-1", previously=["OLD-1"])])
@@ -107,7 +107,7 @@ def test_the_old_name_of_a_tag_is_retired_only_after_the_new_one_is_there(bench:
 
 
 def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench) -> None:
-    """Deleting a category takes its tags along: the tag that failed to move would be gone."""
+    """Deleting the category would delete the tag that failed to move."""
     bench.settle(tagCategories=[category("old")], tags=[tag("MOVES-1", category="old"), tag("MOVES-2", category="old")])
     bench.sandbox.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "not today"}])
     bench.wants(tagCategories=[category("new")], tags=[tag("MOVES-1", category="new"), tag("MOVES-2", category="new")])
@@ -120,7 +120,7 @@ def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench)
 
 
 def test_a_deleted_category_takes_exactly_the_announced_tags_along(bench: Bench) -> None:
-    """The cascade is reported tag by tag, as it was planned."""
+    """The report names each tag that is deleted with the category, as planned."""
     bench.settle(tagCategories=[category("old")], tags=[tag("LEAVES-1", category="old"), tag("STAYS-1")])
     bench.wants(tags=[tag("STAYS-1")])
     ended = bench.apply()

@@ -1,4 +1,4 @@
-"""What stops a run, what its answers are worth, and what it reports (docs/planning.md 4.5, 4.9 to 4.11)."""
+"""What stops a run, which answers count, and what the run reports (docs/planning.md 4.5, 4.9 to 4.11)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_trouble_that_passes_is_repeated_and_counted(bench: Bench) -> None:
-    """Three times 503, then done: complete, with three retries in the report."""
+    """After three 503 answers the run is complete, with three retries in the report."""
     bench.sandbox.unavailable("upsertTags", times=3)
     bench.wants(tags=[tag("T-0001")])
     told: list[object] = []
@@ -29,7 +29,7 @@ def test_trouble_that_passes_is_repeated_and_counted(bench: Bench) -> None:
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_trouble_that_does_not_pass_leaves_the_outcome_unknown(bench: Bench, status: int) -> None:
-    """Six attempts, exit 3, and the next run sends it again."""
+    """After six attempts the run exits with 3, and the next run sends the call again."""
     bench.sandbox.fault("upsertTags", status=status, headers=AT_ONCE, times=6, apply=True)
     bench.wants(tags=[tag("T-0001"), tag("T-0002")])
     ended = bench.apply()
@@ -43,7 +43,7 @@ def test_trouble_that_does_not_pass_leaves_the_outcome_unknown(bench: Bench, sta
     "body", ["<html>Please log in</html>", '{"errors": [', '["errors"]', '"fine"', "17"], ids=lambda body: body[:9]
 )
 def test_an_answer_that_is_not_what_the_interface_says_is_no_success(bench: Bench, body: str) -> None:
-    """A gateway's page with status 200, JSON that is cut, JSON of another shape."""
+    """A gateway's page with status 200, cut JSON, or JSON of another shape leaves the outcome unknown."""
     bench.sandbox.fault("upsertTags", status=200, body=body)
     bench.wants(tags=[tag("T-0001")])
     ended = bench.apply()
@@ -54,7 +54,7 @@ def test_an_answer_that_is_not_what_the_interface_says_is_no_success(bench: Benc
 
 @pytest.mark.parametrize(("status", "body"), [(200, {}), (200, ""), (204, "")])
 def test_success_without_words_is_success(bench: Bench, status: int, body: object) -> None:
-    """200 with {}, 200 with an empty body, and 204 are accepted for a batch of tags (docs/service.md §1)."""
+    """200 with {}, 200 with an empty body, and 204 count as success for a batch of tags (docs/service.md §1)."""
     bench.sandbox.fault("upsertTags", status=status, body=body, apply=True)
     bench.wants(tags=[tag("T-0001")])
     assert bench.apply().exit_code == 0
@@ -70,7 +70,7 @@ def test_a_connection_that_is_cut_after_the_work_was_done_is_repeated(bench: Ben
 
 
 def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) -> None:
-    """Ten batches and a thousand keyword deletes do not each try six times."""
+    """Ten batches and a thousand keyword deletes do not retry six times each."""
     names = numbered("TAG", 300)
     bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
     bench.sandbox.fault("*", status=503, headers=AT_ONCE, after=1, times=None)
@@ -83,7 +83,7 @@ def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) 
 
 
 def test_a_service_that_does_not_name_its_team_is_sent_nothing(bench: Bench) -> None:
-    """Exit 9: repeat unchanged."""
+    """The run exits with 9: the same command can be repeated unchanged."""
     bench.sandbox.fault("teamInfo", status=503, headers=AT_ONCE, times=6)
     bench.wants(tags=[tag("T-0001")])
     ended = bench.apply()
@@ -95,7 +95,7 @@ def test_a_service_that_does_not_name_its_team_is_sent_nothing(bench: Bench) -> 
 
 
 def test_max_errors_stops_once_so_many_items_have_failed(bench: Bench) -> None:
-    """What was not sent is skipped with that reason, and no sweep follows."""
+    """Items that were not sent are skipped with this reason, and no sweep follows."""
     bench.settle(activityTypes=[activity_type("A100"), activity_type("A900")])
     bench.sandbox.fault(
         "uploadActivityTypes",
@@ -112,7 +112,7 @@ def test_max_errors_stops_once_so_many_items_have_failed(bench: Bench) -> None:
 
 
 def test_fewer_failures_than_max_errors_stop_nothing(bench: Bench) -> None:
-    """Two are allowed to fail of three."""
+    """With --max-errors 3, two failures do not stop the run."""
     bench.sandbox.fault("uploadActivityTypes", itemErrors=[{"index": 0, "errorDescription": "no"}])
     bench.wants(activityTypes=[activity_type("A200")], tags=[tag("T-1")])
     assert bench.apply(max_errors=2).outcomes == {"activity-type/A200": "failed", "tag/T-1": "applied"}
@@ -122,7 +122,7 @@ def test_fewer_failures_than_max_errors_stop_nothing(bench: Bench) -> None:
 
 
 def test_an_interrupt_awaits_answers_in_flight_and_sends_nothing_new(bench: Bench) -> None:
-    """Ctrl-C after the first batch: what is answered counts, the rest is skipped, exit 130, and the lock is free."""
+    """After Ctrl-C, answers in flight count, the rest is skipped, the run exits with 130, and the lock is free."""
     bench.settings(service=("concurrency: 1",))
     bench.wants(tags=[tag(name) for name in numbered("TAG", 8500)])
 
@@ -141,7 +141,7 @@ def test_an_interrupt_awaits_answers_in_flight_and_sends_nothing_new(bench: Benc
 
 
 def test_an_interrupt_in_a_session_cancels_it(bench: Bench) -> None:
-    """The cancel is the one thing that is still sent."""
+    """After the interrupt, the run sends only the cancellation of the session."""
     bench.settle(activityTypes=[activity_type("A100"), activity_type("A900")])
     bench.wants(activityTypes=[activity_type("A100")])
 
@@ -158,7 +158,7 @@ def test_an_interrupt_in_a_session_cancels_it(bench: Bench) -> None:
 
 
 def test_a_signal_s_old_handler_is_back_after_an_apply(bench: Bench) -> None:
-    """An apply inside `serve` must not eat the next Ctrl-C."""
+    """An apply inside `serve` must not swallow the next Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
     bench.wants(tags=[tag("T-1")])
     bench.apply()
@@ -170,7 +170,7 @@ def test_a_signal_s_old_handler_is_back_after_an_apply(bench: Bench) -> None:
 
 
 def test_the_report_holds_every_change_in_the_plan_s_order_with_its_line(bench: Bench) -> None:
-    """A failed category, what waited for it, and what went well: each at its line of its file."""
+    """A failed category, the tags that waited for it, and applied changes each have the line of their file."""
     bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "no more clients"}, times=None)
     bench.writes("clients.yaml", {"tagCategories": [category("acme")]})
     bench.writes("matters.yaml", {"tags": [tag("GOES-1"), tag("WAITS-1", category="acme")]})
@@ -196,7 +196,7 @@ def test_foreign_words_are_cut_and_stay_on_one_line(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("status", "words"), [(422, "rejected with 422 and no message"), (503, "503: no message")])
 def test_an_error_that_says_nothing_is_not_shown_as_braces(bench: Bench, status: int, words: str) -> None:
-    """An empty object is no sentence."""
+    """The report shows a sentence instead of an empty JSON object."""
     bench.sandbox.fault("upsertTags", status=status, body={}, headers=AT_ONCE, times=6)
     bench.wants(tags=[tag("T-1")])
     assert bench.apply().words("tag/T-1") == words
@@ -213,7 +213,7 @@ ECHOES: dict[str, tuple[int, object]] = {
 
 @pytest.mark.parametrize(("status", "body"), ECHOES.values(), ids=ECHOES.keys())
 def test_the_key_is_in_no_report_state_or_event(status: int, body: Any, bench: Bench, tmp_path: Path) -> None:
-    """Even when the service echoes it in its error."""
+    """The API key is hidden even when the service repeats it in an error."""
     key = bench.environ["SYNCENGINE_API_KEY"] = "sandbox"
     bench.sandbox.fault("upsertTags", status=status, body=body, times=None)
     bench.wants(tags=[tag("T-1")])

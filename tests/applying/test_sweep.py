@@ -1,4 +1,4 @@
-"""The sweep: a sync session that is completed only when all that stays was acknowledged in it (docs/planning.md 3)."""
+"""The sweep: a sync session that completes only when every remaining item was acknowledged (docs/planning.md 3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSION = ["startSyncSession", "uploadActivityTypes", "completeSyncSession"]
 
 @pytest.fixture
 def swept(bench: Bench) -> Bench:
-    """A team whose list of activity types is ours already, and a manifest that removes one."""
+    """Set up a team whose activity types belong to this project, and a manifest that removes one."""
     bench.settle(activityTypes=[*STAYING, GOING, activity_type("A800")])
     bench.settle(activityTypes=[*STAYING, GOING])
     bench.wants(activityTypes=STAYING)
@@ -33,7 +33,7 @@ def swept(bench: Bench) -> Bench:
 
 
 def test_a_sweep_is_start_upload_of_all_that_stays_and_completion(swept: Bench) -> None:
-    """One contiguous stage, and the removed code is gone from the service."""
+    """The calls form one contiguous stage, after which the removed code is deleted."""
     ended = swept.apply()
     assert (ended.exit_code, ended.session, ended.order()) == (0, "completed", SESSION)
     assert ended.names("uploadActivityTypes") == [["A100", "A200"]]
@@ -44,13 +44,13 @@ def test_a_sweep_is_start_upload_of_all_that_stays_and_completion(swept: Bench) 
 
 
 def test_a_session_is_started_without_a_body(swept: Bench) -> None:
-    """The published contract has none, and a validating proxy refuses an empty object."""
+    """The published contract has no body, and a validating proxy refuses an empty object."""
     (start,) = swept.apply().sent("startSyncSession")
     assert start["body"] is None
 
 
 def test_what_changes_otherwise_is_uploaded_before_the_session(swept: Bench) -> None:
-    """A cancelled session then leaves recorded true."""
+    """If the session is cancelled, the recorded changes are still true."""
     swept.wants(activityTypes=[activity_type("A100", description="new"), activity_type("A300"), STAYING[1]])
     ended = swept.apply()
     uploads = ended.sent("uploadActivityTypes")
@@ -62,7 +62,7 @@ def test_what_changes_otherwise_is_uploaded_before_the_session(swept: Bench) -> 
 
 
 def test_types_made_by_others_are_swept_only_under_an_approved_gate(bench: Bench) -> None:
-    """The first sweep deletes what this project does not know: nothing is sent before somebody said so."""
+    """The first sweep deletes types that this project does not know, so that it sends nothing without an approval."""
     bench.settle(activityTypes=[*STAYING, GOING])
     bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
     bench.wants(activityTypes=STAYING)
@@ -74,7 +74,7 @@ def test_types_made_by_others_are_swept_only_under_an_approved_gate(bench: Bench
 
 
 def test_the_first_sweep_s_approval_is_remembered_as_ownership(swept: Bench) -> None:
-    """The next one trips no gate by itself."""
+    """The next sweep needs no approval for the same reason."""
     swept.wants(activityTypes=[*STAYING, GOING, *(activity_type(f"B{number}") for number in range(10))])
     assert swept.apply().exit_code == 0
     swept.wants(activityTypes=[*STAYING, *(activity_type(f"B{number}") for number in range(10))])
@@ -82,7 +82,7 @@ def test_the_first_sweep_s_approval_is_remembered_as_ownership(swept: Bench) -> 
 
 
 def test_a_sweep_that_did_not_complete_is_no_ownership(bench: Bench) -> None:
-    """Its approval covers what is left of it until it has settled, and ownership begins only then."""
+    """The approval covers the rest of the sweep until it is settled, and ownership begins only then."""
     bench.settle(activityTypes=[*STAYING, GOING, *(activity_type(f"B{number}") for number in range(10))])
     bench.wants(activityTypes=[*STAYING, *(activity_type(f"B{number}") for number in range(10))])
     bench.sandbox.fault("completeSyncSession", status=403)
@@ -95,7 +95,7 @@ def test_a_sweep_that_did_not_complete_is_no_ownership(bench: Bench) -> None:
 
 
 def test_an_empty_desired_set_completes_only_under_an_approved_gate(swept: Bench) -> None:
-    """Completing an empty session deletes the whole team's list."""
+    """Completing an empty session deletes all activity types of the team."""
     swept.wants(tags=[])
     refused = swept.apply(approve=False)
     assert (refused.exit_code, refused.requests) == (4, [])
@@ -109,7 +109,7 @@ def test_an_empty_desired_set_completes_only_under_an_approved_gate(swept: Bench
 
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench, status: int) -> None:
-    """Completing would delete the type that failed. Rows are kept, and the next run does it again."""
+    """Completing the session would delete the type that failed; the rows stay, and the next run sweeps again."""
     errors = [{"index": 1, "errorDescription": "not today"}]
     fault: dict[str, Any] = {"itemErrors": errors} if status == 200 else {"status": 400, "body": {"errors": errors}}
     swept.sandbox.fault("uploadActivityTypes", **fault)
@@ -127,7 +127,7 @@ def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench
 
 
 def test_an_upload_without_a_known_outcome_cancels_the_session(swept: Bench) -> None:
-    """Nobody knows whether all that stays was acknowledged."""
+    """It is unknown whether every remaining type was acknowledged."""
     swept.sandbox.unavailable("uploadActivityTypes", processed=True)
     ended = swept.apply()
     assert (ended.exit_code, ended.session, ended.not_applied()) == (3, "cancelled", {"activity-type/A900": "skipped"})
@@ -136,7 +136,7 @@ def test_an_upload_without_a_known_outcome_cancels_the_session(swept: Bench) -> 
 
 
 def test_a_tag_that_still_carries_the_code_keeps_the_session_from_starting(bench: Bench) -> None:
-    """Its time would be booked on an activity type that is gone."""
+    """Otherwise its time would be booked on a deleted activity type."""
     bench.settle(activityTypes=[*STAYING, GOING], tags=[tag("CARRIES-1", defaultActivityTypeCode="A900")])
     bench.wants(activityTypes=STAYING, tags=[tag("CARRIES-1", defaultActivityTypeCode="A100")])
     bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
@@ -149,7 +149,7 @@ def test_a_tag_that_still_carries_the_code_keeps_the_session_from_starting(bench
 
 @pytest.mark.parametrize("operation", ["startSyncSession", "completeSyncSession"])
 def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Bench, operation: str) -> None:
-    """Said as failed or skipped, and done by the next run."""
+    """The report shows the removals as failed or skipped, and the next run does them."""
     swept.sandbox.fault(operation, status=403, body={"message": "not you"})
     ended = swept.apply()
     assert (ended.exit_code, ended.status) == (3, "incomplete")
@@ -160,7 +160,7 @@ def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Ben
 
 
 def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
-    """Empty where an id is expected is not success (docs/planning.md 4.9)."""
+    """An empty id does not count as success (docs/planning.md 4.9)."""
     swept.sandbox.fault("startSyncSession", status=200, body={})
     ended = swept.apply()
     assert (ended.exit_code, ended.order()) == (3, ["startSyncSession"])
@@ -172,7 +172,7 @@ def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
 
 @pytest.mark.parametrize("operation", ["uploadActivityTypes", "completeSyncSession"])
 def test_a_dead_session_is_done_again_from_the_start(swept: Bench, operation: str) -> None:
-    """400 on upload and 404 on completion mean the same: the session is gone."""
+    """400 on upload and 404 on completion both mean that the session no longer exists."""
     swept.sandbox.fault(operation, expireSession=True)
     ended = swept.apply()
     assert (ended.exit_code, ended.session, len(ended.sent("startSyncSession"))) == (0, "completed", 2)
@@ -181,7 +181,7 @@ def test_a_dead_session_is_done_again_from_the_start(swept: Bench, operation: st
 
 
 def test_a_session_that_keeps_dying_is_done_again_at_most_twice(swept: Bench) -> None:
-    """Then the outcome is unknown: exit 3."""
+    """After three sessions the outcome is unknown, and the run exits with 3."""
     swept.sandbox.fault("completeSyncSession", expireSession=True, times=None)
     ended = swept.apply()
     assert (ended.exit_code, len(ended.sent("startSyncSession"))) == (3, 3)
@@ -191,7 +191,7 @@ def test_a_session_that_keeps_dying_is_done_again_at_most_twice(swept: Bench) ->
 
 
 def test_a_completion_whose_answer_was_lost_is_done_again(swept: Bench) -> None:
-    """Its repeat answers 404, from which nothing is ever concluded."""
+    """The repeated completion answers 404, which proves nothing."""
     swept.sandbox.unavailable("completeSyncSession", times=1, processed=True)
     ended = swept.apply()
     assert (ended.exit_code, ended.session) == (0, "completed")
@@ -201,7 +201,7 @@ def test_a_completion_whose_answer_was_lost_is_done_again(swept: Bench) -> None:
 
 @pytest.mark.parametrize("processed", [True, False])
 def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bool) -> None:
-    """Exit 3 with an unknown outcome; the next run cancels what may be open and completes a session of its own."""
+    """The run exits with 3; the next run cancels the session if it is still open, and completes one of its own."""
     swept.sandbox.unavailable("completeSyncSession", processed=processed)
     if processed:
         swept.sandbox.unavailable("completeSyncSession", times=None)
@@ -216,7 +216,7 @@ def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bo
 
 
 def test_an_answer_from_a_gateway_is_no_completion(swept: Bench) -> None:
-    """HTML with status 200 (docs/planning.md 4.9)."""
+    """HTML with status 200 does not count as success (docs/planning.md 4.9)."""
     swept.sandbox.fault("completeSyncSession", status=200, body="<html>Welcome</html>")
     ended = swept.apply()
     assert (ended.exit_code, ended.not_applied()) == (3, {"activity-type/A900": "unknown"})
@@ -225,7 +225,7 @@ def test_an_answer_from_a_gateway_is_no_completion(swept: Bench) -> None:
 
 
 def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Picky) -> None:
-    """Refused twice in a row it is the content, not the session; the offender is named and the session cancelled."""
+    """A second refusal concerns the content, not the session: the item is named and the session cancelled."""
     codes = [activity_type(f"A{number}") for number in range(8)]
     bench.settle(activityTypes=[*codes, GOING])
 
@@ -247,7 +247,7 @@ def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Pick
 
 
 def test_uploads_that_are_too_large_for_the_service_are_halved_and_completed(swept: Bench) -> None:
-    """413 says that it is the size."""
+    """413 means that the batch is too large."""
     codes = [activity_type(f"B{number}") for number in range(8)]
     swept.settle(activityTypes=[*STAYING, *codes, GOING])
     swept.sandbox.fault("uploadActivityTypes", status=413)
@@ -262,7 +262,7 @@ def test_uploads_that_are_too_large_for_the_service_are_halved_and_completed(swe
 
 
 def leave_open(bench: Bench) -> str:
-    """What a run leaves that was killed in its session."""
+    """Leave what a run leaves that was killed in its session."""
     service, key = bench.sandbox.url, {"x-api-key": bench.sandbox.api_key}
     session: str = loopback.post(f"{service}/activitytype/sync/start", headers=key).json()["syncSessionId"]
     with open_state(bench.project().state, write=True) as state:
@@ -273,7 +273,7 @@ def leave_open(bench: Bench) -> str:
 
 
 def test_a_session_left_open_by_a_dead_run_is_cancelled_first(bench: Bench) -> None:
-    """Before anything else that is sent, and once."""
+    """The cancellation is sent once, before any other call."""
     bench.settle(activityTypes=STAYING)
     session = leave_open(bench)
     bench.wants(activityTypes=[*STAYING, activity_type("A300")])
@@ -287,7 +287,7 @@ def test_a_session_left_open_by_a_dead_run_is_cancelled_first(bench: Bench) -> N
 
 @pytest.mark.parametrize("status", [400, 403, 503])
 def test_a_cancel_that_fails_blocks_nothing(bench: Bench, status: int) -> None:
-    """The session is dead in any case, sooner or later."""
+    """The session expires sooner or later."""
     bench.settle(activityTypes=STAYING)
     leave_open(bench)
     bench.sandbox.fault("cancelSyncSession", status=status, headers=AT_ONCE, times=6)
@@ -297,7 +297,7 @@ def test_a_cancel_that_fails_blocks_nothing(bench: Bench, status: int) -> None:
 
 
 def test_a_plan_that_sends_nothing_cancels_nothing(bench: Bench) -> None:
-    """It opens no connection; the next one that sends does it."""
+    """The run opens no connection; the next run that sends something cancels the session."""
     bench.settle(activityTypes=STAYING)
     leave_open(bench)
     assert bench.apply().requests == []

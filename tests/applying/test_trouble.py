@@ -1,4 +1,4 @@
-"""Trouble of each kind at each operation: the next undisturbed apply ends where an undisturbed run would have."""
+"""Trouble of each kind at each operation: the next undisturbed apply ends as an undisturbed run would have."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OPERATIONS = (
 
 
 def begun(bench: Bench) -> None:
-    """Where the plan begins, with something of other people in every place that the plan touches."""
+    """Set up the state before the plan, with other people's data in every place that the plan touches."""
     bench.settings(service=("endpoints: {deleteTag: {path: /tag/delete}}",))
     bench.settle(**BEFORE)
     ids = {name: held["id"] for name, held in bench.sandbox.categories().items()}
@@ -75,7 +75,7 @@ def begun(bench: Bench) -> None:
 
 
 def held(bench: Bench) -> Json:
-    """All that the service holds, but for ids and times, which no two runs share."""
+    """Return all that the service holds, except ids and times, which differ between runs."""
     state = bench.sandbox.holds()
     return {
         "tags": [without(item, "tagCategoryId") for item in state["tags"]],
@@ -90,7 +90,7 @@ def without(item: Json, name: str) -> Json:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Any]:
-    """What an undisturbed run leaves, once one has been seen."""
+    """What an undisturbed run leaves, once one was made."""
     return {}
 
 
@@ -111,7 +111,7 @@ def end_of(bench: Bench, undisturbed: dict[str, Any]) -> Json:
 def test_after_trouble_the_next_run_ends_as_an_undisturbed_one(
     bench: Bench, undisturbed: dict[str, Any], operation: str, kind: str
 ) -> None:
-    """The report says that something is left to do, or nothing is; nothing of other people is touched."""
+    """The exit code shows whether something is left to do, and nothing of other people changes."""
     end = end_of(bench, undisturbed)
     begun(bench)
     bench.sandbox.fault(operation, **KINDS[kind])

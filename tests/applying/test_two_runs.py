@@ -1,4 +1,4 @@
-"""Two applies of one state at once, as real processes (docs/planning.md 1.5)."""
+"""Two applies of one state at the same time, as real processes (docs/planning.md 1.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, Json]:
 
 
 def test_of_two_applies_the_second_waits_and_finds_nothing_to_do(bench: Bench) -> None:
-    """The lock is taken before planning: what the first one did is not planned again."""
+    """The lock is taken before planning, so that the second run does not repeat the work of the first."""
     names = numbered("TAG", 20)
     bench.wants(tagCategories=[category("acme")], tags=[tag(name, category="acme") for name in names])
     bench.sandbox.fault("upsertTagCategories", delay=0.3)
