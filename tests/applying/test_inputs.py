@@ -1,4 +1,4 @@
-"""What is read is what is applied, whatever changes meanwhile (docs/planning.md 2.8)."""
+"""An apply applies the inputs that it has read, whatever changes meanwhile (docs/planning.md 2.8)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def committed(folder: Path) -> None:
 
 
 def rich(bench: Bench) -> Bench:
-    """A project of which each kind of input is a file of its own, and which is applied."""
+    """Set up and apply a project in which each kind of input is a file of its own."""
     write(
         bench.folder,
         {
@@ -116,7 +116,7 @@ EDITS: dict[str, tuple[Edit, Callable[[dict[str, Any]], bool]]] = {
 
 @contextmanager
 def held(bench: Bench, meanwhile: Callable[[State], object]) -> Iterator[Callable[[Any], None]]:
-    """The lock held by another run, until the run that waits says so: then `meanwhile` happens, and it is freed."""
+    """Hold the lock as another run until the apply waits for it; then call `meanwhile` and free the lock."""
     with open_state(loaded(bench).state, write=True) as state:
         lease = state.lock(Holder.here("apply", {}), wait=1, request_timeout=1)
         lease.__enter__()
@@ -134,7 +134,7 @@ def held(bench: Bench, meanwhile: Callable[[State], object]) -> Iterator[Callabl
 
 @pytest.mark.parametrize("what", EDITS)
 def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Bench, what: str) -> None:
-    """A folder that is pulled while another run holds the lock is applied as it stands then."""
+    """A folder that is pulled while another run holds the lock is applied with the pulled files."""
     change, is_there = EDITS[what]
     rich(bench)
     if what == "a removed manifest":  # it is in the folder, and nothing of it was applied
@@ -148,7 +148,7 @@ def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Ben
 
 @pytest.mark.parametrize("after", ["forget", "retire"])
 def test_the_project_file_counts_as_it_stands_after_the_wait(bench: Bench, after: str) -> None:
-    """A policy and a removal that come in one merge belong together."""
+    """A policy and a removal from the same merge take effect together."""
     before = {"forget": "retire", "retire": "forget"}[after]
     bench.settings(f"policy: {{tagRemoval: {before}}}")
     rich(bench)
@@ -163,7 +163,7 @@ def test_the_project_file_counts_as_it_stands_after_the_wait(bench: Bench, after
 
 
 def test_a_project_file_that_is_invalid_after_the_wait_is_refused(bench: Bench) -> None:
-    """Nothing is planned by the one before it."""
+    """The run does not plan with the settings that it read before."""
     rich(bench)
     seen = bench.sandbox.last_request()
     invalid = edit("syncengine.yaml", "version: 1\nnonsense: true\n")
@@ -173,7 +173,7 @@ def test_a_project_file_that_is_invalid_after_the_wait_is_refused(bench: Bench) 
 
 
 def test_a_project_file_that_names_another_state_after_the_wait_is_refused(bench: Bench) -> None:
-    """The lock is of the state that was named before."""
+    """The run holds the lock of the other state only."""
     rich(bench)
     with held(bench, lambda state: bench.settings("state: other.db")) as tell:
         done = applied(bench, tell=tell)
@@ -183,7 +183,7 @@ def test_a_project_file_that_names_another_state_after_the_wait_is_refused(bench
 
 @pytest.mark.parametrize("what", EDITS)
 def test_what_a_person_confirmed_is_what_is_applied(bench: Bench, what: str) -> None:
-    """An edit while the question stands ends the run with exit 5, and nothing was sent."""
+    """An edit during the confirmation ends the run with exit 5, and nothing is sent."""
     change, is_there = EDITS[what]
     rich(bench)
     write(bench.folder, {"manifests/extra.yaml": "tags: [{name: EXTRA}]\n"})
@@ -201,7 +201,7 @@ def test_what_a_person_confirmed_is_what_is_applied(bench: Bench, what: str) -> 
 
 
 def test_an_edit_that_asks_for_the_same_is_no_obstacle(bench: Bench) -> None:
-    """A comment, a blank line, a resource that moved to another file."""
+    """A comment, a blank line or a resource in another file does not change the plan."""
     rich(bench)
     write(bench.folder, {"manifests/plain.yaml": OTHER})
 
@@ -215,7 +215,7 @@ def test_an_edit_that_asks_for_the_same_is_no_obstacle(bench: Bench) -> None:
 
 
 def test_a_rule_that_comes_while_the_question_stands_is_heard(bench: Bench) -> None:
-    """Policies are inputs like manifests."""
+    """A policy that is added during the confirmation takes effect, as a manifest does."""
     rich(bench)
     write(bench.folder, {"manifests/new.yaml": "tags: [{name: NEW}]\n"})
     rule = "rules:\n  - {name: nothing-new, for: tag, deny: \"action == 'create'\"}\n"
@@ -230,7 +230,7 @@ def test_a_rule_that_comes_while_the_question_stands_is_heard(bench: Bench) -> N
 
 
 def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench) -> None:
-    """A call that may still be executed keeps the first call waiting; what was planned before may be out of date."""
+    """While the run waits for a late call, the plan may have become out of date."""
     bench.settle(tags=[tag("LATE", description="one")])
     bench.settings(service=("landing: 2s",))
     text = (bench.folder / "syncengine.yaml").read_text(encoding="utf-8").replace("  landing: 0s\n", "")
@@ -258,7 +258,7 @@ def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench
 
 @contextmanager
 def asked(answer: Callable[[int], str]) -> Iterator[tuple[str, list[str]]]:
-    """A source over HTTP: what it answers the n-th time, and what it was asked."""
+    """Serve a source over HTTP that gives its n-th answer to the n-th request, and record the requests."""
     questions: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -284,7 +284,7 @@ MATTERS = "generate:\n  - forEach: {http: {source: crm, path: m}}\n    tags: [{n
 
 
 def moved(bench: Bench, times: int) -> Callable[[int], str]:
-    """A tag that moves from a file that was read already to one that is read later, at each of the first questions."""
+    """Move a tag from a file that was read already to one that is read later, at each of the first requests."""
 
     def answer(number: int) -> str:
         if number <= times:
@@ -298,7 +298,7 @@ def moved(bench: Bench, times: int) -> Callable[[int], str]:
 
 
 def test_a_plan_is_made_again_while_files_move(bench: Bench) -> None:
-    """Neither half of a checkout is taken for the whole, and the source is queried once for each plan."""
+    """Half of a checkout is never planned as the whole, and the source is queried once for each plan."""
     write(bench.folder, {"manifests/a.yaml": "tags: [{name: MOVED}]\n", "manifests/m.yaml": MATTERS})
     with asked(moved(bench, times=1)) as (url, questions):
         bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
@@ -308,7 +308,7 @@ def test_a_plan_is_made_again_while_files_move(bench: Bench) -> None:
 
 
 def test_a_plan_of_files_that_never_rest_is_refused(bench: Bench) -> None:
-    """After four plans."""
+    """The run gives up after four plans."""
     write(bench.folder, {"manifests/a.yaml": "tags: [{name: MOVED}]\n", "manifests/m.yaml": MATTERS})
     with asked(moved(bench, times=99)) as (url, questions):
         bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
@@ -318,7 +318,7 @@ def test_a_plan_of_files_that_never_rest_is_refused(bench: Bench) -> None:
 
 
 def test_files_that_never_rest_and_ask_for_the_same_are_no_obstacle(bench: Bench) -> None:
-    """Somebody exports the same rows again and again."""
+    """A program that exports the same rows again and again does not stop the run."""
 
     def answer(number: int) -> str:
         write(bench.folder, {"manifests/a.yaml": f"# export {number}\ntags: [{{name: SAME}}]\n"})
@@ -333,7 +333,7 @@ def test_files_that_never_rest_and_ask_for_the_same_are_no_obstacle(bench: Bench
 
 @pytest.mark.parametrize(("edit", "code"), [("# a comment\n", 0), ("tags: [{name: MORE}]\n", 5)])
 def test_a_service_is_queried_anew_where_files_change_before_the_first_call(bench: Bench, edit: str, code: int) -> None:
-    """While the question stands: its rows are compared too, and the apply goes on or is refused in words."""
+    """The rows of the source are compared too; the apply goes on, or is refused with an explanation."""
     write(bench.folder, {"manifests/m.yaml": MATTERS})
 
     def confirm(plan: object) -> bool:
@@ -348,7 +348,7 @@ def test_a_service_is_queried_anew_where_files_change_before_the_first_call(benc
 
 @pytest.mark.parametrize("writes", [False, True])
 def test_a_source_is_queried_anew_after_another_run(bench: Bench, writes: bool) -> None:
-    """Rows from before it could take back what it applied; where it wrote nothing they are good enough."""
+    """Older rows could undo what the other run applied; if that run wrote nothing, they are still used."""
     write(bench.folder, {"manifests/m.yaml": MATTERS})
     with asked(lambda number: json.dumps([{"name": f"ROW-{n}"} for n in range(number)])) as (url, questions):
         bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
@@ -374,7 +374,7 @@ def under_git(bench: Bench) -> None:
 
 
 def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
-    """Its lock stands until all files are in place."""
+    """Git's lock file exists until all files are in place."""
     under_git(bench)
     lock = bench.folder / ".git" / "index.lock"
     lock.touch()
@@ -392,7 +392,7 @@ def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
 
 
 def test_an_update_that_was_killed_is_not_applied(bench: Bench) -> None:
-    """What Git left behind shows it: exit 5, with the file to remove."""
+    """The run exits with 5 and names Git's lock file, which is to be removed."""
     under_git(bench)
     (bench.folder / ".git" / "index.lock").touch()
     done = applied(bench)
@@ -402,7 +402,7 @@ def test_an_update_that_was_killed_is_not_applied(bench: Bench) -> None:
 
 
 def test_errors_of_a_half_updated_tree_are_not_told(bench: Bench) -> None:
-    """A tag stands in two files for an instant: that is nobody's mistake."""
+    """A tag that is in two files only during a checkout is not reported as a mistake."""
     under_git(bench)
     index, number = bench.folder / ".git" / "index", 0
 
@@ -422,7 +422,7 @@ def test_errors_of_a_half_updated_tree_are_not_told(bench: Bench) -> None:
 
 
 def test_a_commit_that_is_checked_out_meanwhile_is_noticed(bench: Bench) -> None:
-    """The plan names the tree that its files are of."""
+    """The plan names the tree from which its files were read."""
     under_git(bench)
 
     def answer(number: int) -> str:
