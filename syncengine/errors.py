@@ -82,20 +82,23 @@ def as_bug(error: BaseException) -> str:
 
 
 class SyncengineError(Exception):
-    """The base class of all expected errors. `code` is for machines; `exit_code` is the process's exit code."""
+    """The base class of all expected errors. `code` is for machines; `exit_code` is the process's exit code.
+
+    `found` are the diagnostics that an error consists of, if it is more than its message.
+    """
 
     exit_code: ExitCode = ExitCode.ERROR
     code: str = "error"
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, found: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message)
-        self.message = message
+        self.message, self.found = message, tuple(found)
         if code is not None:
             self.code = code
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return the error as diagnostics, for machine-readable output."""
-        return (Diagnostic(severity=Severity.ERROR, code=self.code, message=self.message),)
+        return self.found or (Diagnostic(severity=Severity.ERROR, code=self.code, message=self.message),)
 
 
 class GateTripped(SyncengineError):
@@ -109,11 +112,7 @@ class PolicyDenied(GateTripped):
 
     def __init__(self, found: Sequence[Diagnostic]) -> None:
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-        super().__init__(f"denied: {found[0].message}{more}")
-        self.found = tuple(found)
-
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        return self.found
+        super().__init__(f"denied: {found[0].message}{more}", found=found)
 
 
 class Undone(GateTripped):
@@ -122,11 +121,7 @@ class Undone(GateTripped):
     code = "undone"
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__("; ".join(diagnostic.message for diagnostic in diagnostics))
-        self.found = tuple(diagnostics)
-
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        return self.found
+        super().__init__("; ".join(diagnostic.message for diagnostic in diagnostics), found=diagnostics)
 
 
 class StalePlan(SyncengineError):
@@ -165,13 +160,9 @@ class Problems(SyncengineError):
 
     def __init__(self, found: Sequence[Diagnostic]) -> None:
         codes = [d.code for d in found if d.severity is Severity.ERROR]
-        super().__init__(f"{len(codes)} error{'' if len(codes) == 1 else 's'}")
+        super().__init__(f"{len(codes)} error{'' if len(codes) == 1 else 's'}", found=found)
         if codes and {*codes} == {SOURCE_UNREACHABLE}:
             self.exit_code = ExitCode.UNREACHABLE
-        self.found = tuple(found)
-
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        return self.found
 
 
 class Unreachable(SyncengineError):
