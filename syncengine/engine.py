@@ -156,13 +156,8 @@ class Application:
         if project.sources:
             with open_state(project.state, write=False) as looked:  # before the manifests and their sources are read
                 generation = looked.facts().generation
-        if saved is None:  # the manifests are checked before the state is opened; what changes is planned later
-            inputs = Inputs.of(project, manifest_set(project))
-            try:
-                self._early = check_manifests(project, inputs.manifests)
-            except Problems:
-                if not inputs.change():
-                    raise
+        if saved is None:
+            self._early = self._checked()
         if is_ci(self._runtime.environ) and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         memory = memory_of(project)
@@ -270,6 +265,16 @@ class Application:
         warning = guards.refuse_older(root, self._commit_of(plan), facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark(ANCESTRY, warning)
+
+    def _checked(self) -> ManifestSet | None:
+        """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
+        inputs = Inputs.of(self._project, manifest_set(self._project))
+        try:
+            return check_manifests(self._project, inputs.manifests)
+        except Problems:
+            if inputs.change():
+                return None
+            raise
 
     def _use(self, project: Project) -> None:
         """Go on with the settings of today. Raise `InputsChanged` when they name another service or state."""
