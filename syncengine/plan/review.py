@@ -107,12 +107,7 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
                 excess.append(Excess(why, address, values))
     for each in reviewed:
         excess += _separated(each, today, {*plan.set_aside}, past)
-    if plan.sweep is not None:
-        codes = [each.sweep for each in reviewed if each.sweep is not None]
-        if not codes:
-            excess.append(Excess("a sweep of activity types was not reviewed"))
-        elif more := {*plan.sweep.known}.difference(*codes):
-            excess.append(Excess(f"the sweep deletes more than was reviewed: {', '.join(sorted(more))}"))
+    excess += _swept(plan, reviewed)
     missing = dict.fromkeys(str(key) for each in reviewed for key in each.changes if key not in today)
     return Since(
         plans=tuple(each.plan for each in reviewed),
@@ -122,6 +117,15 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
         same=len(today) - len(unlike) + covered,
         excess=tuple(excess),
     )
+
+
+def _swept(plan: Plan, reviewed: Sequence[ReviewedPlan]) -> Iterator[Excess]:
+    """Yield what the sweep of activity types does beyond the reviewed ones."""
+    codes = [each.sweep for each in reviewed if each.sweep is not None]
+    if plan.sweep is not None and not codes:
+        yield Excess("a sweep of activity types was not reviewed")
+    elif plan.sweep is not None and (more := {*plan.sweep.known}.difference(*codes)):
+        yield Excess(f"the sweep deletes more than was reviewed: {', '.join(sorted(more))}")
 
 
 def _is_begun(
