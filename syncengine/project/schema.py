@@ -57,8 +57,8 @@ class NotSecret(Model):
 
     title = "an item of allowEnv"
 
-    name: Annotated[Identity, Field(description="Name of the environment variable.")]
-    not_secret: Annotated[OnlyTrue, Field(description="Must be true: the variable holds no secret, despite its name.")]
+    name: Identity = Field(description="Name of the environment variable.")
+    not_secret: OnlyTrue = Field(description="Must be true: the variable holds no secret, despite its name.")
 
 
 _PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
@@ -160,39 +160,35 @@ RuleFiles = tuple[
 class EndpointOverride(Model):
     """The method and path of an operation that differ from the service's defaults."""
 
-    path: Annotated[UrlPath | None, Field(description="The path below the service's URL.")] = None
-    method: Annotated[Method | None, Field(description="HTTP method, if it differs from the service's default.")] = None
+    path: UrlPath | None = Field(default=None, description="The path below the service's URL.")
+    method: Method | None = Field(default=None, description="HTTP method, if it differs from the service's default.")
 
 
 class ServiceSection(Model):
     """The time-recording service."""
 
-    base_url: Annotated[BaseUrl | None, Field(description="The service's URL, or `sandbox`.")] = None
-    api_key: Annotated[
-        SecretReference | None, Field(description="{env: NAME} or {file: PATH}, never the key itself.")
-    ] = None
-    team: Annotated[Filled | None, Field(description="The team's name, checked before the first write.")] = None
-    endpoints: Annotated[
-        dict[str, EndpointOverride],
-        Field(default_factory=dict, description="Non-default paths and methods, by operation id."),
-    ]
-    timeout: Annotated[Duration, Field(description="How long an answer may take; 30s by default.")] = 30.0
-    own_landing: Annotated[
-        Span | None,
-        Field(
-            alias="landing",
-            description="How long the service may still execute a call after its sender has given up; "
-            "60s by default, or twice the timeout where that is more.",
-        ),
-    ] = None
-    concurrency: Annotated[
-        Annotated[int, Whole(1, 64)],
-        Field(description="Maximum number of concurrent requests, 1 to 64; 8 by default."),
-    ] = 8
-    connector_type: Annotated[
-        Filled,
-        Field(description="The connected system, under the name that a connector registers; `syncengine` by default."),
-    ] = "syncengine"
+    base_url: BaseUrl | None = Field(default=None, description="The service's URL, or `sandbox`.")
+    api_key: SecretReference | None = Field(
+        default=None, description="{env: NAME} or {file: PATH}, never the key itself."
+    )
+    team: Filled | None = Field(default=None, description="The team's name, checked before the first write.")
+    endpoints: dict[str, EndpointOverride] = Field(
+        default_factory=dict, description="Non-default paths and methods, by operation id."
+    )
+    timeout: Duration = Field(default=30.0, description="How long an answer may take; 30s by default.")
+    own_landing: Span | None = Field(
+        default=None,
+        alias="landing",
+        description="How long the service may still execute a call after its sender has given up; "
+        "60s by default, or twice the timeout where that is more.",
+    )
+    concurrency: Annotated[int, Whole(1, 64)] = Field(
+        default=8, description="Maximum number of concurrent requests, 1 to 64; 8 by default."
+    )
+    connector_type: Filled = Field(
+        default="syncengine",
+        description="The connected system, under the name that a connector registers; `syncengine` by default.",
+    )
 
     @property
     def landing(self) -> float:
@@ -214,20 +210,20 @@ class ServiceSection(Model):
 class MaxDeletes(Model):
     """How much a plan may remove without an approval: a count, or a share of what is recorded."""
 
-    tags: Annotated[
-        LimitText, Field(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
-    ] = Limit(percent=25)
-    activity_types: Annotated[
-        LimitText, Field(description="Limit for activity types that are removed; 25% by default.")
-    ] = Limit(percent=25)
-    keywords: Annotated[LimitText, Field(description="Limit for keywords that are deleted; 50% by default.")] = Limit(
-        percent=50
+    tags: LimitText = Field(
+        default=Limit(percent=25), description="Limit for tags that are forgotten, retired or deleted; 25% by default."
     )
-    metadata: Annotated[LimitText, Field(description="Limit for metadata values that are deleted; 50% by default.")] = (
-        Limit(percent=50)
+    activity_types: LimitText = Field(
+        default=Limit(percent=25), description="Limit for activity types that are removed; 25% by default."
     )
-    fields: Annotated[LimitText, Field(description="Limit for fields that are cleared; 50% by default.")] = Limit(
-        percent=50
+    keywords: LimitText = Field(
+        default=Limit(percent=50), description="Limit for keywords that are deleted; 50% by default."
+    )
+    metadata: LimitText = Field(
+        default=Limit(percent=50), description="Limit for metadata values that are deleted; 50% by default."
+    )
+    fields: LimitText = Field(
+        default=Limit(percent=50), description="Limit for fields that are cleared; 50% by default."
     )
 
     def by_name(self) -> dict[str, Limit]:
@@ -255,54 +251,50 @@ Blob = Annotated[
 class LinksSection(Model):
     """The web pages on which people read the repository's files."""
 
-    blob: Annotated[
-        Blob | None,
-        Field(description="The URL of a line, with {commit}, {file} and {line}; derived from CI variables by default."),
-    ] = None
+    blob: Blob | None = Field(
+        default=None,
+        description="The URL of a line, with {commit}, {file} and {line}; derived from CI variables by default.",
+    )
+
+
+Address = Annotated[
+    str,
+    parsed(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"),
+    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
+]
+Until = Annotated[
+    float,
+    parsed(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z"),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
+]
 
 
 class QuarantineItem(Model):
     """A resource that is set aside because the service rejects it."""
 
-    address: Annotated[
-        Annotated[
-            str,
-            parsed(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE"),
-            WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
-        ],
-        Field(description="The resource: tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
-    ]
-    reason: Annotated[Filled, Field(description="Why the resource is set aside; shown in every plan.")]
-    until: Annotated[
-        Annotated[
-            float,
-            parsed(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z"),
-            WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
-        ]
-        | None,
-        Field(
-            description="The last day (UTC) or the instant at which the quarantine ends; "
-            "required for a removal, at most 30 days ahead."
-        ),
-    ] = None
+    address: Address = Field(description="The resource: tag/NAME, category/EXTERNAL_ID or activity-type/CODE.")
+    reason: Filled = Field(description="Why the resource is set aside; shown in every plan.")
+    until: Until | None = Field(
+        default=None,
+        description="The last day (UTC) or the instant at which the quarantine ends; "
+        "required for a removal, at most 30 days ahead.",
+    )
 
 
 class PolicySection(Model):
     """The policy for plans: how they remove, how much, and which warnings they report."""
 
-    tag_removal: Annotated[
-        Removal,
-        Field(description="How to remove a tag that the manifests no longer declare; forget by default."),
-    ] = Removal.FORGET
-    activity_types: Annotated[
-        Ownership,
-        Field(description="Whether to remove activity types that are not declared; owned by default."),
-    ] = Ownership.OWNED
-    max_deletes: Annotated[MaxDeletes, Field(default_factory=MaxDeletes)]
-    diagnostics: Annotated[
-        dict[str, Annotated[Level, OrFalse()]],
-        Field(default_factory=dict, description="The level of each warning, by its code: off, warning or error."),
-    ]
+    tag_removal: Removal = Field(
+        default=Removal.FORGET,
+        description="How to remove a tag that the manifests no longer declare; forget by default.",
+    )
+    activity_types: Ownership = Field(
+        default=Ownership.OWNED, description="Whether to remove activity types that are not declared; owned by default."
+    )
+    max_deletes: MaxDeletes = Field(default_factory=MaxDeletes)
+    diagnostics: dict[str, Annotated[Level, OrFalse()]] = Field(
+        default_factory=dict, description="The level of each warning, by its code: off, warning or error."
+    )
 
     def limits(self) -> dict[str, str]:
         """Return the limits by name, as the project file writes them."""
@@ -315,41 +307,36 @@ class Overlay(Model):
     title = "an environment"
 
     service: ServiceSection | None = None
-    manifests: Annotated[
-        Paths | None, Field(description="Files and folders with manifests; `manifests` by default.")
-    ] = None
-    policies: Annotated[
-        RuleFiles | None,
-        Field(description="Files and folders with rules, or rules themselves; `policies` by default, if it exists."),
-    ] = None
-    state: Annotated[
-        Place | None, Field(description="The state: a path (SQLite), a URL without a password, or a reference.")
-    ] = None
-    sources: Annotated[
-        dict[str, SourceConfig] | None, Field(description="Connections, by the name that manifests and sinks refer to.")
-    ] = None
-    data_folders: Annotated[
-        Paths | None, Field(description="Folders outside the project whose files manifests may read as data.")
-    ] = None
-    variables: Annotated[Texts | None, Field(description="Variables, available to templates as `var.NAME`.")] = None
-    allow_env: Annotated[
-        AllowedNames | None,
-        Field(
-            description="Environment variables that templates may read; none may hold a secret or be named like one."
-        ),
-    ] = None
-    defaults: Annotated[Section | None, Field(description="Defaults for the resources of all manifests.")] = None
-    policy: PolicySection | None = None
-    links: Annotated[LinksSection | None, Field(description="Where people read the files of the repository.")] = None
-    approvals: Annotated[Approvals | None, Field(description="Approved removals, as COUNT@HASH printed by a plan.")] = (
-        None
+    manifests: Paths | None = Field(
+        default=None, description="Files and folders with manifests; `manifests` by default."
     )
-    quarantine: Annotated[
-        tuple[QuarantineItem, ...] | None,
-        Field(description="Resources that are set aside because the service rejects them, each with its reason."),
-    ] = None
-    posted_time: Annotated[PostedTimeSection | None, Field(description="Where posted time is delivered.")] = None
-    serve: Annotated[ServeSection | None, Field(description="The long-running connector.")] = None
+    policies: RuleFiles | None = Field(
+        default=None,
+        description="Files and folders with rules, or rules themselves; `policies` by default, if it exists.",
+    )
+    state: Place | None = Field(
+        default=None, description="The state: a path (SQLite), a URL without a password, or a reference."
+    )
+    sources: dict[str, SourceConfig] | None = Field(
+        default=None, description="Connections, by the name that manifests and sinks refer to."
+    )
+    data_folders: Paths | None = Field(
+        default=None, description="Folders outside the project whose files manifests may read as data."
+    )
+    variables: Texts | None = Field(default=None, description="Variables, available to templates as `var.NAME`.")
+    allow_env: AllowedNames | None = Field(
+        default=None,
+        description="Environment variables that templates may read; none may hold a secret or be named like one.",
+    )
+    defaults: Section | None = Field(default=None, description="Defaults for the resources of all manifests.")
+    policy: PolicySection | None = None
+    links: LinksSection | None = Field(default=None, description="Where people read the files of the repository.")
+    approvals: Approvals | None = Field(default=None, description="Approved removals, as COUNT@HASH printed by a plan.")
+    quarantine: tuple[QuarantineItem, ...] | None = Field(
+        default=None, description="Resources that are set aside because the service rejects them, each with its reason."
+    )
+    posted_time: PostedTimeSection | None = Field(default=None, description="Where posted time is delivered.")
+    serve: ServeSection | None = Field(default=None, description="The long-running connector.")
 
 
 class ProjectFile(Overlay):
@@ -360,7 +347,6 @@ class ProjectFile(Overlay):
     synonyms: ClassVar[Mapping[str, str]] = {"env": "environments", "service.baseUrl": "service"}
 
     version: Annotated[Literal[1], Whole(1, 1), Field(description="Version of this format: 1.")]
-    environments: Annotated[
-        dict[str, Overlay] | None,
-        Field(description="Settings merged over those above, by environment name; chosen with --env."),
-    ] = None
+    environments: dict[str, Overlay] | None = Field(
+        default=None, description="Settings merged over those above, by environment name; chosen with --env."
+    )
