@@ -1,4 +1,4 @@
-"""Plans judged by rules that are written in a test."""
+"""Helpers that make plans and judge them by rules that a test writes inline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.planning.estate import How, ask
 
 
 def rules(*lines: str) -> RuleSet:
-    """Rules, one a line, in braces but for those."""
+    """Read rules that are given as the contents of YAML flow mappings, without the braces."""
     text = "rules:\n" + "".join(f"  - {{{line}}}\n" for line in lines)
     return rules_in((("policies/all.yaml", text.encode()),))
 
@@ -29,13 +29,13 @@ def judged(manifests: str, recorded: Iterable[Recorded], *lines: str, **how: Any
 
 
 def denied(manifests: str, recorded: Iterable[Recorded], expression: str, kind: str = "tag", **how: Any) -> list[str]:
-    """The addresses that a rule with this expression denies."""
+    """Return the addresses that a rule with this expression denies, with `plan` for a denial without an address."""
     made = judged(manifests, recorded, f'name: r, for: {kind}, deny: "{expression}"', **how)
     return [d.address or "plan" for d in made.diagnostics if d.code == "policy-denied"]
 
 
 def failure(manifests: str, recorded: Iterable[Recorded], expression: str) -> list[tuple[str, str]]:
-    """The codes and messages of a judgement that fails."""
+    """Return the codes and messages of the problems when judging by this expression fails."""
     try:
         denied(manifests, recorded, expression)
     except Problems as problems:

@@ -1,4 +1,4 @@
-"""A plan that a rule denies is shown whole and never applied: fresh, saved, forged, or by `serve`."""
+"""A plan that a rule denies is shown in full and never applied, whether it is planned now, saved or forged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_rules(project: Project, text: str = RULES) -> Project:
 
 @pytest.fixture
 def closing(project: Project) -> Project:
-    """An open matter is applied; its manifest now closes it and leaves its keyword, and another tag comes."""
+    """Apply an open tag, then close it in the manifest with its keyword kept, and declare another tag."""
     project.settle(tags=[tag("A", keywords=["x"])])
     project.wants(tags=[CLOSED, tag("B-new")])
     return with_rules(project)
@@ -43,8 +43,8 @@ def denials(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in document["diagnostics"] if each["code"] == "policy-denied"]
 
 
-def test_a_denied_plan_is_shown_whole(closing: Project) -> None:
-    """With the rule, the address and the line; `--detailed-exitcode` ends with 4."""
+def test_a_denied_plan_is_shown_in_full(closing: Project) -> None:
+    """The denial has the rule, the address and the line; `--detailed-exitcode` exits with 4."""
     done = closing.run("plan", "--format", "json", "--detailed-exitcode")
     assert (done.code, [change["address"] for change in done.document["changes"]]) == (4, ["tag/A", "tag/B-new"])
     (denial,) = denials(done.document)
@@ -62,22 +62,21 @@ def test_a_denied_plan_is_shown_whole(closing: Project) -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
-def test_people_see_it(closing: Project, format: str) -> None:
-    """Whatever they read."""
+def test_every_format_shows_the_denial(closing: Project, format: str) -> None:
     out = closing.run("plan", "--format", format).out
     assert "closed and still tags time" in out
     assert "policy-denied" in out
 
 
-def test_the_comment_counts_the_rules(closing: Project) -> None:
-    """Read back from the report, as in the plan itself."""
+def test_a_comment_counts_the_rules_that_deny(closing: Project) -> None:
+    """`publish` counts the rules that deny the plan from its JSON report."""
     assert closing.run("plan", "--report", "json=plan.json").code == 0
     comment = closing.run("publish", "plan.json", "--to", "github", "--dry-run").out
     assert "Denied: 1 rule of this project denies this plan" in comment
 
 
-def test_nothing_is_sent(closing: Project, service: Service) -> None:
-    """Also what the rule has nothing against stays; the history has the refusal."""
+def test_nothing_of_a_denied_plan_is_sent(closing: Project, service: Service) -> None:
+    """The changes that no rule denies are not sent either; the history records the refusal."""
     before = service.holds()
     done = closing.run("apply", "-y", "--format", "json")
     assert (done.code, done.document["status"], len(denials(done.document))) == (4, "refused", 1)
@@ -87,15 +86,15 @@ def test_nothing_is_sent(closing: Project, service: Service) -> None:
     assert "policy-denied" in closing.run("state", "history").out
 
 
-def test_it_is_applied_once_the_rule_is_kept(closing: Project) -> None:
-    """And then there is nothing left to do."""
+def test_a_manifest_that_keeps_the_rule_is_applied(closing: Project) -> None:
+    """A tag that keeps the rule is applied, and the next plan is empty."""
     closing.wants(tags=[{**CLOSED, "keywords": []}, tag("B-new")])
     assert closing.apply().code == 0
     assert closing.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_approvals_do_not_help(closing: Project) -> None:
-    """A denial is no removal that somebody approves."""
+def test_an_approval_does_not_lift_a_denial(closing: Project) -> None:
+    """`--approve-deletes` approves removals, and does not lift a denial."""
     assert closing.run("apply", "-y", "--approve-deletes", "1@0123456789ab").code == 4
 
 
@@ -103,7 +102,7 @@ def test_approvals_do_not_help(closing: Project) -> None:
 
 
 def test_a_denied_plan_that_was_saved_is_not_applied(closing: Project, service: Service) -> None:
-    """By what the file says itself, also where the rules are gone meanwhile."""
+    """The denial in the plan file counts even after the rule was deleted."""
     assert closing.run("plan", "--out", "plan.json").code == 0
     assert len(denials(json.loads((closing.folder / "plan.json").read_text()))) == 1
     before = service.holds()
@@ -113,8 +112,8 @@ def test_a_denied_plan_that_was_saved_is_not_applied(closing: Project, service: 
     assert (done.code, len(denials(done.document)), service.holds()) == (4, 1, before)
 
 
-def test_a_plan_that_was_saved_before_there_was_a_rule(closing: Project, service: Service) -> None:
-    """It is judged when it is applied, as it is by the limits of today."""
+def test_a_plan_that_was_saved_before_the_rule_is_denied(closing: Project, service: Service) -> None:
+    """`apply` judges a saved plan by the project's present rules."""
     rules = closing.folder / "policies" / "closed.yaml"
     text = rules.read_text()
     rules.unlink()
@@ -127,8 +126,8 @@ def test_a_plan_that_was_saved_before_there_was_a_rule(closing: Project, service
     assert closing.run("apply", "plan.json").code == 0
 
 
-def test_a_forged_plan_without_its_denial(closing: Project, service: Service) -> None:
-    """A plan file comes from outside: what it would do is judged, not what it says."""
+def test_a_plan_file_whose_denial_was_removed_is_denied(closing: Project, service: Service) -> None:
+    """`apply` judges the changes of a plan file again, even when its diagnostics hold no denial."""
     path = closing.folder / "plan.json"
     assert closing.run("plan", "--out", str(path)).code == 0
     save(replace(load(path, SHOWN), diagnostics=()), SHOWN, path)
@@ -139,7 +138,7 @@ def test_a_forged_plan_without_its_denial(closing: Project, service: Service) ->
 
 
 def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
-    """Exit 8, as from the manifests."""
+    """`plan` and `apply` of a saved plan exit with 8 when a rule cannot be evaluated."""
     rules = closing.folder / "policies" / "closed.yaml"
     rules.write_text("rules: [{name: r, for: tag, warn: false}]")
     assert closing.run("plan", "--out", "plan.json").code == 0
@@ -149,11 +148,11 @@ def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
         assert (done.code, set(done.codes) & {"bad-rule"}) == (8, {"bad-rule"})
 
 
-# --- elsewhere
+# --- invalid rules, reports, secrets
 
 
 def test_validate_finds_bad_rules(closing: Project) -> None:
-    """Offline, with all that is wrong with manifests; a file of rules may be named."""
+    """`validate` checks all rules of the project, or the file of rules that it is given."""
     (closing.folder / "policies" / "bad.yaml").write_text("rules: [{name: r, for: tag, deny: befor}]")
     done = closing.run("validate", "--format", "json")
     assert (done.code, done.codes) == (8, ["unknown-name"])
@@ -162,16 +161,15 @@ def test_validate_finds_bad_rules(closing: Project) -> None:
     assert (done.code, done.codes) == (0, [])
 
 
-def test_bad_rules_stop_everything_before_it_begins(closing: Project, service: Service) -> None:
-    """A rule that cannot be read is no rule that allows."""
+def test_invalid_rules_stop_plan_and_apply(closing: Project, service: Service) -> None:
+    """`plan` and `apply` exit with 8 when a rule is invalid, and nothing is sent."""
     (closing.folder / "policies" / "bad.yaml").write_text("rules: [{name: r, for: tag, dany: true}]")
     before = service.holds()
     assert closing.run("plan").code == 8
     assert (closing.run("apply", "-y").code, service.holds()) == (8, before)
 
 
-def test_reports_have_it(closing: Project, tmp_path: Path) -> None:
-    """JUnit and SARIF name the line."""
+def test_junit_and_sarif_reports_show_the_denial(closing: Project, tmp_path: Path) -> None:
     done = closing.run(
         "apply", "-y", "--report", f"junit={tmp_path / 'r.xml'}", "--report", f"sarif={tmp_path / 'r.sarif'}"
     )
@@ -180,8 +178,8 @@ def test_reports_have_it(closing: Project, tmp_path: Path) -> None:
     assert "policy-denied" in (tmp_path / "r.sarif").read_text()
 
 
-def test_secrets_cannot_be_said(closing: Project) -> None:
-    """Rules see the change and nothing else: no variable, no environment, no file, no key."""
+def test_a_rule_cannot_print_secrets(closing: Project) -> None:
+    """A rule has no access to variables, the environment, files or settings."""
     for name in ("env.SYNCENGINE_API_KEY", "var.secret", "data('syncengine.yaml')", "config"):
         with_rules(closing, f'rules: [{{name: r, for: tag, deny: true, message: "{{{{ {name} }}}}"}}]')
         done = closing.run("plan", "--format", "json")

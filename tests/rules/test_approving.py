@@ -1,4 +1,4 @@
-"""A rule that asks is a unit of the gate: approved by itself, for just these contents, once."""
+"""A rule with `approve` is a unit of the gate, with its own approval for exactly these changes, valid once."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def unit_of(plan: Plan, name: str = "rule/litigation-is-owned") -> Any:
     return next(unit for unit in plan.gate.units if unit.name == name)
 
 
-def test_a_rule_asks_where_the_limits_do_not() -> None:
-    """One tag of twenty is below them; who is asked stands in the reason."""
+def test_a_rule_asks_below_the_limits() -> None:
+    """One of twenty removed tags is below the limits, but the rule asks; the reason names its approvers."""
     plan = judged(declared(*range(19)), ROWS, LITIGATION, tag_removal=Removal.RETIRE)
     assert (plan.gate.is_closed, plan.gate.tripped, plan.gate.approve) == (True, True, None)
     unit = unit_of(plan)
@@ -45,15 +45,15 @@ def test_a_rule_asks_where_the_limits_do_not() -> None:
     assert not judged(declared(*range(20)), ROWS, LITIGATION, tag_removal=Removal.RETIRE).gate.tripped
 
 
-def test_its_own_approval_opens_it() -> None:
-    """And no other."""
+def test_only_its_own_approval_opens_a_rule() -> None:
+    """Neither the approval of the whole gate nor one of other removals opens the unit."""
     plan = judged(declared(*range(19)), ROWS, LITIGATION, tag_removal=Removal.RETIRE)
     for text, is_closed in ((unit_of(plan).approve, False), (plan.gate.whole, True), ("1@0123456789abcdef0123", True)):
         assert plan.gate.with_approvals([Approval(text, "here")]).is_closed is is_closed
 
 
-def test_the_approval_of_everything_is_for_removals_alone() -> None:
-    """`gate.approve` approves all units but those of rules."""
+def test_the_approval_of_all_removals_does_not_approve_rules() -> None:
+    """`gate.approve` approves all units except those of rules."""
     plan = judged(declared(*range(5)), ROWS, LITIGATION, tag_removal=Removal.RETIRE)
     assert plan.gate.approve is not None
     half = plan.gate.with_approvals([Approval(plan.gate.approve, "here")])
@@ -63,8 +63,8 @@ def test_the_approval_of_everything_is_for_removals_alone() -> None:
     assert plan.gate.with_approvals([Approval(unit_of(plan).approve, "there")]).is_closed
 
 
-def test_an_approval_is_for_these_contents() -> None:
-    """Other changes do not touch it; another value, another resource or another rule does."""
+def test_an_approval_is_for_exactly_these_changes() -> None:
+    """An approval depends on the rule and on the resources and values that it asks about, and on nothing else."""
     line = 'name: r, for: tag, approve: "after.description is not none"'
     other = 'name: s, for: tag, approve: "after.description is not none"'
 
@@ -85,7 +85,7 @@ def test_an_approval_is_for_these_contents() -> None:
 
 
 def test_a_category_is_approved_with_the_tags_that_go_with_it() -> None:
-    """More tags in it are another approval."""
+    """A category delete that takes one more tag along has another approval."""
     line = "name: r, for: category, approve: action == 'delete'"
     few, more = (judged("tags: []", ROWS[: 2 + n], line, limits={}) for n in (3, 4))
     units = [next(unit for unit in plan.gate.units if unit.kind == "rule") for plan in (few, more)]
@@ -93,22 +93,22 @@ def test_a_category_is_approved_with_the_tags_that_go_with_it() -> None:
     assert units[0].approve != units[1].approve
 
 
-def test_a_rule_of_the_plan_asks_about_all_of_its_changes() -> None:
-    """And about nothing where there is none."""
+def test_a_rule_for_the_plan_asks_about_all_changes() -> None:
+    """In a plan without changes, the rule asks about nothing."""
     line = "name: r, for: plan, approve: plan.summary.requests >= 0"
     plan = judged("tags: [{name: A}, {name: B}]", [], line)
     assert unit_of(plan, "rule/r").count == 2
     assert not judged("tags: [{name: A}]", [row("tag/A")], line).gate.tripped
 
 
-# --- applied
+# --- applying
 
 RULES = "rules:\n  - {name: named, for: tag, approve: after.description is not none, by: ['@leads']}\n"
 
 
 @pytest.fixture
 def asking(project: Project) -> Project:
-    """A rule asks about one of two new tags."""
+    """A project with a rule that asks about one of two new tags."""
     (project.folder / "policies").mkdir()
     (project.folder / "policies" / "all.yaml").write_text(RULES, encoding="utf-8")
     project.wants(tags=[tag("A-1", description="a"), tag("B-1")])
@@ -125,7 +125,7 @@ def planned(project: Project, *arguments: str) -> Any:
 
 
 def test_an_apply_needs_the_approval_of_a_rule(asking: Project, service: Service) -> None:
-    """Exit 4, and nothing is sent; the plan names who is asked and what to copy."""
+    """Without it, `apply` exits with 4 and sends nothing; the plan names the approvers and the approval."""
     done = asking.run("apply", "-y", "--format", "json")
     assert (done.code, service.tags(), done.codes[-1]) == (4, [], "gate")
     found = unit(planned(asking))
@@ -136,8 +136,8 @@ def test_an_apply_needs_the_approval_of_a_rule(asking: Project, service: Service
     assert (done.code, service.tags()) == (0, ["A-1", "B-1"])
 
 
-def test_an_approval_in_the_project_file(asking: Project, service: Service) -> None:
-    """It is reviewed with the change; the plan says where it stands."""
+def test_an_approval_in_the_project_file_counts(asking: Project, service: Service) -> None:
+    """An approval may be committed to the project file; the plan names that file."""
     approve = unit(planned(asking))["approve"]
     asking.settings("approvals:", f"  - {approve}")
     found = unit(planned(asking))
@@ -146,8 +146,8 @@ def test_an_approval_in_the_project_file(asking: Project, service: Service) -> N
     assert (asking.run("apply", "-y").code, service.tags()) == (0, ["A-1", "B-1"])
 
 
-def test_an_approval_is_good_once(asking: Project) -> None:
-    """The same content, set again later, asks again."""
+def test_an_approval_is_valid_once(asking: Project) -> None:
+    """When a tag later gets the approved content again, the rule asks again."""
     approve = unit(planned(asking))["approve"]
     assert asking.run("apply", "-y", "--approve-deletes", approve).code == 0
     asking.wants(tags=[tag("A-1", description="other"), tag("B-1")])
@@ -160,7 +160,7 @@ def test_an_approval_is_good_once(asking: Project) -> None:
 
 
 def test_a_run_that_failed_goes_on_without_a_new_approval(asking: Project, service: Service) -> None:
-    """Until what was approved is there; the service refuses it first."""
+    """After the service refused the approved call, the next run needs no approval."""
     approve = unit(planned(asking))["approve"]
     service.fault("upsertTags", status=503, headers={"Retry-After": "0"}, times=6)
     assert asking.run("apply", "-y", "--approve-deletes", approve).code != 0
@@ -171,7 +171,7 @@ def test_a_run_that_failed_goes_on_without_a_new_approval(asking: Project, servi
 
 
 def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Project, service: Service) -> None:
-    """However often it ends early; a plan from the manifests goes on under it as well."""
+    """The approval counts for every retry of the saved plan, and for a new plan from the manifests."""
     assert asking.run("plan", "--out", "plan.json").code == 0
     approve = unit(planned(asking))["approve"]
     for arguments in (("--approve-deletes", approve), ()):
@@ -182,8 +182,8 @@ def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Proj
     assert asking.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_saved_plan_from_before_the_rule(asking: Project, service: Service) -> None:
-    """Today's rules ask; so does a rule of the file that is gone today."""
+def test_a_saved_plan_needs_approvals_of_old_and_new_rules(asking: Project, service: Service) -> None:
+    """An approval is needed for today's rules and for the deleted rules that the plan file holds."""
     rules = asking.folder / "policies" / "all.yaml"
     rules.unlink()
     assert asking.run("plan", "--out", "before.json").code == 0
@@ -196,8 +196,8 @@ def test_a_saved_plan_from_before_the_rule(asking: Project, service: Service) ->
     assert asking.run("apply", "after.json", "--approve-deletes", approve).code == 0
 
 
-def test_a_forged_plan_without_its_unit(asking: Project, service: Service) -> None:
-    """It is asked for all the same."""
+def test_a_plan_file_without_its_gate_needs_the_approval(asking: Project, service: Service) -> None:
+    """A plan file whose gate was removed still needs the approval."""
     path = asking.folder / "plan.json"
     assert asking.run("plan", "--out", str(path)).code == 0
     made = load(path, SHOWN)
@@ -205,8 +205,8 @@ def test_a_forged_plan_without_its_unit(asking: Project, service: Service) -> No
     assert (asking.run("apply", "plan.json").code, service.tags()) == (4, [])
 
 
-def test_removals_and_rules_ask_beside_each_other(asking: Project, service: Service) -> None:
-    """A category with its tag, which the gate asks about, and a rule that asks about the tag."""
+def test_a_removal_and_a_rule_each_need_an_approval(asking: Project, service: Service) -> None:
+    """A tag that is deleted with its category needs the category's approval and the rule's."""
     rules = "rules: [{name: named, for: tag, approve: before.category == 'c' and not after}]"
     asking.settle(tagCategories=[category("c")], tags=[tag("A-1", category="c"), tag("B-1")])
     (asking.folder / "policies" / "all.yaml").write_text(rules, encoding="utf-8")
@@ -226,8 +226,8 @@ def test_removals_and_rules_ask_beside_each_other(asking: Project, service: Serv
     assert asking.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_test_can_expect_it(asking: Project) -> None:
-    """`approve` names the rules that ask."""
+def test_a_rule_test_can_expect_an_approval(asking: Project) -> None:
+    """`expect.approve` of `syncengine test` lists the rules that ask."""
     tests = "tests: [{name: t, manifests: {tags: [{name: A, description: a}]}, expect: {approve: [named], denied: []}}]"
     (asking.folder / "policies" / "tests.yaml").write_text(tests, encoding="utf-8")
     done = asking.run("test")

@@ -1,4 +1,4 @@
-"""A plan made with a cache is judged as one that is made without (docs/planning.md 2.8)."""
+"""Rules judge a plan made with a cache as they judge one made without (docs/planning.md 2.8)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bench(sandbox: Sandbox) -> Iterator[Bench]:
 
 
 def judge(bench: Bench) -> None:
-    """From here on the project has rules."""
+    """Give the project its rules."""
     (bench.folder / "policies").mkdir(exist_ok=True)
     (bench.folder / "policies" / "all.yaml").write_text(RULES, encoding="utf-8")
 
@@ -43,8 +43,8 @@ def findings(planned: object) -> list[str]:
     return [d.message.partition(" (rule")[0] for d in planned.diagnostics if d.rule]
 
 
-def test_nothing_changed(bench: Bench) -> None:
-    """Only the rules did: the plan as a whole is judged by counts of everything."""
+def test_new_rules_judge_a_plan_without_changes(bench: Bench) -> None:
+    """Rules for the plan see the counts of all resources, although no manifest changed."""
     twice = settle(bench, beginning())
     judge(bench)
     planned = twice.same()

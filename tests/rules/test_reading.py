@@ -1,4 +1,4 @@
-"""Files of rules are read with a place for every error, and no expression waits for a plan to be found wrong."""
+"""Files of rules are checked when they are read: every error, also in an expression, has its line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = jsonschema.Draft202012Validator(schemas()["policies.schema.json"])
 
 
 def found(text: str) -> list[tuple[str, int | None]]:
-    """The codes and lines of all that is wrong with a file."""
+    """Return the code and line of each error in a file of rules."""
     try:
         rules_in((("policies/a.yaml", text.encode()),))
     except Problems as problems:
@@ -99,15 +99,15 @@ SYNTAX_ONLY_HERE = ("twice", "twice on a line", "by without approve", "a test tw
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_good_files(text: str) -> None:
-    """For the reader and for an editor's schema."""
+def test_a_valid_file_is_accepted(text: str) -> None:
+    """The reader and the published JSON schema both accept them."""
     assert found(text) == []
     SCHEMA.validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize(("text", "code", "line"), BAD.values(), ids=BAD)
-def test_bad_files(text: str, code: str, line: int) -> None:
-    """One error, at its line."""
+def test_an_invalid_file_has_one_error_at_its_line(text: str, code: str, line: int) -> None:
+    """The reader reports exactly one error, at its line."""
     assert found(text) == [(code, line)]
 
 
@@ -119,19 +119,19 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("name", [*SHAPES, "none of three", "two of three", "unknown kind", "bad name", "no action"])
-def test_editors_see_what_is_wrong_with_the_shape(name: str) -> None:
-    """By the published schema."""
+def test_the_schema_rejects_wrong_structure(name: str) -> None:
+    """The published JSON schema rejects unknown fields, wrong types and missing fields."""
     assert not SCHEMA.is_valid(yaml.safe_load(BAD[name][0]))
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
-    """Of the shape and of the expressions, in one file and in all."""
+def test_all_errors_are_reported_at_once() -> None:
+    """Errors of structure and of expressions are reported together."""
     misspelt = "- {name: b, for: tag, dany: true, warn: true}\n- {name: c, for: x, deny: true}"
     text = f"rules:\n- {{{RULE}, deny: befor}}\n{misspelt}"
     assert [line for _, line in found(text)] == [2, 3, 4]
 
 
-# --- where they are found
+# --- where rules are found
 
 
 def rules_of(folder: Path, files: Files) -> list[str]:
@@ -143,8 +143,8 @@ def rule(name: str) -> str:
     return f"rules: [{{name: {name}, for: tag, deny: false}}]"
 
 
-def test_the_usual_folder_counts_where_it_is(tmp_path: Path) -> None:
-    """At any depth, in YAML and JSON, in the order of the names; hidden files are none."""
+def test_rules_are_read_from_the_default_folder(tmp_path: Path) -> None:
+    """YAML and JSON files at any depth of `policies/` are read in the order of their names, except hidden files."""
     assert rules_of(tmp_path, {}) == []
     files = {
         "policies/b.yml": rule("b"),
@@ -156,8 +156,8 @@ def test_the_usual_folder_counts_where_it_is(tmp_path: Path) -> None:
     assert rules_of(tmp_path, files) == ["a", "b", "c"]
 
 
-def test_the_project_file_names_others(tmp_path: Path) -> None:
-    """Files, folders, and rules that stand in it, with their lines; then the usual folder does not count."""
+def test_the_project_file_lists_other_rules(tmp_path: Path) -> None:
+    """`policies:` lists files, folders and inline rules, and replaces the default folder."""
     policies = "policies:\n  - one.yaml\n  - rules\n  - rules:\n      - {name: here, for: plan, warn: 1 > 2}\n"
     files = {"one.yaml": rule("one"), "rules/two.yaml": rule("two"), "policies/no.yaml": rule("no")}
     assert rules_of(tmp_path, {**files, "syncengine.yaml": f"version: 1\n{policies}"}) == ["one", "two", "here"]
@@ -176,8 +176,8 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("setting", "code"), MISSING.values(), ids=MISSING)
-def test_what_cannot_be_read_is_an_error(tmp_path: Path, setting: str, code: str) -> None:
-    """A rule that is not there must not look like one that allows everything."""
+def test_a_policy_that_cannot_be_read_is_an_error(tmp_path: Path, setting: str, code: str) -> None:
+    """An entry of `policies:` that is missing or not allowed is an error."""
     (tmp_path / "project").mkdir()
     (tmp_path / "other.yaml").write_text(rule("x"))
     (tmp_path / "project" / "link.yaml").symlink_to(tmp_path / "other.yaml")
@@ -193,7 +193,7 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, setting: str, code: str
 
 
 def test_an_environment_replaces_the_list(tmp_path: Path) -> None:
-    """As it does with `manifests`."""
+    """`policies:` of an environment replaces that of the project, as `manifests:` does."""
     text = "version: 1\npolicies: [a.yaml]\nenvironments: {live: {policies: [b.yaml]}}\n"
     write(tmp_path, {"syncengine.yaml": text, "a.yaml": rule("a"), "b.yaml": rule("b"), "manifests/a.yaml": "{}"})
     live = load_project(folder=tmp_path, environment="live", environ={})
@@ -204,7 +204,7 @@ def test_an_environment_replaces_the_list(tmp_path: Path) -> None:
 
 
 def test_rules_of_both_sides_hold() -> None:
-    """Equal ones count once, wherever they stand; one that was altered holds in both forms."""
+    """Equal rules of head and base count once; a changed rule counts in both versions."""
     base = rules_in((("a.yaml", f"rules:\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: true}}".encode()),))
     head = rules_in((("z.yaml", f"rules:\n\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: false}}".encode()),))
     assert [(each.name, each.place) for each in both_sides(head, base).rules] == [
@@ -222,8 +222,8 @@ def test_rules_of_both_sides_hold() -> None:
     assert gone.sentence == "rule a was removed (it was at a.yaml:1)"
 
 
-def test_a_project_is_judged_by_others_too(tmp_path: Path) -> None:
-    """As a pull request is by the rules of its base."""
+def test_a_pull_request_is_judged_by_the_rules_of_its_base(tmp_path: Path) -> None:
+    """A pull request is judged by the rules of its base as well."""
     for name, text in (("head", rule("a")), ("base", rule("b"))):
         write(tmp_path / name, {"manifests/a.yaml": "{}", "policies/all.yaml": text})
     head, base = (load_project(folder=tmp_path / name, environ={}) for name in ("head", "base"))

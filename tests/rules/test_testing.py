@@ -1,4 +1,4 @@
-"""`syncengine test`: rules, manifests and templates are tried offline, and a difference is shown by its path."""
+"""`syncengine test` tries rules, manifests and templates offline, and shows each difference by its path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(folder: Path, tests: str, *arguments: str, files: dict[str, str] | None 
 
 
 def failures(folder: Path, tests: str, **more: Any) -> list[dict[str, Any]]:
-    """The tests that fail, from JSON; the whole is what the schema says."""
+    """Return the failed tests from the JSON output, which is checked against its schema."""
     done = run(folder, tests, "--format", "json", **more)
     document = json.loads(done.out)
     jsonschema.validate(document, schemas()["test.schema.json"])
@@ -48,14 +48,13 @@ def failures(folder: Path, tests: str, **more: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_example_of_the_design_passes(tmp_path: Path) -> None:
-    """And is counted."""
+def test_tests_that_pass_are_counted(tmp_path: Path) -> None:
     done = run(tmp_path, EXAMPLE)
     assert (done.code, done.out) == (0, "1 test passed.\n")
 
 
 def test_a_difference_is_shown_by_its_path(tmp_path: Path) -> None:
-    """What was expected and what is, for each key that was named and no other."""
+    """Each difference shows the expected and the actual value; keys that `expect` does not name are ignored."""
     tests = """\
   - name: nothing of the kind
     recorded: {tags: [{name: A, keywords: [x]}]}
@@ -105,8 +104,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("test", GOOD.values(), ids=GOOD)
-def test_what_can_be_expected(tmp_path: Path, test: str) -> None:
-    """Each of these passes."""
+def test_a_met_expectation_passes(tmp_path: Path, test: str) -> None:
     assert failures(tmp_path, f"  - name: t\n    {test}\n") == []
 
 
@@ -128,8 +126,8 @@ BLOCK = """\
 """
 
 
-def test_a_row_makes_tags(tmp_path: Path) -> None:
-    """A block is tried with data that stands beside it; no file needs to be there."""
+def test_a_generate_block_is_tried_with_inline_data(tmp_path: Path) -> None:
+    """A generate block is tried with inline data, so no data file needs to exist."""
     assert failures(tmp_path, BLOCK) == []
     (found,) = failures(tmp_path, BLOCK.replace("1,First,open", "1,Other,open"))
     assert found["differences"] == [
@@ -138,7 +136,7 @@ def test_a_row_makes_tags(tmp_path: Path) -> None:
 
 
 def test_the_projects_own_templates_are_tried_with_other_data(tmp_path: Path) -> None:
-    """A block and a text template, by their paths; the project's own file of data is not read, nor changed."""
+    """Inline data replaces the project's data file for generate blocks and text templates."""
     block = 'generate:\n  - forEach: {csv: ../data/m.csv}\n    tags: [{name: "{{ row.id }}"}]\n'
     template = "tags:\n{% for row in data('../data/m.csv') %}\n  - name: T-{{ row.id }}\n{% endfor %}\n"
     files = {"manifests/block.yaml": block, "manifests/text.yaml.j2": template, "data/m.csv": "id\nreal\n"}
@@ -154,8 +152,8 @@ def test_the_projects_own_templates_are_tried_with_other_data(tmp_path: Path) ->
     assert failures(tmp_path, tests, files=files) == []
 
 
-def test_defaults_and_variables_of_the_project_hold(tmp_path: Path) -> None:
-    """As in a plan; what was recorded was applied with them."""
+def test_defaults_and_variables_of_the_project_apply(tmp_path: Path) -> None:
+    """The project's defaults apply to the declared and to the recorded resources."""
     settings = "version: 1\nvariables: {team: EU}\ndefaults: {tags: {managedBy: legal}}\n"
     tests = """\
   - name: t
@@ -167,7 +165,7 @@ def test_defaults_and_variables_of_the_project_hold(tmp_path: Path) -> None:
 
 
 def test_tests_are_offline(tmp_path: Path) -> None:
-    """A source that would be asked is an error that says so; no variable of the environment is seen."""
+    """A source that would be queried is an error, and environment variables are not set."""
     settings = "version: 1\nallowEnv: [PATH]\nsources: {pms: {sql: {env: PMS}}}\n"
     tests = """\
   - name: sql
@@ -186,8 +184,8 @@ def test_tests_are_offline(tmp_path: Path) -> None:
     assert not (tmp_path / ".syncengine").exists()
 
 
-def test_an_error_that_nobody_expected_is_shown_at_its_place(tmp_path: Path) -> None:
-    """In the file of the test."""
+def test_an_unexpected_error_is_shown_at_its_line(tmp_path: Path) -> None:
+    """An unexpected error is shown at its line in the file of the test."""
     (found,) = failures(
         tmp_path, "  - name: t\n    manifests: {tags: [{name: A, catgory: c}]}\n    expect: {denied: []}\n"
     )
@@ -195,21 +193,21 @@ def test_an_error_that_nobody_expected_is_shown_at_its_place(tmp_path: Path) -> 
     assert (diagnostic["code"], diagnostic["file"], diagnostic["line"]) == ("unknown-field", "policies/rules.yaml", 9)
 
 
-def test_errors_that_do_not_come_are_missed(tmp_path: Path) -> None:
-    """A test that expects an error fails where the plan is made."""
+def test_an_expected_error_that_does_not_occur_fails_the_test(tmp_path: Path) -> None:
+    """A test that expects an error fails when the plan has none."""
     (found,) = failures(tmp_path, "  - name: t\n    manifests: {}\n    expect: {errors: [unknown-field]}\n")
     assert found["differences"] == [{"path": ["errors"], "expected": ["unknown-field"], "actual": []}]
 
 
 def test_a_rule_that_fails_fails_the_test(tmp_path: Path) -> None:
-    """With the rule's place."""
+    """The failure names the file of the rule that cannot be evaluated."""
     extra = {"policies/bad.yaml": "rules: [{name: bad, for: tag, deny: after.keywords + 1}]"}
     (found,) = failures(tmp_path, EXAMPLE, files=extra)
     assert [(each["code"], each["file"]) for each in found["diagnostics"]] == [("bad-rule", "policies/bad.yaml")]
 
 
 def test_paths_select_tests(tmp_path: Path) -> None:
-    """Of the project's files of rules, or of others, which are then read as well; all rules of the project count."""
+    """Paths select tests in files of rules, also outside the project's own; all rules of the project apply."""
     files = {"checks/more.yaml": f"tests:\n{EXAMPLE.replace('a closed matter', 'another')}"}
     assert run(tmp_path, EXAMPLE, files=files).out == "1 test passed.\n"
     for path in ("checks", "checks/more.yaml"):
@@ -218,20 +216,20 @@ def test_paths_select_tests(tmp_path: Path) -> None:
     assert run(tmp_path, EXAMPLE, "nowhere").code == 64
 
 
-def test_an_empty_run_says_so(tmp_path: Path) -> None:
-    """It must not look like one that passed."""
+def test_a_run_without_tests_says_so(tmp_path: Path) -> None:
+    """`syncengine test` without tests exits with 0 and prints that it found none."""
     done = run(tmp_path, "")
     assert (done.code, done.out.startswith("No tests found")) == (0, True)
 
 
-def test_bad_files_stop_the_run(tmp_path: Path) -> None:
-    """Exit 8 with places, as everywhere."""
+def test_an_invalid_file_of_rules_stops_the_run(tmp_path: Path) -> None:
+    """`syncengine test` exits with 8 when a file of rules is invalid."""
     done = run(tmp_path, "  - {name: t, manifests: {}, expect: {denies: []}}\n", "--format", "json")
     assert (done.code, [each["code"] for each in json.loads(done.out)["diagnostics"]]) == (8, ["unknown-field"])
 
 
-def test_junit(tmp_path: Path) -> None:
-    """A case a test, as the pages of CI jobs show them."""
+def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
+    """The JUnit report has one case for each test."""
     tests = EXAMPLE + EXAMPLE.replace("a closed matter", "wrong <one>").replace("delete: 0", "delete: 1")
     done = run(tmp_path, tests, "--format", "junit")
     suite = ElementTree.fromstring(done.out)[0]
