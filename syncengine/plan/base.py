@@ -26,7 +26,7 @@ from syncengine.manifest.resources import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
 from syncengine.plan.inputs import Inputs, consistent, with_inputs
-from syncengine.plan.model import BASE_INVALID, MERGED, NO_BASE, POLICY_CHANGED, Base, BasePlan, Plan
+from syncengine.plan.model import BASE_INVALID, MERGED, NO_BASE, POLICY_CHANGED, Base, BasePlan, Plan, Wait
 from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other, with_warnings
 from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.project import git
@@ -265,9 +265,12 @@ LOOKED_UP = 200  # each is a query
 LAST_RUNS = 50  # nobody waits for longer: the rest is history
 LEFT_OVER = "not completed by the last apply, or its data has changed since"
 NOT_APPLIED = "merged but not yet applied"
+REFUSED_BEFORE = "refused before"
+UNKNOWN_OUTCOME = "sent before with an unknown outcome"
+BY_HAND = "edited by hand in the state"
 
 
-def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
+def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict[str, Wait]:
     """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits.
 
     A change was refused, has an unknown outcome, or its row was edited by hand. Otherwise it has the general reason:
@@ -281,26 +284,28 @@ def why_they_wait(addresses: Collection[str], commit: str, state: State) -> dict
     last = next(iter(applies), None)
     done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
     if last is not None and last.outcome == REFUSED:
-        general = f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
+        cause, words = REFUSED_BEFORE, f"{_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
     elif done is None:
-        general = f"{NOT_APPLIED}: nothing has been applied yet"
+        cause, words = NOT_APPLIED, "nothing has been applied yet"
     else:
-        why = LEFT_OVER if done.commit == commit else NOT_APPLIED
-        general = f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
-    reasons = dict.fromkeys(addresses, general)
+        cause = LEFT_OVER if done.commit == commit else NOT_APPLIED
+        words = f"the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
+    waits = dict.fromkeys(addresses, Wait(cause, f"{cause}: {words}"))
     for address in addresses if len(addresses) <= LOOKED_UP else ():
         if (entry := last_writer(state.history(Key.parse(address)))) is None:
             continue
         when = _run(entry.run, entry.commit, entry.at)
         by_hand = "state forget" if entry.outcome == "forgotten" else entry.command or ""
         if entry.outcome == "failed":
-            words = f": {entry.detail.message}" if entry.detail.message else ""
-            reasons[address] = f"refused before: {when}{words}"
+            cause, words = REFUSED_BEFORE, f"{when}: {entry.detail.message}" if entry.detail.message else when
         elif entry.outcome == "intended":
-            reasons[address] = f"sent before with an unknown outcome: {when}"
+            cause, words = UNKNOWN_OUTCOME, when
         elif by_hand.startswith(("state", "adopt")):
-            reasons[address] = f"edited by hand in the state: `{by_hand}`, {when}"
-    return reasons
+            cause, words = BY_HAND, f"`{by_hand}`, {when}"
+        else:
+            continue
+        waits[address] = Wait(cause, f"{cause}: {words}")
+    return waits
 
 
 def _run(id: str | None, commit: str | None, at: float) -> str:

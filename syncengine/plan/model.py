@@ -148,17 +148,24 @@ class Basis(Struct, frozen=True, gc=False):
         return Owner(self.team, self.lineage or f"{canonical_url(self.base_url)} {environment}")
 
 
+class Wait(NamedTuple):
+    """Why a change waits: the cause, which many changes may share, and a sentence that begins with it."""
+
+    cause: str = ""
+    reason: str = ""
+
+
 class Base(Struct, frozen=True, gc=False):
     """The base of `plan --base`, which is the revision `ref`.
 
-    `waiting` maps the addresses of changes that a plan of the base makes too to the reasons why they wait. `is_merged`
+    `waiting` has the addresses of changes that a plan of the base makes too, and why they wait. `is_merged`
     means that HEAD does not contain the revision, so that the merge of both is planned. `is_in_git` means that no state
     was read, and that two revisions are compared.
     """
 
     ref: str
     commit: str
-    waiting: Mapping[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, Wait] = field(default_factory=dict)
     is_merged: bool = False
     is_in_git: bool = False
     sweeps: bool = False
@@ -342,7 +349,7 @@ class Plan(Struct, frozen=True, gc=False):
 
 def side_of(other: BasePlan, changes: Iterable[Change]) -> Base:
     """Return the changes that the base's plan makes too, with their reasons still empty."""
-    waiting = {str(change.key): "" for change in changes if is_same(change, other.changes.get(change.key))}
+    waiting = {str(change.key): Wait() for change in changes if is_same(change, other.changes.get(change.key))}
     return Base("", "", waiting, sweeps=other.sweeps)
 
 

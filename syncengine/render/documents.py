@@ -25,7 +25,7 @@ from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import RULE, Approval, Gate, Unit
 from syncengine.plan.judgement import POLICY_DENIED
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo, whose
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo, Wait, whose
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.files import refuse_missing
 from syncengine.render import formats
@@ -141,7 +141,11 @@ def plan_of(document: formats.PlanFormat) -> Plan:
             )
     # An unknown word in `origin` is an error.
     origins = {each.address: ChangeOrigin(each.origin) for each in document.changes if each.origin is not None}
-    waiting = {c.address: c.waits or "" for c in document.changes if origins.get(c.address) is ChangeOrigin.WAITING}
+    waiting = {
+        each.address: Wait(each.wait_cause or "", each.waits or "")
+        for each in document.changes
+        if origins.get(each.address) is ChangeOrigin.WAITING
+    }
     plain = Basis(document.id, document.created, service.base_url, service.team, commit=document.commit)
     if basis is not None:
         uncommitted = None if basis.uncommitted is None else dict.fromkeys(basis.uncommitted, "")
@@ -195,8 +199,9 @@ def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
     def item(change: Change) -> formats.ChangeItem:
         found = _change_item(change)
         if base is not None:
-            waits = base.waiting.get(str(change.key))
-            found = structs.replace(found, origin=base.origin(change.key), waits=waits)
+            found = structs.replace(found, origin=base.origin(change.key))
+            if (wait := base.waiting.get(str(change.key))) is not None:
+                found = structs.replace(found, waits=wait.reason, wait_cause=wait.cause)
         if (refusal := plan.refusal(change.key)) is not None:
             refused = formats.RefusedItem(refusal.times, when(refusal.since), refusal.message)
             found = structs.replace(found, refused=refused)

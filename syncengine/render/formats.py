@@ -232,6 +232,7 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
         "`waiting` if the plan of the base also makes this change; only with `plan --base`.",
     ] = None
     waits: Annotated[str | None, "Why the change waits; only with `plan --base`."] = None
+    wait_cause: Annotated[str | None, "The beginning of `waits`, which changes may share; absent otherwise."] = None
     refused: Annotated[RefusedItem | None, "Rejections by the service; absent if none since its last apply."] = None
 
 

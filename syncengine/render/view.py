@@ -255,7 +255,7 @@ def _two_sides(plan: Plan) -> tuple[Plan, Plan | None]:
     if base.waiting:
         rest = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
         changes = tuple(
-            replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)]))))
+            replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)].reason))))
             for change in rest.changes
         )
         waiting = replace(rest, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
@@ -263,10 +263,10 @@ def _two_sides(plan: Plan) -> tuple[Plan, Plan | None]:
 
 
 def _waiting_line(waiting: Plan) -> str:
-    """Return one line that counts the waiting changes by their reasons."""
+    """Return one line that counts the waiting changes by their causes."""
     assert waiting.base is not None
-    reasons = Counter(reason.partition(":")[0] for reason in waiting.base.waiting.values())
-    why = ", ".join(f"{number(count)} {reason}" for reason, count in reasons.most_common())
+    causes = Counter(wait.cause for wait in waiting.base.waiting.values())
+    why = ", ".join(f"{number(count)} {cause}" for cause, count in causes.most_common())
     return f"{count_of(len(waiting.changes), 'change')} from outside this pull request: {why}"
 
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.model import Base, Plan
+from syncengine.plan.model import Base, Plan, Wait
 from syncengine.render.html import plan_html
 from syncengine.render.style import Links, Look
 from syncengine.resource import Body, Source
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ROWS = "li[data-action]"
 SECRET = "Strictly confidential merger of A and B"
 LOOK = Look(links=Links("https://git.example.com/acme/tags/blob/{commit}/{file}#L{line}"))
+
+MERGED = Wait("merged", "merged")
 
 
 def reviewed(number: int, file: str = "manifests/acme.yaml") -> Change:
@@ -152,7 +154,7 @@ def test_a_filter_with_one_choice_is_not_shown(page: Page) -> None:
 def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> None:
     """In a plan of a pull request, waiting changes are folded; search opens them, and a filter selects by origin."""
     plan = plan_of(reviewed(1), reviewed(2), reviewed(3))
-    page.open(replace(plan, compared=Base("origin/main", "c0ffee", {"tag/ACME-2": "merged", "tag/ACME-3": "merged"})))
+    page.open(replace(plan, compared=Base("origin/main", "c0ffee", {"tag/ACME-2": MERGED, "tag/ACME-3": MERGED})))
     assert page.rows() == ["ACME-1"]
     assert page.choices("origin") == ["", "pull-request", "waiting"]
     page.choose("origin", "waiting")
@@ -262,7 +264,7 @@ def test_counters_have_the_colours_of_their_actions(page: Page) -> None:
 
 def test_no_line_has_two_marks_in_front(page: Page) -> None:
     """A list whose lines have marks has no bullets."""
-    page.open(replace(everything(), compared=Base("origin/main", "c0ffee", {"tag/ACME-0043": "merged"})))
+    page.open(replace(everything(), compared=Base("origin/main", "c0ffee", {"tag/ACME-0043": MERGED})))
     marked = "li:has(> .mark), li:has(> .symbol)"
     bullets = f"return [...document.querySelectorAll('{marked}')].map(each => getComputedStyle(each).listStyleType)"
     assert set(page.run(bullets)) == {"none"}

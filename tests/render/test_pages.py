@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.model import Base
+from syncengine.plan.model import Base, Wait
 from syncengine.render.html import plan_html, trouble_html
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose, report_markdown
 from syncengine.render.report import report_of as report_of_error
@@ -150,7 +150,7 @@ def test_a_removal_links_to_the_base_commit() -> None:
     look = Look(links=Links("https://h/{commit}/{file}#L{line}"))
     plan = plan_of(Change(key=tag("A"), action=Action.DELETE, source=Source("a.yaml", 7)))
     own = replace(plan, compared=Base("origin/main", "ba5e"))
-    earlier = replace(plan, compared=Base("origin/main", "ba5e", {"tag/A": "merged"}))
+    earlier = replace(plan, compared=Base("origin/main", "ba5e", {"tag/A": Wait("merged", "merged")}))
     for render in (plan_html, plan_markdown):
         assert "https://h/ba5e/a.yaml#L7" in render(own, look)
         for other in (plan, earlier):
