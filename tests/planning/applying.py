@@ -1,7 +1,7 @@
-"""What an apply makes of recorded rows, without a service: the fold that docs/planning.md calls the idea.
+"""Apply a plan to recorded rows without a service: a simple model of `apply`.
 
-Everything here follows docs/planning.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and nothing
-is sent whose needs were not applied.
+It follows docs/planning.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and an item is sent only
+if the items that it needs were applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .estate import NOTHING, Manifests, Rows, ask, planned
 
 
 class Fate(Enum):
-    """What becomes of one item. UNSENT ends the run, as a killed process does."""
+    """What happens to an item. UNSENT ends the run, as a killed process does."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -33,7 +33,7 @@ class Fate(Enum):
 Chance = Callable[[], Fate]
 
 Places = dict[Key, set[str]]
-"""The ids of the categories that the service may hold each tag in, told by what was sent alone."""
+"""For each tag, the ids of the categories in which the service may hold it, derived only from what was sent."""
 
 
 def always_taken() -> Fate:
@@ -42,7 +42,7 @@ def always_taken() -> Fate:
 
 @dataclass(slots=True)
 class _Apply:
-    """Rows while a plan is applied. `blocked`: keys of which some item was not taken."""
+    """The rows while a plan is applied. `blocked` has the keys of items that were not taken."""
 
     rows: dict[Key, Recorded]
     chance: Chance
@@ -51,7 +51,7 @@ class _Apply:
     over: bool = False
 
     def record(self, effects: Iterable[Effect]) -> None:
-        """Without a request: nothing is created and doubt stays as it is."""
+        """Write down effects that need no request: no row is created, and doubt stays as it is."""
         for effect in effects:
             if (old := self.rows.get(effect.key)) is not None:
                 new = settled(intended(old, effect), effect)
@@ -59,7 +59,7 @@ class _Apply:
                 self.rows[effect.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
 
     def send(self, items: Sequence[Item]) -> bool:
-        """Send one call; whether all of it was taken. Nothing is sent once the process is dead."""
+        """Send one call, unless the process is dead; return whether every item was taken."""
         ready = [item for item in items if not self.over and self._is_ready(item)]
         fates = [(item, self._fate()) for item in ready]
         for item in ready:
@@ -100,12 +100,12 @@ class _Apply:
             self.rows[effect.key] = row
 
     def _new_id(self, name: str) -> str:
-        """An id that no category has."""
+        """Return an id that no category has."""
         taken = {row.server_id for row in self.rows.values()}
         return next(new for n in count(1) if (new := f"id-{name}" + "x" * (n - 1)) not in taken)
 
     def _place(self, item: Item, fate: Fate) -> None:
-        """Keep track of where each tag may be, whatever its row says."""
+        """Record in which categories the service may hold the tag, independently of its row."""
         own, *_ = item.effects
         if own.key.kind is Kind.TAG and own.whole:
             named = own.fields.get("category")
@@ -123,7 +123,7 @@ class _Apply:
 
 
 def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken, places: Places | None = None) -> Rows:
-    """The rows after an apply of `plan`, in which `chance` decides over every item. `places` is brought up to date."""
+    """Return the rows after an apply of `plan` in which `chance` decides over each item; update `places`."""
     apply = _Apply(dict(recorded), chance, {} if places is None else places)
     if plan.reasserts:
         touched = [change.key for change in plan.changes if change.key in recorded]
@@ -153,7 +153,7 @@ def _sweep(apply: _Apply, plan: Plan) -> None:
 
 
 def walked(*manifests: Manifests, recorded: Rows = NOTHING, **how: Any) -> Rows:
-    """The rows after one manifest after another was applied."""
+    """Return the rows after these manifests were applied one after another."""
     for text in manifests:
         recorded = applied(recorded, planned(ask(text), recorded, **how))
     return recorded

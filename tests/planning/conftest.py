@@ -1,4 +1,4 @@
-"""A service and a project beside it, as the tests of the program have them."""
+"""The fixtures of a service and a project, which the tests of the program share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests in several files, and random edits of them as people make them: most are valid, some are not."""
+"""Manifests in several files, and random edits like those of people: most are valid, some are not."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Json = dict[str, Any]
 File = dict[str, Any]
 
 BULK = "zz/bulk.yaml"
-"""A file with so long a comment that the estate is worth a cache."""
+"""A file with a long comment, which makes the manifests large enough to be cached."""
 
 WORDS = ("Acme", "ACME", "acme", "Bolt vs Nut", "bolt vs nut", "Straße", "STRASSE", "re: will", "TEN-4", "at", "T-1")
 
 
 @dataclass
 class Estate:
-    """`files` maps a name to its sections, and to invalid text under `raw`."""
+    """Manifests by file name. A file maps sections to items, and `raw` to invalid text."""
 
     files: dict[str, File] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Manifests as text, plans made from them, and short ways to ask what a plan says."""
+"""Helpers: manifests as text, recorded rows, plans made from both, and queries of a plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASIS = Basis("p-1", "2025-03-01T09:30:00+00:00", "https://api.example.com", "Pa
 
 @dataclass(frozen=True, slots=True)
 class Written(ManifestFile):
-    """A manifest that is nowhere but here."""
+    """A manifest that exists only in the test."""
 
     text: str = ""
 
@@ -48,7 +48,7 @@ class Written(ManifestFile):
 
 
 def ask(manifests: Manifests) -> Desired:
-    """What the manifests ask for, read as the product reads them."""
+    """Return what the manifests declare, read as the product reads them."""
     files = {FILE: manifests} if isinstance(manifests, str) else manifests
     written = [Written(Path(name), name, text) for name, text in files.items()]
     return desired(ManifestSet(written), read_all(written))
@@ -56,7 +56,7 @@ def ask(manifests: Manifests) -> Desired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """How to plan: the project's policy, the command line's flags, and what the state knows."""
+    """How to plan: the project's policy, the options of the command line, and the state's records."""
 
     scope: Scope = Scope()  # noqa: RUF009 (a frozen value)
     tag_removal: Removal = Removal.FORGET
@@ -87,7 +87,7 @@ class How:
 
 
 def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] = (), **how: Any) -> Plan:
-    """The plan for these manifests over these rows."""
+    """Plan these manifests over these rows."""
     wanted = manifests if isinstance(manifests, Desired) else ask(manifests)
     rows = recorded if isinstance(recorded, Mapping) else {row.key: row for row in recorded}
     asked = How(**how)
@@ -95,7 +95,7 @@ def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] 
 
 
 def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any) -> dict[str, str]:
-    """The problems of a plan that cannot be made: addresses by code."""
+    """Return the errors of a plan that cannot be made, as addresses by code."""
     try:
         planned(manifests, recorded, **how)
     except Problems as problems:
@@ -107,10 +107,10 @@ def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any)
 
 
 def row(address: str, *keywords: str, **more: Any) -> Recorded:
-    """A row that the service took from us. Fields by their own names; the rest as in `Recorded`.
+    """Return a confirmed row of a resource that the service has, with fields by name and the rest as in `Recorded`.
 
-    A tag's name is among its keywords unless `excludeTagNameKeyword` says otherwise, and it is public unless
-    `visibility` says otherwise, `None` for unknown.
+    A tag's keywords contain its name unless `excludeTagNameKeyword` is true. The tag is public unless `visibility` is
+    given; `None` means that its visibility is unknown.
     """
     key = Key.parse(address)
     metadata = more.pop("metadata", {})
@@ -129,7 +129,7 @@ _COLUMNS = {"status", "doubtful", "confirmed", "server_id", "source", "protect",
 
 
 def is_as_declared(row: Recorded, resource: Resource) -> bool:
-    """Whether the row has what is declared and nothing else but that a tag is public where that is not said."""
+    """Return whether the row equals the declared resource; a tag without a visibility may be PUBLIC."""
     default = {"visibility": "PUBLIC"} if row.key.kind is Kind.TAG else {}
     body = resource.body
     return (
@@ -140,15 +140,15 @@ def is_as_declared(row: Recorded, resource: Resource) -> bool:
 
 
 def gone(address: str, **more: Any) -> Recorded:
-    """A row that was deleted from the service."""
+    """Return the row of a resource that was deleted from the service."""
     return Recorded(Key.parse(address), status=Status.DELETED, source=Source(FILE, 1), **more)
 
 
-# --- what a plan says
+# --- queries of a plan
 
 
 def actions(plan: Plan) -> dict[str, str]:
-    """Every change: its action by address."""
+    """Return the action of each change by address."""
     return {str(change.key): change.action.word for change in plan.changes}
 
 
@@ -161,12 +161,12 @@ def field_of(plan: Plan, address: str, name: str) -> FieldChange:
 
 
 def notes(plan: Plan) -> list[tuple[str, str]]:
-    """Address and kind of every note."""
+    """Return the address and kind of each note."""
     return [(str(note.key), note.kind) for note in plan.notes]
 
 
 def steps(plan: Plan) -> list[str]:
-    """The stages of a plan by name, in order."""
+    """Return the names of the plan's stages in order."""
     return [stage.step.value for stage in plan.stages]
 
 
@@ -179,7 +179,7 @@ def items(plan: Plan, step: Step) -> list[Item]:
 
 
 def sent(plan: Plan, step: Step, address: str) -> Effect:
-    """What the one item for a resource in a stage leaves of it."""
+    """Return the effect of the only item for this resource in a stage."""
     (effect,) = [item.effects[0] for item in items(plan, step) if str(item.key) == address]
     return effect
 
@@ -189,5 +189,5 @@ def addresses(keys: Iterable[Key]) -> list[str]:
 
 
 def says_nothing(plan: Plan) -> bool:
-    """Nothing to do, nothing to write down, nothing to tell."""
+    """Return whether the plan has no changes, sweep, records, notes or stages."""
     return not (plan.changes or plan.sweep or plan.records or plan.notes or plan.stages)

@@ -1,4 +1,4 @@
-"""Random manifests, as text, and random ways to plan and apply them: few names, so that histories meet."""
+"""Random manifests and random ways to plan and apply them. There are few names, so that they recur often."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TAG_FIELDS = st.fixed_dictionaries(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One manifest, how to plan it, and what becomes of the items when it is applied."""
+    """One manifest, how to plan it, and what happens to the items when it is applied."""
 
     manifest: str
     how: Fields
@@ -125,7 +125,7 @@ SCOPES = st.builds(Scope, targets=GLOBS, excludes=GLOBS, no_delete=st.booleans()
 
 
 def ways(scopes: st.SearchStrategy[Scope]) -> st.SearchStrategy[Fields]:
-    """Policies and flags."""
+    """Policies and options of the command line."""
     return st.fixed_dictionaries(
         {
             "scope": scopes,

@@ -1,4 +1,4 @@
-"""Two sets of values by name: what is new, gone, different, and in which parts (content)."""
+"""`content` compares two mappings: which names are new, gone or different, and in which parts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SCALARS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.booleans()
 VALUES = st.dictionaries(st.sampled_from("abc"), SCALARS | st.dictionaries(st.sampled_from("xyz"), SCALARS), max_size=3)
 
 
-def test_each_name_is_in_one_place() -> None:
+def test_each_name_is_new_or_gone_or_different() -> None:
     compared = compare({"a": 1, "b": {"x": 1, "y": 2}, "c": 3}, {"b": {"x": 1, "y": 3}, "c": 3, "d": 4})
     assert (compared.new, compared.gone) == (("d",), ("a",))
     assert compared.different == {"b": (ValueChange(("y",), 2, 3),)}
 
 
-def test_what_only_one_has_is_none_in_the_other() -> None:
+def test_a_missing_value_is_none() -> None:
     before, after = {"words": frozenset({"a", "b"}), "gone": 1}, {"words": frozenset({"b", "c"}), "new": {"x": 1}}
     assert value_changes(before, after) == (
         ValueChange(("gone",), 1, None),

@@ -1,4 +1,4 @@
-"""What planning finds wrong with something generated names the row of data that it was made of."""
+"""Errors and warnings of planning about a generated resource name its row of data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_changed_row_of_data_changes_its_tag(project: Project, code: str) -> None:
+def test_a_warning_about_a_changed_tag_names_its_row(project: Project, code: str) -> None:
     made, before, after, row = CASES[code]
     generates(project, made, before)
     assert project.run("apply", "-y").code == 0
@@ -36,7 +36,7 @@ def test_a_changed_row_of_data_changes_its_tag(project: Project, code: str) -> N
     _is_about(project, code, row)
 
 
-def test_an_activity_type_that_comes_back(project: Project) -> None:
+def test_an_error_about_a_revived_activity_type_names_its_row(project: Project) -> None:
     generates(project, TYPES, ROWS)
     assert project.apply().code == 0
     generates(project, TYPES, ROWS.replace("B,2,PRIVATE\n", ""))
@@ -45,7 +45,7 @@ def test_an_activity_type_that_comes_back(project: Project) -> None:
     _is_about(project, "deleted-activity-type", 3)
 
 
-def test_a_tag_that_cannot_be_deleted(project: Project) -> None:
+def test_an_error_about_a_tag_that_cannot_be_deleted_names_its_row(project: Project) -> None:
     project.settings("policy: {tagRemoval: retire}")
     generates(project, TAGS, ROWS)
     assert project.run("apply", "-y").code == 0
@@ -62,14 +62,14 @@ FORMER_NAMES = {
 
 
 @pytest.mark.parametrize("code", FORMER_NAMES)
-def test_former_names(project: Project, code: str) -> None:
+def test_an_error_about_former_names_names_its_row(project: Project, code: str) -> None:
     rows, row = FORMER_NAMES[code]
     generates(project, NAMED, rows)
     found = _is_about(project, code, row)
     assert (found["line"], found["column"]) == (3, 49)
 
 
-def test_what_is_removed_and_declared(project: Project) -> None:
+def test_an_error_about_a_removed_and_declared_tag_names_its_row(project: Project) -> None:
     generates(project, TAGS, ROWS, "removed: [{tag: C, as: forget}]\n")
     assert _is_about(project, "removed-and-declared", 4)["line"] == 4
 

@@ -25,7 +25,7 @@ def tags(count: int, **fields: object) -> list[Recorded]:
 
 
 def declared(count: int, fields: str = "") -> str:
-    """The first `count` of those tags."""
+    """Return a manifest of the first `count` of those tags."""
     return "tags:\n" + "".join(f"  - {{name: ACME-{n}{fields}}}\n" for n in range(count)) if count else "{}"
 
 
@@ -197,7 +197,7 @@ BASE = plan_of(declared(2), tags(4))
 
 
 def closed(plan: Plan, *approvals: str) -> bool:
-    """Whether the gate stays closed with these approvals at hand."""
+    """Return whether the gate stays closed with these approvals."""
     return plan.gate.with_approvals(Approval(text, "somebody") for text in approvals).is_closed
 
 
@@ -297,7 +297,7 @@ def tags_lost(*numbers: int) -> dict[Loss, float]:
 
 
 def after(recent: Mapping[Loss, float], manifest: str, recorded: Sequence[Recorded], **how: object) -> Plan:
-    """The plan of a state of which runs have just taken these things below the gate."""
+    """Return a plan of a state whose recent runs took these losses without an approval."""
     asked = How(**how)
     rows = {row.key: row for row in recorded}
     return plan(ask(manifest), rows, asked.options, asked.basis, StateRecords(recent=lambda: recent))

@@ -1,4 +1,4 @@
-"""docs/manifests.md, "The arithmetic": computed here by other means, over random plans and days before them."""
+"""The gate agrees with a second implementation of "The arithmetic" in docs/manifests.md, over random plans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCES = (None, None, "x.csv", "y.csv")
 
 
 class Tag(NamedTuple):
-    """A recorded tag. `fate`: stays, goes, loses its keyword, or goes by a line; `category` is one that may go."""
+    """A recorded tag. `fate`: stays, goes, loses its keyword, or is removed by a line under `removed:`."""
 
     name: str
     file: str
@@ -40,7 +40,7 @@ class Tag(NamedTuple):
 
 
 class Estate(NamedTuple):
-    """Tags, the categories that go, the limit in percent, and names of tags that went at so many seconds before now."""
+    """Tags, categories to delete, the limit in percent, and the age in seconds of earlier removals by tag name."""
 
     tags: list[Tag]
     going: set[str]
@@ -49,7 +49,7 @@ class Estate(NamedTuple):
 
 
 class Journal:
-    """A state that knows what was taken, and nothing else."""
+    """A state that has only a journal of removals."""
 
     def __init__(self, before: dict[str, float]) -> None:
         self._before = before
@@ -109,7 +109,7 @@ def manifest(estate: Estate) -> str:
 
 
 def is_too_much(now: int, there: int, earlier: int, percent: int) -> bool:
-    """Step 4: more than the limit, from two on, or all that is left."""
+    """Step 4: more than the limit and at least two, or all that is left."""
     if not now:
         return False
     lost = now + earlier
@@ -117,16 +117,16 @@ def is_too_much(now: int, there: int, earlier: int, percent: int) -> bool:
 
 
 def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
-    """The units that ask, by the four steps of the page."""
+    """Return the names of the units that ask, computed by the four steps of the page."""
     cascades = [tag for tag in estate.tags if tag.category in estate.going]
     others = [tag for tag in estate.tags if tag.category not in estate.going]
     unit = {tag.name: tag.source or tag.file for tag in others if tag.fate == "goes"}
-    unit |= {tag.name: FILE for tag in others if tag.fate == "keyword"}  # it stays, where it is declared today
+    unit |= {tag.name: FILE for tag in others if tag.fate == "keyword"}  # declared in this file today
     goes = {tag.name for tag in others if tag.fate == "goes"}
     loses = {tag.name for tag in others if tag.fate == "keyword"}
     lines = {tag.name for tag in others if tag.fate == "line"}
     alone = {f"category/{name}" for name in estate.going}
-    # A source that lost more than a quarter of what it made in one manifest, cascades included, and lines left out.
+    # Sources that lost over a quarter of their tags in one manifest, with cascades and without lines of `removed:`.
     short = set()
     for file in MANIFESTS:
         for source in set(SOURCES) - {None}:

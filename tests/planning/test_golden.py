@@ -1,4 +1,4 @@
-"""Golden cases: a manifest, recorded rows, and the plan as people read it, letter by letter.
+"""Golden cases: a manifest, recorded rows, and the exact text of the plan.
 
 Each folder of `golden/` is a case: `manifest.yaml`, `recorded.yaml` (rows by address; `how`: policy and flags), and
 `plan.txt`. `SYNCENGINE_GOLDEN=write pytest tests/planning/test_golden.py` writes the plans anew; read the difference
@@ -32,7 +32,7 @@ MANIFEST = "manifests/acme.yaml"
 
 
 def recorded(address: str, said: Mapping[str, Any]) -> Recorded:
-    """A row as a case writes it down: confirmed, active, and declared in the first line, unless it says otherwise."""
+    """Return a row of a case, which is confirmed, active and declared in line 1 unless the case says otherwise."""
     key, said = Key.parse(address), dict(said)
     fields = {name: tuple(v) if isinstance(v, list) else v for name, v in said.pop("fields", {}).items()}
     if key.kind is Kind.TAG:
@@ -60,7 +60,7 @@ def plan_of(case: str) -> Plan:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_case_plans_and_reads_as_it_did(case: str) -> None:
+def test_the_text_of_a_plan_is_unchanged(case: str) -> None:
     file = GOLDEN / case / "plan.txt"
     rendered = without_files(PLAN_FORMATS["text"](plan_of(case), PLAIN))
     if os.environ.get("SYNCENGINE_GOLDEN") == "write":

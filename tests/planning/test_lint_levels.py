@@ -1,4 +1,4 @@
-"""Every warning is as loud as the project wants it, whichever way a plan is made."""
+"""Each warning has the level that the project sets for it, in plans with a cache and without."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 COMMA = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
 OTHER = "# generate\ntags:\n  - {name: Omega One, description: %s, visibility: PUBLIC}\n"
-"""That it might be made of data makes the cache worth its while."""
+"""The word `generate` in it makes the planner use the cache."""
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def set_to(bench: Bench, code: str, level: str, url: str | None = None) -> None:
     bench.settings("policy:", "  tagRemoval: retire", f"  diagnostics: {{{code}: {level}}}", url=url)
 
 
-def told(planned: Planned) -> list[tuple[str, str]]:
-    """Codes and severities."""
+def levels(planned: Planned) -> list[tuple[str, str]]:
+    """Return the code and severity of each diagnostic."""
     found = planned.diagnostics if isinstance(planned, Plan) else planned
     return [(d.code, d.severity.value) for d in found]
 
@@ -79,36 +79,36 @@ def test_a_cached_plan_has_the_same_warnings(bench: Bench, code: str) -> None:
         write(bench, "b.yaml", OTHER % f"v{version}")
         assert bench.apply().exit_code == 0
         twice = Twice(bench.project)
-        assert told(twice.same()) == expected
+        assert levels(twice.same()) == expected
         write(bench, "b.yaml", OTHER % f"v{version} changed")
         changed = twice.same()
-        assert (told(changed), isinstance(changed, Plan) and len(changed.changes)) == (expected, 1)
+        assert (levels(changed), isinstance(changed, Plan) and len(changed.changes)) == (expected, 1)
     set_to(bench, code, "error")
-    assert told(Twice(bench.project).same()) == [(code, "error")]
+    assert levels(Twice(bench.project).same()) == [(code, "error")]
 
 
 @pytest.mark.parametrize(("level", "extra"), [("off", []), ("warning", ["warning"]), ("error", ["error"])])
-def test_a_cut_text_is_explained_or_not(bench: Bench, level: str, extra: list[str]) -> None:
+def test_a_comma_in_text_is_reported_at_its_level(bench: Bench, level: str, extra: list[str]) -> None:
     write(bench, "a.yaml", COMMA)
     set_to(bench, "comma-in-text", level)
     expected = [("null-value", "error"), *(("comma-in-text", severity) for severity in extra)]
-    assert sorted(told(Twice(bench.project).same())) == sorted(expected)
+    assert sorted(levels(Twice(bench.project).same())) == sorted(expected)
 
 
 LEVELS = [("off", []), ("warning", ["warning"]), ("error", ["error"])]
 
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
-def test_suspected_renames(bench: Bench, level: str, severities: list[str]) -> None:
+def test_a_suspected_rename_is_reported_at_its_level(bench: Bench, level: str, severities: list[str]) -> None:
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, externalId: '1', visibility: PUBLIC}\n")
     set_to(bench, "rename-suspected", level)
     assert bench.apply().exit_code == 0
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Beta, externalId: '1', visibility: PUBLIC}\n")
-    assert told(Twice(bench.project).same()) == [("rename-suspected", severity) for severity in severities]
+    assert levels(Twice(bench.project).same()) == [("rename-suspected", severity) for severity in severities]
 
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
-def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[str]) -> None:
+def test_a_line_that_removes_nothing_is_reported_at_its_level(bench: Bench, level: str, severities: list[str]) -> None:
     write(bench, "a.yaml", "removed: [{tag: Alpah, as: retire}]\n")
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, visibility: PUBLIC}\n")
     set_to(bench, "removed-unknown", "off")
@@ -116,26 +116,26 @@ def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[
     set_to(bench, "removed-unknown", level)
     for version in ("v2", "v3"):
         write(bench, "b.yaml", OTHER % version + "  - {name: Alpha, visibility: PUBLIC}\n")
-        assert told(Twice(bench.project).same()) == [("removed-unknown", severity) for severity in severities]
+        assert levels(Twice(bench.project).same()) == [("removed-unknown", severity) for severity in severities]
         if level == "warning":
             assert bench.apply().exit_code == 0
 
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
-def test_a_selection_of_nothing(bench: Bench, level: str, severities: list[str]) -> None:
+def test_an_empty_selection_is_reported_at_its_level(bench: Bench, level: str, severities: list[str]) -> None:
     write(bench, "b.yaml", OTHER % "v1")
     set_to(bench, "nothing-selected", level)
     planned = Twice(bench.project).same(scope=Scope(paths=("nowhere",)))
-    assert [each for each in told(planned) if each[0] != "no-state"] == [
+    assert [each for each in levels(planned) if each[0] != "no-state"] == [
         ("nothing-selected", severity) for severity in severities
     ]
 
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
-def test_an_insecure_url(bench: Bench, level: str, severities: list[str]) -> None:
+def test_an_insecure_url_is_reported_at_its_level(bench: Bench, level: str, severities: list[str]) -> None:
     set_to(bench, "insecure-url", level, url="http://service.example.com")
     try:
         found = bench.project().warnings
     except Problems as problems:
         found = problems.found
-    assert told(found) == [("insecure-url", severity) for severity in severities]
+    assert levels(found) == [("insecure-url", severity) for severity in severities]

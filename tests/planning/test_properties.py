@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever was applied, half applied or left in doubt (docs/planning.md, rule 8)."""
+"""Invariants of every plan, after any history of applies, failures and doubt (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .strategies import HISTORIES, LAST, Step
 pytestmark = pytest.mark.slow
 
 EXPECTED_OBJECTIONS = {"category-removed", "activity-type-removed"}
-"""What random manifests may get wrong; anything else would be a mistake of these tests."""
+"""The errors that random manifests may have; any other error would be a mistake of these tests."""
 
 HISTORIES_TRIED = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A last plan over the rows that a history left."""
+    """A plan over the rows that a history of applies left."""
 
     rows: Rows
     places: Places
@@ -53,13 +53,13 @@ class Case:
 
     @property
     def aim(self) -> Aim:
-        """What the plan aims at, by the first station alone."""
+        """Return the aim of the plan, computed by the first step of planning alone."""
         options = How(**self.step.how).options
         return aim(self.rows, self.desired.resources, self.desired.removed, options.rules, options.scope)
 
 
 def history(steps: Sequence[Step]) -> tuple[Rows, Places]:
-    """The rows after all steps; what cannot be planned is left out, as a team would."""
+    """Return the rows after all steps, without those whose plan has errors."""
     rows: Rows = {}
     places: Places = {}
     for step in steps:
@@ -86,12 +86,12 @@ CASES = st.builds(case, HISTORIES, LAST, st.lists(st.integers(0, 8), max_size=2)
 
 
 def whole_how(step: Step) -> dict[str, object]:
-    """The same policies, without flags that ask for something each time."""
+    """Return the same policies without `--sweep` and `--reassert`, which ask for something in every plan."""
     return {**step.how, "sweep": False, "reassert": False}
 
 
 def folding_a_plan_gives_its_aim(case: Case) -> None:
-    """What is wanted is as wanted and beyond doubt; what leaves has left; all else is as it was."""
+    """After an apply, each desired row is as declared and not in doubt, and each leaving row has left."""
     after, aimed = applied(case.rows, case.plan), case.aim
     for key, resource in aimed.desired.items():
         row = after[key]
@@ -106,7 +106,7 @@ def folding_a_plan_gives_its_aim(case: Case) -> None:
 
 
 def the_next_plan_is_empty(case: Case) -> None:
-    """Once all is acknowledged there is nothing to do, to write down, or to say, save what a flag leaves out."""
+    """After an acknowledged apply the plan has no changes, records or notes, except of what is not selected."""
     after = past_unsure_cascades(case, applied(case.rows, case.plan))
     again = planned(case.desired, after, **whole_how(case.step))
     kinds = {note.kind for note in again.notes}
@@ -115,7 +115,10 @@ def the_next_plan_is_empty(case: Case) -> None:
 
 
 def past_unsure_cascades(case: Case, after: Rows) -> Rows:
-    """A doubtful member may have left the category that was deleted: one more plan lets it go by its own."""
+    """Apply one more plan if members of a deleted category are in doubt.
+
+    Such a member may be in another category by now, so the next plan removes it by a call of its own.
+    """
     unsure = {effect.key for effect in case.plan.effects() if effect.unsure}
     if not unsure:
         return after
@@ -125,12 +128,12 @@ def past_unsure_cascades(case: Case, after: Rows) -> Rows:
 
 
 def planning_is_deterministic(case: Case) -> None:
-    """Time, randomness and the state of the process have no part in it."""
+    """Planning the same manifests over the same rows gives an equal plan."""
     assert planned(ask(case.step.manifest), dict(case.rows), **case.step.how) == case.plan
 
 
 def nothing_that_is_desired_is_taken_away(case: Case) -> None:
-    """Neither a resource, nor a keyword, nor a metadata entry that some manifest names."""
+    """No plan removes a resource, keyword, metadata entry or field that a manifest declares."""
     for effect in case.plan.effects():
         resource = case.desired.resources.get(effect.key)
         if resource is not None:
@@ -141,7 +144,7 @@ def nothing_that_is_desired_is_taken_away(case: Case) -> None:
 
 
 def protected_rows_do_not_leave(case: Case) -> None:
-    """Nothing that was applied with `protect` is removed by any plan."""
+    """No plan removes a resource that was applied with `protect`."""
     protected = {key for key, row in case.rows.items() if row.protect and row.status is not Status.DELETED}
     assert not protected & case.aim.leaving.keys()
     removed = {Status.DELETED, Status.RETIRED}
@@ -150,7 +153,7 @@ def protected_rows_do_not_leave(case: Case) -> None:
 
 
 def what_is_not_selected_is_not_touched(case: Case) -> None:
-    """Every change is selected by itself, as the other side of a rename, or as a category that is needed."""
+    """Each changed resource is selected, the other side of a selected rename, or a needed category."""
     allowed = set(touchable(case))
     assert {change.key for change in case.plan.changes} <= allowed
     if not case.scope.whole:
@@ -175,7 +178,7 @@ def touchable(case: Case) -> Iterator[Key]:
 
 
 def follows_a_rename(effect: Effect, case: Case) -> bool:
-    """A member of a renamed category is only written down under its new name."""
+    """Return whether a member of a renamed category is only recorded under the category's new name."""
     new = Key(Kind.CATEGORY, str(effect.fields.get("category")))
     return new in case.aim.renames and effect == Effect(
         key=effect.key, fields={"category": new.name}, former=effect.former
@@ -183,7 +186,7 @@ def follows_a_rename(effect: Effect, case: Case) -> bool:
 
 
 def a_plan_without_deletes_takes_nothing_away(case: Case) -> None:
-    """No removal of any kind under `--no-delete`, whatever else is asked for."""
+    """A plan with `--no-delete` removes nothing, with any other options."""
     how = {**case.step.how, "scope": replace(case.scope, no_delete=True)}
     plan = planned(case.desired, case.rows, **how)
     assert {change.action for change in plan.changes} <= {Action.CREATE, Action.UPDATE}
@@ -197,13 +200,16 @@ def a_plan_without_deletes_takes_nothing_away(case: Case) -> None:
 
 
 def is_in_a_category_that_is_gone(loss: Loss, case: Case) -> bool:
-    """What names a deleted category has nothing to lose."""
+    """Return whether a tag only loses a category that was deleted already."""
     category = case.rows.get(Key(Kind.CATEGORY, str(case.rows[loss.key].body.fields.get("category"))))
     return loss.what == "category" and category is not None and not may_be_held(category)
 
 
 def every_tag_that_a_category_takes_along_is_listed(case: Case) -> None:
-    """Told by what was sent alone: wherever a tag may be, deleting that category lists it, or waits for its move."""
+    """The deletion of a category lists each tag that may be in it, or waits for the tag's move.
+
+    Where a tag may be is derived only from what was sent.
+    """
     cascaded = {change.key: change.cascade for change in case.plan.changes if change.cascade}
     deletes = [item for call in calls(case.plan, Stage.CATEGORY_DELETES) for item in call.items]
     assert set(cascaded.values()) <= {item.key for item in deletes}
@@ -219,12 +225,12 @@ def every_tag_that_a_category_takes_along_is_listed(case: Case) -> None:
 
 
 def shares_its_id(category: Key, case: Case) -> bool:
-    """A rename without a known outcome that was given up: two rows, both wanted once, of one category."""
+    """Return whether another row has the category's id, after a rename without a known outcome was taken back."""
     return any(row.server_id == case.rows[category].server_id for key, row in case.rows.items() if key != category)
 
 
 def every_loss_is_in_the_gate(case: Case) -> None:
-    """What leaves, is cleared or opened is counted; a plan without losses and sweep asks for nothing."""
+    """The gate asks about categories and opened tags, and about nothing in a plan without losses and sweep."""
     losses = [loss for change in case.plan.changes for loss in losses_of(change)]
     if not losses and case.plan.sweep is None:
         assert not case.plan.gate.tripped
@@ -234,7 +240,10 @@ def every_loss_is_in_the_gate(case: Case) -> None:
 
 
 def calls_fit_the_service(case: Case) -> None:
-    """Each stage once and in order, no call empty or too large, no key twice in a batch, ids without a gap."""
+    """Stages are in order and occur once, and calls are numbered without gaps.
+
+    No call is empty or too large, or has the same key twice.
+    """
     steps = [stage.step for stage in case.plan.stages]
     assert steps == [step for step in Stage if step in steps]
     for stage in case.plan.stages:
@@ -246,7 +255,7 @@ def calls_fit_the_service(case: Case) -> None:
 
 
 def what_a_plan_keeps_of_its_inputs_makes_it_again(case: Case) -> None:
-    """A saved plan is planned again over the rows that it names, and nothing else of the estate: it comes out equal."""
+    """A saved plan that is planned again from the rows that it names alone comes out equal."""
     plan, again = (
         case.plan,
         planned_again(
@@ -267,7 +276,7 @@ def what_a_plan_keeps_of_its_inputs_makes_it_again(case: Case) -> None:
 
 
 def rows_named(case: Case) -> Rows:
-    """The rows that a saved plan is planned again from, as an apply reads them."""
+    """Return the rows from which `apply` plans a saved plan again."""
     renamed, going = ([Key(Kind.CATEGORY, name) for name in names] for names in renamed_and_going(case.plan))
     keys = keys_of(case.plan)
     members = members_of(case.rows, {key: case.rows[key] for key in (*renamed, *going)}).values()
@@ -278,7 +287,7 @@ def rows_named(case: Case) -> Rows:
 
 
 def without_order(calls: Iterable[Call]) -> list[str]:
-    """The items of calls, in an order of their own: which comes first in a batch decides nothing."""
+    """Return the items of the calls sorted, since their order within a stage has no meaning."""
     return sorted(
         repr(replace(item, effects=tuple(sorted(item.effects, key=repr)), needs=tuple(sorted(item.needs))))
         for call in calls
@@ -311,7 +320,10 @@ def test_what_holds_of_every_plan(case: Case) -> None:
 
 
 def keeps_a_dead_reference(case: Case) -> bool:
-    """`--no-delete` may keep a tag in a category whose deletion is under way: it waits until that is settled."""
+    """Return whether a tag stays in a category whose deletion is under way, as `--no-delete` may cause.
+
+    The tag waits until the deletion is settled.
+    """
     named = {Key(Kind.CATEGORY, str(r.body.fields.get("category"))) for r in case.aim.desired.values()}
     return any(
         key in case.rows and case.rows[key].status is Status.DELETED for key in named - case.desired.resources.keys()

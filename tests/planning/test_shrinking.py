@@ -1,4 +1,4 @@
-"""A block that loses its rows is noticed beside larger ones of the same source, wherever it stands in its file."""
+"""The gate notices when a generate block loses its rows, even beside larger blocks of the same source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(400))
 
 
 def rows(project: Project, **counts: int) -> None:
-    """So many rows of each kind, in a database and in a file."""
+    """Write this number of rows of each kind to a database and to a CSV file."""
     found = [(f"{kind}-{n}", kind) for kind, count in counts.items() for n in range(count)]
     (project.folder / "r.csv").write_text("n,kind\n" + "".join(f"{n},{kind}\n" for n, kind in found))
     connection = sqlite3.connect(project.folder / "pms.db")
@@ -49,7 +49,7 @@ def applied(project: Project) -> None:
 
 
 def reasons(project: Project) -> list[str]:
-    """What the gate says; the short way of planning is taken where there is one."""
+    """Return the gate's reasons, from a plan that uses the cache if it can."""
     done: Ended = project.run("plan", "--format", "json")
     assert done.code == 0, (done.out, done.err)
     found: list[str] = done.document["gate"]["reasons"]
@@ -89,7 +89,7 @@ def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
 
 
 def test_a_misspelt_condition_needs_an_approval(sources: Project) -> None:
-    """One of four blocks over one file makes nothing any more."""
+    """The block with the misspelt condition, one of four over a file, makes no tags any more."""
     rows(sources, A=40, B=10, C=40, D=40)
     blocks(sources, CSV, "ABCD")
     applied(sources)
@@ -124,8 +124,8 @@ def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: 
     assert saved_document["gate"]["reasons"] == [said]
 
 
-def told(project: Project) -> list[dict[str, object]]:
-    """The findings about conditions."""
+def unmet_conditions(project: Project) -> list[dict[str, object]]:
+    """Return the diagnostics about conditions that no row meets."""
     done = project.run("validate", "--format", "json")
     return [found for found in done.document["diagnostics"] if found["code"] == "when-none"]
 
@@ -134,15 +134,15 @@ def test_a_condition_that_no_row_meets_is_a_warning(sources: Project) -> None:
     """A `when` that no row meets is a warning, unless `allowEmpty` allows that."""
     rows(sources, A=5)
     blocks(sources, CSV, "a")
-    (found,) = told(sources)
+    (found,) = unmet_conditions(sources)
     assert (found["severity"], found["line"], found["column"]) == ("warning", 3, 11)
     assert "all 5 rows of r.csv" in found["message"]
-    assert told(sources) == [found], "also of a manifest whose reading is cached"
+    assert unmet_conditions(sources) == [found], "also of a manifest whose reading is cached"
     sources.settings("policy: {diagnostics: {when-none: error}}")
     assert sources.run("validate").code == 8
     for block in (CSV.replace("../r.csv", "../r.csv, allowEmpty: true"), CSV.replace("== '%s'", "in ['%s', 'A']")):
         blocks(sources, block, "a")
-        assert told(sources) == []
+        assert unmet_conditions(sources) == []
 
 
 def test_a_manifest_may_be_renamed_and_its_lines_may_move(sources: Project) -> None:

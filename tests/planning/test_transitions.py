@@ -1,4 +1,4 @@
-"""Transitions: manifests to walk through; after each apply the next plan is empty (docs/planning.md, rule 8)."""
+"""Walks through several manifests: after each apply the next plan is empty (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .estate import NOTHING, Rows, ask, is_as_declared, planned, says_nothing
 
 @dataclass(frozen=True, slots=True)
 class To:
-    """One manifest to go to, the statuses that rows have afterwards, and flags that count for this step only."""
+    """One manifest of a walk, the statuses of rows after it, and options that apply to this step only."""
 
     manifest: str
     expected: str = ""
@@ -267,7 +267,7 @@ WALKS: dict[str, tuple[Policy, list[To]]] = {
 
 
 def are_as_wanted(desired: Desired, rows: Rows) -> bool:
-    """Whether every desired resource is recorded exactly as it is desired, beyond doubt."""
+    """Return whether every desired resource is recorded as declared and is not in doubt."""
     return all(
         (row.status, row.doubtful, row.confirmed) == (Status.ACTIVE, False, True)
         and (row.source, row.protect) == (resource.source, resource.protect)
@@ -278,7 +278,7 @@ def are_as_wanted(desired: Desired, rows: Rows) -> bool:
 
 
 def statuses(rows: Rows, expected: str) -> Iterator[str]:
-    """The statuses of the rows that `expected` names, in its words."""
+    """Yield the statuses of the rows that `expected` names, in its format."""
     for line in filter(None, expected.split(", ")):
         address = line.rpartition(" ")[0]
         yield f"{address} {rows[Key.parse(address)].status.value}"
@@ -286,7 +286,7 @@ def statuses(rows: Rows, expected: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(("policy", "walk"), WALKS.values(), ids=WALKS)
 def test_after_each_apply_the_next_plan_is_empty(policy: Policy, walk: list[To]) -> None:
-    """After each apply of a walk nothing is planned, and the rows are as declared."""
+    """The rows are as declared, too."""
     rows: Rows = NOTHING
     for step in walk:
         desired = ask(step.manifest)
@@ -303,7 +303,7 @@ def test_a_walk_in_one_step_ends_in_the_same_bodies(policy: Policy, walk: list[T
 
 
 @pytest.mark.parametrize(("policy", "walk"), WALKS.values(), ids=WALKS)
-def test_selections_bring_a_walk_about_piece_by_piece(policy: Policy, walk: list[To]) -> None:
+def test_a_walk_can_be_applied_in_selected_pieces(policy: Policy, walk: list[To]) -> None:
     pieces = [Scope(targets=("category/*",)), Scope(targets=("tag/*",)), Scope(no_delete=True), Scope()]
     rows: Rows = NOTHING
     for step in walk:

@@ -1,4 +1,4 @@
-"""docs/manifests.md: units of removals, and what remains to be judged once those that are approved are out."""
+"""docs/manifests.md: the units of removals, and what the gate still asks about after some are approved."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wanting(names: Iterable[str], categories: Iterable[str] = ()) -> str:
 
 
 def units(gate: Gate) -> dict[str, str]:
-    """The approval of each unit, whether it asks or not."""
+    """Return the approval of each unit, including units that do not ask."""
     return {unit.name: unit.approve for unit in gate.units}
 
 

@@ -1,4 +1,4 @@
-"""Plans the same thing with what the cache knows and without a cache."""
+"""Plan a project both with its cache and without one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Planned = Plan | tuple[Diagnostic, ...]
 
 
 def planned(project: Project, **request: Any) -> Planned:
-    """The plan without what differs from one planning to the next, or all that is wrong."""
+    """Return the plan without its id, time and cache data, or the diagnostics when there is no plan."""
     try:
         found = make_plan(project, PlanRequest("plan", **request), Runtime({}))
     except Problems as problems:
@@ -29,7 +29,7 @@ def planned(project: Project, **request: Any) -> Planned:
 
 @dataclass
 class Twice:
-    """With the cache and without; the cache is as before afterwards."""
+    """Make the same plan with the cache and without, and leave the cache as it was."""
 
     project: Callable[[], Project]
 
