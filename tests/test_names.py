@@ -10,8 +10,6 @@ from pathlib import Path
 import syncengine
 
 PACKAGE = Path(syncengine.__path__[0])
-MIRRORS = {"ActivityType", "Tag"}
-"""Classes of the sandbox with the same names as resources of manifests."""
 
 
 def _trees() -> Iterator[tuple[str, ast.Module]]:
@@ -20,14 +18,13 @@ def _trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_no_public_class_name_is_there_twice() -> None:
-    """The sandbox's mirrors of resources are excepted."""
     names = Counter(
         node.name
         for _, tree in _trees()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert {name for name, count in names.items() if count > 1} == MIRRORS
+    assert {name for name, count in names.items() if count > 1} == set()
 
 
 def test_every_docstring_is_text() -> None:

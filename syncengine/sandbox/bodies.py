@@ -80,7 +80,7 @@ class KnownBody(RequestBody):
     model_config = ConfigDict(extra="forbid")
 
 
-class Tag(RequestBody):
+class TagBody(RequestBody):
     name: Name
     description: Text = None
     tag_category_id: Text = None
@@ -119,7 +119,7 @@ class TagName(RequestBody):
     name: Name
 
 
-class Category(RequestBody):
+class CategoryBody(RequestBody):
     id: Text = None
     external_id: Text = None
     label: Text = None
@@ -131,7 +131,7 @@ class CategoryName(RequestBody):
     external_id: Name
 
 
-class ActivityType(RequestBody):
+class ActivityTypeBody(RequestBody):
     code: Name
     label: Name
     description: Text = None

@@ -81,7 +81,7 @@ def _put_tag(store: Store, item: Any, _request: RuleRequest) -> None:
 
     Keywords and metadata are only added. The tag's name is a keyword unless excluded.
     """
-    body = read(bodies.Tag, item)
+    body = read(bodies.TagBody, item)
     if body.tag_category_id and store.get(CATEGORIES, body.tag_category_id) is None:
         raise ApiError(400, f"tagCategoryId: there is no category {body.tag_category_id}")
     before = store.get(TAGS, body.name) or {"keywords": [], "metadata": {}}
@@ -156,7 +156,7 @@ def _upsert_categories(store: Store, request: RuleRequest) -> RuleAnswer:
 
 def _put_category(store: Store, item: Any, request: RuleRequest) -> str:
     """Upsert a category and return its id. It is found by `id` if given, so that an `externalId` renames it."""
-    body = read(bodies.Category, item)
+    body = read(bodies.CategoryBody, item)
     if body.id:
         before = store.get(CATEGORIES, body.id)
         if before is None:
@@ -210,7 +210,7 @@ def _put_type(store: Store, item: Any, request: RuleRequest) -> None:
 
     A deleted type stays deleted unless `reenableIfArchived` is set.
     """
-    body = read(bodies.ActivityType, item)
+    body = read(bodies.ActivityTypeBody, item)
     activity_type = store.get(TYPES, body.code) or {
         "code": body.code,
         "label": body.label,
