@@ -19,7 +19,7 @@ from .picky import picky as running_picky
 
 @pytest.fixture(scope="package", autouse=True)
 def _statements_compiled_once() -> Iterator[None]:
-    """Thousands of states are opened at one path: with one engine, their statements are compiled once."""
+    """Share one engine between states at one path, so that SQL statements are compiled only once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_sqlite", lru_cache(database._sqlite))
         yield

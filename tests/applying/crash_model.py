@@ -1,8 +1,8 @@
-"""A service in memory, a process that can die at any instant, and what must be true of both at the end.
+"""The crash model: a service in memory, a process that can die at any instant, and the checks of both.
 
-`House` is one team with its state, walked through a history: manifests that are applied, trouble at counted instants,
-and what other people do in between. A call whose sender died, or heard nothing certain, may be executed at any later
-instant within the bound, also after other calls; time passes only where a run waits.
+A `House` is one team on the service and the project's state. It goes through a history of applies with trouble at
+numbered instants and acts of other people. A call whose sender died, or got no certain answer, may be executed at any
+later instant until its deadline, even after newer calls. Time passes only while a run waits.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ NOT_RENAMED = re.compile("instead of renaming category/(?P<name>[^ :]+): if that
 
 
 class Died(BaseException):
-    """The process is gone: nothing more is sent or written."""
+    """The process is dead: it sends and writes nothing more."""
 
 
 class Trouble(NamedTuple):
-    """What happens at one instant: a call to the service, or a write to the state."""
+    """What happens at one instant, which is a call to the service or a write to the state."""
 
     instant: int
     what: str
@@ -78,12 +78,12 @@ IDENTITIES = (
     (Kind.ACTIVITY_TYPE, "code"),
 )
 LANDS = "lands"
-"""At this instant the call that was sent first of all that are in flight is executed."""
+"""At this instant the oldest call in flight is executed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Manifest:
-    """All that is desired at one time, and the project's rules then."""
+    """All that is declared at one time, with the project's policies."""
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
     rules: Rules = field(default_factory=lambda: Rules(deletes_tags=True))
@@ -104,7 +104,7 @@ def _shown(resource: Resource) -> str:
 
 @dataclass(slots=True)
 class Others:
-    """What other people and connectors put there."""
+    """What other people and connectors have put on the service."""
 
     tags: set[str] = field(default_factory=set)
     keywords: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -112,7 +112,7 @@ class Others:
 
 
 class Clockwork:
-    """Counts instants, and says what is to happen at each. Once dead it is dead."""
+    """Counts instants and returns the trouble at each; after the process died, every instant raises `Died`."""
 
     def __init__(self, troubles: Sequence[Trouble] = (), land: Callable[[], None] = lambda: None) -> None:
         self._land = land
@@ -146,7 +146,7 @@ WRITES = frozenset(
 
 
 class MortalLedger:
-    """The state, as a process sees it that may die before or after any write."""
+    """The state of a process that may die before or after any write."""
 
     def __init__(self, state: State, clockwork: Clockwork) -> None:
         self._state, self._clockwork = state, clockwork
@@ -169,7 +169,7 @@ class MortalLedger:
 
 
 class ServiceInMemory:
-    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.ServiceCaller."""
+    """The sandbox's rules without HTTP, with trouble at numbered instants. Implements apply.run.ServiceCaller."""
 
     down = False
 
@@ -204,7 +204,7 @@ class ServiceInMemory:
             case "unavailable and lands late":
                 self._house.send_off(operation, body)
                 return Answer(503, text="unavailable")
-            case "answered twice":  # the first attempt got a 502, its repeat was acknowledged
+            case "answered twice":  # the first attempt got a 502, and its repeat was acknowledged
                 self._house.send_off(operation, body)
             case "answer lost":
                 self._house.process(operation, body)
@@ -225,7 +225,7 @@ class ServiceInMemory:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one apply went. `plan` None: the manifests asked for the impossible. `asked`: nobody approved."""
+    """How an apply ended. `plan` is None when the manifests have errors; `asked`: no approval was given."""
 
     plan: Plan | None
     status: report.RunStatus | None = None
@@ -236,9 +236,10 @@ class Ending:
 
 
 class Approvals:
-    """All approvals that were ever given, as a list that nobody cleans, and what each must not be good for any more.
+    """All approvals that were given so far, none of which is ever deleted from the list.
 
-    `over`: removals that some later run did not want, or that are done: whoever wants them again needs another one.
+    `over` has, for each approval, the removals that it no longer covers, since they are done or a
+    later run did not want them: to remove these again, another approval is needed.
     """
 
     def __init__(self) -> None:
@@ -249,13 +250,13 @@ class Approvals:
         return [Approval(text, "list") for text in self.given]
 
     def give(self, plan: Plan) -> Plan:
-        """Approve what is open, unit by unit."""
+        """Approve each unit that asks."""
         self.given |= {unit.approve: unit.losses for unit in plan.gate.units if unit.is_open}
         self.given |= {text: losses for text, losses in approved_of(plan).uses.items() if text.startswith(REMOVED)}
         return replaced(plan, gate=plan.gate.with_approvals(self.at_hand()))
 
     def misused(self, plan: Plan) -> Iterator[str]:
-        """Removals that an approval covers a second time."""
+        """Yield the removals that an approval covers a second time."""
         for unit in (*plan.gate.units, *plan.gate.begun):
             if unit.approved is not None:
                 again = self.over[unit.approved.text].intersection(unit.losses)
@@ -264,9 +265,9 @@ class Approvals:
             yield from (f"{text} is used again for {loss}" for loss in self.over[text].intersection(losses))
 
     def begin(self, plan: Plan, state: State) -> None:
-        """Whatever this run does not want is over for all approvals of before, but what is set aside.
+        """End all earlier approvals for removals that this run does not want, except of what is in quarantine.
 
-        An undo ends what is left of the approvals that the undone run began with.
+        An undo ends only the approvals with which the undone run began.
         """
         waits = approved_of(plan).set_aside
         wanted = {loss for change in plan.changes for loss in losses_of(change)}
@@ -281,7 +282,7 @@ class Approvals:
 
 
 class InFlight(NamedTuple):
-    """A call that will be executed, who asked for it, and when it can land no more."""
+    """A call that will be executed later, the plan that sent it, and its deadline."""
 
     operation: Operation
     body: Any
@@ -291,7 +292,7 @@ class InFlight(NamedTuple):
 
 
 class Time:
-    """A time that passes when a run waits."""
+    """A time that passes only while a run waits."""
 
     def __init__(self, at: float = 1000.0) -> None:
         self.at = at
@@ -301,7 +302,7 @@ class Time:
 
 
 class House:
-    """One team on the service, and the state of the project that keeps it."""
+    """One team on the service, and the state of the project that manages it."""
 
     def __init__(self, state: State, time: Time, numbers: int = 1) -> None:
         self.store = Store()
@@ -311,7 +312,7 @@ class House:
         self.violations: list[str] = []
         self.approvals = Approvals()
         self.let_go: set[Key] = set()
-        """Categories of which a run said that they stay, and which are not ours again since."""
+        """Categories that a run reported as kept on the service, and that no later run manages again."""
         self.in_flight: list[InFlight] = []
         self.refused: frozenset[str] = frozenset()
         """Names that the service refuses for now."""
@@ -323,7 +324,7 @@ class House:
         self._manifest = Manifest()
 
     def twin(self, state: State, time: Time) -> House:
-        """A house where all is as here, with a copy of this one's state."""
+        """Return a copy of this house that uses a copy of its state."""
         twin = House(state, time, self._numbers + 10_000)
         copy(self.store, into=twin.store)
         twin.others = deepcopy(self.others)
@@ -360,17 +361,17 @@ class House:
 
     @property
     def world(self) -> World:
-        """What the service holds."""
+        """Return what the service holds."""
         if self._seen is None or self._seen[0] != self.store.changes:
             self._seen = self.store.changes, world(self.store)
         return self._seen[1]
 
     def send_off(self, operation: Operation, body: Any) -> None:
-        """Have a call executed later, whatever becomes of its sender."""
+        """Have a call executed later, even if its sender is dead by then."""
         self.in_flight.append(InFlight(operation, body, self._plan, self._manifest, self.at + BOUND))
 
     def land(self) -> None:
-        """Execute the call that was sent first of all that are in flight."""
+        """Execute the oldest call in flight."""
         if self.in_flight:
             late = self.in_flight.pop(0)
             self._process(late.operation, late.body, late.plan, late.manifest)
@@ -380,14 +381,14 @@ class House:
             self.land()
 
     async def pause(self, stop: asyncio.Event, seconds: float) -> None:
-        """Time passes: what can land no later lands now."""
+        """Let time pass, and execute the calls in flight whose deadline is reached."""
         self.waits += 1
         self._time.at += seconds
         while any(late.until <= self.at for late in self.in_flight):
             self.land()
 
     def refusal(self, operation: Operation, body: Any) -> Answer | None:
-        """The answer to a call that names what the service refuses."""
+        """Return the error answer to a call with a name that the service refuses, or None."""
         items = body.get(operation.items, ()) if operation.items else (body,)
         named = [any(each.get(name) in self.refused for _, name in IDENTITIES) for each in items]
         if not any(named):
@@ -398,7 +399,7 @@ class House:
         return Answer(400, data={"errors": errors})
 
     def watch_sending(self, operation: Operation, body: Any) -> None:
-        """Nothing is sent of what is set aside."""
+        """Record a violation if a resource in quarantine is sent."""
         waits = set(self._plan.set_aside) if self._plan is not None else set()
         items = body.get(operation.items, ()) if operation.items else (body,)
         names = {Key(kind, each[name]) for each in items for kind, name in IDENTITIES if each.get(name)}
@@ -409,7 +410,7 @@ class House:
         decide(self.store, expire, RuleRequest({}, next(self._times), str))
 
     def _watch(self, operation: Operation, before: World, plan: Plan | None, manifest: Manifest) -> None:
-        """Nothing is deleted that the manifests did not ask for when the call was sent."""
+        """Record a violation if a delete or sweep takes something that its plan did not announce."""
         assert plan is not None
         if operation is DELETE_TAG_CATEGORY:
             kind, gone = Kind.TAG, before.tags.keys() - self.world.tags.keys()
@@ -431,7 +432,7 @@ class House:
     # What other people do.
 
     def others_act(self, act: str, name: str) -> None:
-        """Put a keyword on a tag, make a tag in a category, a category of that name, or an activity type."""
+        """Add a keyword to a tag, or create a tag in a category, the category itself, or an activity type."""
         if act == "keyword" and name in self.world.tags and name not in self.others.tags:
             self.others.keywords[name].add(THEIR_KEYWORD)
             body = {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]}
@@ -469,7 +470,7 @@ class House:
         return Quarantine(0.0, "", (), records, self.state.refusals()) if records else None
 
     def set_aside(self, chosen: int) -> None:
-        """Set resources aside whose last call was refused: those whose bits are set in `chosen`."""
+        """Put resources whose last call was refused into quarantine: those whose bits are set in `chosen`."""
         refusals = [each for each in self.state.refusals().values() if each.is_last]
         self.state.set_aside(
             [
@@ -480,7 +481,7 @@ class House:
         )
 
     def lift(self) -> None:
-        """End all quarantine."""
+        """End every quarantine."""
         self.state.end_quarantine([record.key for record in self.state.quarantine()])
 
     def apply(
@@ -491,12 +492,12 @@ class House:
         reassert: bool = False,
         approves: bool = True,
     ) -> Ending:
-        """Plan and apply, with all approvals of before, and of whatever else the gate asks for if it `approves`."""
+        """Plan and apply with all earlier approvals, and if it `approves`, with those that the gate asks for."""
         try:
             planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
-        self._again(planned, manifest.rules)  # no honest plan contradicts itself
+        self._again(planned, manifest.rules)  # a plan that was not tampered with passes its own checks
         planned = replaced(planned, gate=planned.gate.with_approvals(self.approvals.at_hand()))
         if planned.gate.is_closed and not approves:
             return Ending(planned, asked=True)
@@ -509,7 +510,7 @@ class House:
     def apply_reviewed(
         self, manifest: Manifest, reviewed: Sequence[ReviewedPlan], troubles: Sequence[Trouble] = ()
     ) -> Ending:
-        """Plan and apply, unless that is more than was reviewed: then the ending says in what way."""
+        """Plan and apply, unless the plan is more than was reviewed; then the ending has the excess."""
         try:
             planned = self.planned(manifest)
         except Problems:
@@ -523,7 +524,7 @@ class House:
     def undo(
         self, run: str, troubles: Sequence[Trouble] = (), *, forced: bool = False, targets: tuple[str, ...] = ()
     ) -> Ending:
-        """Take back a run, or a part of it, with whatever approval that needs."""
+        """Undo a run or a part of it, approving whatever the gate asks about."""
         planned = self.planned_undo(run, forced=forced, targets=targets)
         planned = self.approvals.give(planned)
         self._manifest = Manifest()
@@ -542,13 +543,13 @@ class House:
 
     @property
     def last_run(self) -> str:
-        """The run that changed something last."""
+        """Return the id of the last run that changed something."""
         run = self.state.writing_run()
         assert run is not None
         return run.id
 
     def resume(self, ending: Ending) -> Ending | None:
-        """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
+        """Apply the plan of a dead run again, as a saved plan; return None if it is stale."""
         assert ending.plan is not None
         try:
             refuse_elsewhere(ending.plan, self.state, URL)
@@ -566,7 +567,7 @@ class House:
         return self._perform(resumed, Clockwork())
 
     def _again(self, saved: Plan, rules: Rules) -> Plan:
-        """The saved plan, planned again from what it holds."""
+        """Plan a saved plan again from what it holds."""
         again = guards.planned_again(saved, self.state, deletes_tags=rules.deletes_tags)
         return guards.with_gate_of_today(saved, again, self.state, Options(rules, LIMITS), 0.0)
 

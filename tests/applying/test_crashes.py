@@ -1,4 +1,4 @@
-"""The crash model (docs/planning.md, rule 8): whatever happens on the way, the end is what the manifests say."""
+"""The crash model: after any trouble, the next applies end at what the manifests say (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def manifests(draw: Any) -> Manifest:
 
 
 def _claimed_once(resources: list[Resource]) -> Iterator[Resource]:
-    """Two resources cannot have had the same name before; the manifests' reader refuses that."""
+    """Let only one resource claim a former name, as the reader of manifests demands."""
     claimed: set[Key] = set()
     for resource in resources:
         former = tuple(n for n in resource.previously if Key(resource.key.kind, n) not in claimed)
@@ -213,7 +213,7 @@ def _empty_state() -> Path:
 
 
 def _memory() -> Path:
-    """A folder, in memory where that is possible: thousands of histories need no disk."""
+    """Return a folder in memory, if possible, since thousands of histories need no disk."""
     folder = tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-")
     _KEPT.append(folder)
     return Path(folder.name)
@@ -224,7 +224,7 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A house as it was at one time, and its state's database."""
+    """A house at one time, with the database of its state."""
 
     house: House
     database: bytes
@@ -232,7 +232,7 @@ class Snapshot:
 
 @contextmanager
 def house(begin: Snapshot | None = None) -> Iterator[House]:
-    """A team that holds nothing, and a locked state that records nothing; or another that is as one was before."""
+    """Yield a house with an empty service and an empty, locked state, or a copy of the house in `begin`."""
     path = _empty_state().with_name("history.db")
     path.write_bytes(begin.database if begin else _empty_state().read_bytes())
     time = Time(begin.house.at) if begin else Time()
@@ -244,7 +244,7 @@ def house(begin: Snapshot | None = None) -> Iterator[House]:
 
 
 def snapshot(home: House) -> Snapshot:
-    """Keep what there is; the house itself is not to be used any more."""
+    """Take a snapshot of a house, which is not to be used any more."""
     assert home.state.lease is not None
     home.state.lease.release()
     with closing(sqlite3.connect(_empty_state().with_name("history.db"))) as database:
@@ -316,9 +316,9 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
 
 
 def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
-    """Removals of a run that was killed, which the next plan of the same manifest asks about again."""
+    """Yield approved removals of a dead run that the next plan of the same manifest asks about again."""
     assert ending.plan is not None
-    if not home.state.plan_began(ending.plan.id):  # in Git: it died before anybody else could know of it
+    if not home.state.plan_began(ending.plan.id):  # with a state in Git, the run died before it was pushed
         return
     approved = [loss for losses in approved_of(ending.plan).uses.values() for loss in losses]
     approved += [loss for unit in ending.plan.gate.begun for loss in unit.losses]
@@ -333,12 +333,12 @@ def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
 
 
 def _resume(home: House, ending: Ending, step: Step) -> None:
-    """The saved plan of a run that was killed may be applied again, and is then done (docs/planning.md 6)."""
+    """Check that the saved plan of a dead run can be applied again and completes (docs/planning.md 6)."""
     home.refused = frozenset()
     resumed = home.resume(ending)
     STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:
-        assert resumed.status is RunStatus.COMPLETE, "a resumed plan is not complete"
+        assert resumed.status is RunStatus.COMPLETE, "the resumed plan did not complete"
         _nothing(str(change.key) for change in home.planned(step.manifest).changes)
 
 
@@ -357,7 +357,7 @@ def _count(ending: Ending) -> None:
 
 
 def _possible(manifest: Manifest) -> Manifest:
-    """The manifest with what its plan may ask for: that a deleted type comes back, and who may see a tag."""
+    """Return the manifest with the declarations that a plan may require: a revived type, a tag's visibility."""
     said: dict[Kind, dict[str, Value]] = {
         Kind.ACTIVITY_TYPE: {"reenableIfArchived": True},
         Kind.TAG: {"visibility": "PRIVATE"},
@@ -371,9 +371,9 @@ def _possible(manifest: Manifest) -> Manifest:
 
 
 def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
-    """A category that is still to be renamed, and its id, which it must have afterwards.
+    """Return the ids of categories that are still to be renamed, by their new names.
 
-    One whose creation was never acknowledged has no known id: it is made anew.
+    A category whose creation was never acknowledged has no known id and is created anew, so it is left out.
     """
     kept = {}
     known = {row.key for row in home.state.rows(Kind.CATEGORY) if row.server_id or row.confirmed}
@@ -386,7 +386,7 @@ def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
 
 
 def _end(home: House, manifest: Manifest) -> None:
-    """Come to the end; nothing is at an end while a call is in flight, and where it lands it changes nothing."""
+    """Check that a few applies leave nothing to do, and then execute the calls in flight."""
     for number in range(APPLIES_TO_THE_END):
         planned = home.planned(manifest)
         if not planned.changes_something and not planned.stages:
@@ -398,13 +398,13 @@ def _end(home: House, manifest: Manifest) -> None:
             return
         home.apply(manifest)
     planned = home.planned(manifest)
-    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), "it does not come to an end"
+    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), "there is still something to do"
     STATISTICS[f"ended after {APPLIES_TO_THE_END} applies"] += 1
 
 
 @pytest.mark.parametrize("instant", range(20))
-def test_a_killed_saved_plan_goes_on_though_little_is_left_of_what_it_takes_from(instant: int) -> None:
-    """One of two entries of metadata is below the gate; the same entry is no loss once it is gone."""
+def test_a_killed_saved_plan_goes_on_without_a_new_approval(instant: int) -> None:
+    """The first run deleted one of two metadata entries; the rest of the plan needs no approval."""
     category = Resource(Key(Kind.CATEGORY, "C1"), Body({"label": "a"}, (), {}), Source("all.yaml", 1))
     tag, less = (
         Resource(

@@ -52,7 +52,7 @@ def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_del
     assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == bench.sandbox.categories()["c"]["id"]
 
 
-def test_it_outlives_two_categories(bench: Bench) -> None:
+def test_a_tag_made_by_hand_outlives_two_categories(bench: Bench) -> None:
     """The deletions of both categories wait for the upsert of the tag."""
     bench.settle(tagCategories=[category("c"), category("d")])
     person_makes(bench, "HAND", category="c")
@@ -138,7 +138,7 @@ def test_a_category_stays_while_a_tag_that_may_be_in_it_is_not_selected(bench: B
     assert_out(bench)
 
 
-def test_a_saved_plan_does_the_same(bench: Bench) -> None:
+def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
     """A saved plan, which is planned again from its inputs, treats the tag in the same way."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
@@ -190,7 +190,7 @@ def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench,
 
 
 @pytest.mark.parametrize("how", [{"reassert": True}, {}])
-def test_a_tag_that_is_changed_meanwhile_outlives_it_too(bench: Bench, how: dict[str, Any]) -> None:
+def test_a_tag_that_the_plan_changes_outlives_its_category(bench: Bench, how: dict[str, Any]) -> None:
     """The upsert of the tag is sent before the deletion."""
     bench.settle(tagCategories=[category("c")], tags=[{**OURS, "description": "old"}])
     person_puts(bench, "HAND", "c")
@@ -200,7 +200,7 @@ def test_a_tag_that_is_changed_meanwhile_outlives_it_too(bench: Bench, how: dict
     assert_declared(bench)
 
 
-def test_what_is_sent_again_says_nothing_that_nobody_declared(bench: Bench) -> None:
+def test_a_tag_that_is_sent_again_has_only_declared_fields(bench: Bench) -> None:
     """Visibility and category stay as the people who changed them meanwhile left them."""
     bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
     person_puts(bench, "HAND", "theirs")
@@ -267,7 +267,7 @@ def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, tog
 
 
 @pytest.mark.parametrize("place", [{}, {"category": "d"}])
-def test_a_run_that_ends_early_says_nothing_of_tags_that_it_was_not_to_change(bench: Bench, place: Any) -> None:
+def test_the_report_of_a_run_that_ends_early_leaves_out_unchanged_tags(bench: Bench, place: Any) -> None:
     """The report leaves out these tags, which no plan changes and which still exist."""
     both = [category("c"), category("d")]
     bench.settle(tagCategories=both, tags=[{**OURS, **place}, tag("REFUSED", category="d")])

@@ -200,7 +200,7 @@ def test_what_a_person_confirmed_is_what_is_applied(bench: Bench, what: str) -> 
     assert is_there(bench.sandbox.tags())
 
 
-def test_an_edit_that_asks_for_the_same_is_no_obstacle(bench: Bench) -> None:
+def test_an_edit_that_does_not_change_the_plan_is_no_obstacle(bench: Bench) -> None:
     """A comment, a blank line or a resource in another file does not change the plan."""
     rich(bench)
     write(bench.folder, {"manifests/plain.yaml": OTHER})
@@ -214,7 +214,7 @@ def test_an_edit_that_asks_for_the_same_is_no_obstacle(bench: Bench) -> None:
     assert "second words" in bench.sandbox.tags()["PLAIN"]["keywords"]
 
 
-def test_a_rule_that_comes_while_the_question_stands_is_heard(bench: Bench) -> None:
+def test_a_rule_that_is_added_during_the_confirmation_applies(bench: Bench) -> None:
     """A policy that is added during the confirmation takes effect, as a manifest does."""
     rich(bench)
     write(bench.folder, {"manifests/new.yaml": "tags: [{name: NEW}]\n"})
@@ -307,7 +307,7 @@ def test_a_plan_is_made_again_while_files_move(bench: Bench) -> None:
     assert len(questions) == 2
 
 
-def test_a_plan_of_files_that_never_rest_is_refused(bench: Bench) -> None:
+def test_a_plan_of_files_that_keep_changing_is_refused(bench: Bench) -> None:
     """The run gives up after four plans."""
     write(bench.folder, {"manifests/a.yaml": "tags: [{name: MOVED}]\n", "manifests/m.yaml": MATTERS})
     with asked(moved(bench, times=99)) as (url, questions):
@@ -317,7 +317,7 @@ def test_a_plan_of_files_that_never_rest_is_refused(bench: Bench) -> None:
     assert (refusal.value.code, len(questions)) == ("inputs-changed", 4)
 
 
-def test_files_that_never_rest_and_ask_for_the_same_are_no_obstacle(bench: Bench) -> None:
+def test_files_that_keep_changing_without_changing_the_plan_are_no_obstacle(bench: Bench) -> None:
     """A program that exports the same rows again and again does not stop the run."""
 
     def answer(number: int) -> str:
@@ -401,7 +401,7 @@ def test_an_update_that_was_killed_is_not_applied(bench: Bench) -> None:
     assert bench.sandbox.requests() == []
 
 
-def test_errors_of_a_half_updated_tree_are_not_told(bench: Bench) -> None:
+def test_errors_of_a_half_updated_tree_are_not_reported(bench: Bench) -> None:
     """A tag that is in two files only during a checkout is not reported as a mistake."""
     under_git(bench)
     index, number = bench.folder / ".git" / "index", 0

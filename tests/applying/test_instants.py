@@ -1,4 +1,4 @@
-"""One plan with a call of every kind, and death at each of its instants in turn: what a sample may miss, no one may."""
+"""One plan with a call of every kind, whose run dies at each instant in turn, which a random sample may miss."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", DEATHS)
-def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
-    """When a rename meets another category of that name, some run reports the category that is kept."""
+def test_a_category_that_is_kept_is_always_reported(how: str) -> None:
+    """When a rename finds another category of that name, some run reports the category that is kept."""
     new, begin = manifest(category("new", was="old")), applied(category("old"), theirs="new")
     for instant in count():
         with house(begin) as home:
@@ -184,7 +184,7 @@ def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
-    """Whether the category still exists is unknown, and the next plan is empty all the same."""
+    """It is unknown whether the category still exists; the next plan is empty all the same."""
     deleted, renamed = manifest(tag("T1")), manifest(category("new", was="old"), tag("T1", category="new"))
     begin = applied(category("old"), tag("T1", category="old"))
     for instant in count():
@@ -202,7 +202,7 @@ def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
 
 @pytest.mark.parametrize("how", [*DEATHS, "unavailable", "refused", "answer lost"])
 @pytest.mark.parametrize("stays", [True, False])
-def test_no_tag_goes_unsaid_with_a_category_whose_rename_had_no_good_end(how: str, stays: bool) -> None:
+def test_a_deleted_category_names_its_tags_after_a_failed_rename(how: str, stays: bool) -> None:
     """Its tags may be in the category under either name, including tags that are no longer declared."""
     renamed = manifest(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
     begin = applied(category("old"), tag("inside", category="old"))
@@ -230,7 +230,7 @@ def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
 
 
 @pytest.mark.parametrize("places", [{"first": "", "second": "gone"}, {"first": "gone", "second": "gone"}])
-def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -> None:
+def test_a_second_former_name_may_be_deleted_with_its_category(places: dict[str, str]) -> None:
     """The change shows only the first former name."""
     both = msgspec.structs.replace(tag("new"), previously=("first", "second"))
     with house() as home:
@@ -240,7 +240,7 @@ def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -
 
 
 def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Trouble at each instant of the second manifest, and with `second` at each of the third, then what is wrong."""
+    """Yield the errors after trouble at each instant of the second manifest, and `second` at each of the third."""
     begin = applied(*steps[0].resources.values())
     for first in count():
         with house(begin) as home:
@@ -259,7 +259,7 @@ def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = Non
 
 
 @pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable"])
-def test_no_tag_goes_unsaid_with_a_category_that_is_wanted_again_beside_its_new_name(how: str) -> None:
+def test_a_deleted_category_names_its_tags_after_its_old_name_was_declared_again(how: str) -> None:
     """A rename without effect leaves tags where they are, and the new name may become another category."""
     steps = (
         manifest(category("old"), tag("inside", category="old")),
@@ -272,7 +272,7 @@ def test_no_tag_goes_unsaid_with_a_category_that_is_wanted_again_beside_its_new_
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(stays: bool) -> None:
+def test_a_deleted_renamed_category_names_tags_that_may_still_be_in_it(stays: bool) -> None:
     """After a move of unknown outcome the tag may be in either category, one of which has a new name."""
     inside = tag("moves", category="other")
     steps = (
@@ -286,7 +286,7 @@ def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(st
 
 
 @pytest.mark.parametrize("second", ["unavailable", "dies after"])
-def test_no_tag_goes_with_a_name_that_its_category_may_still_have(second: str) -> None:
+def test_no_tag_is_deleted_with_a_name_that_its_category_may_still_have(second: str) -> None:
     """After renames of unknown outcome the category may have any of its names, and only the last is declared."""
     steps = (
         manifest(category("first"), tag("inside", category="first")),

@@ -130,10 +130,10 @@ def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
         ended(home, BACK, instant)
 
 
-def test_a_repeat_does_not_wait() -> None:
-    """What is sent again as it was agrees with the call that may still land.
+def test_a_repeated_call_does_not_wait_for_the_late_one() -> None:
+    """A run that repeats a call unchanged does not wait for the late call.
 
-    Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one.
+    It waits if a deleted keyword differs from a wanted one only by case, since the service may confuse the two.
     """
     for instant, home in in_flight("dies and lands late"):
         (late, *_) = home.in_flight
@@ -141,8 +141,8 @@ def test_a_repeat_does_not_wait() -> None:
         assert home.waits == (late.body.get("keyword") == "Cased"), f"trouble at instant {instant}"
 
 
-def test_what_differs_waits_once() -> None:
-    """A run that disagrees with a late call waits before its own first call."""
+def test_a_call_that_differs_waits_for_the_late_one() -> None:
+    """A run that differs from a late call waits before its own first call."""
     for _, home in in_flight("dies and lands late"):
         home.apply(BACK)
         assert home.waits <= 1

@@ -146,7 +146,7 @@ def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
     assert (bench.sandbox.tags().keys(), bench.sandbox.categories().keys()) == ({"TAG-1", "TAG-2"}, {"leaves"})
 
 
-def test_another_path_is_believed_once_it_has_answered(picky: Picky, bench: Bench) -> None:
+def test_a_404_of_another_path_counts_once_it_has_answered(picky: Picky, bench: Bench) -> None:
     """After a 2xx in this run, in any order, or in an earlier run, a 404 of the path counts as deleted."""
     elsewhere = ("endpoints: {deleteKeyword: {path: /v2/keyword/delete}}",)
     picky.elsewhere = {"/v2/keyword/delete": "deleteKeyword"}
@@ -165,7 +165,7 @@ def test_another_path_is_believed_once_it_has_answered(picky: Picky, bench: Benc
     assert bench.apply().exit_code == 0
 
 
-def test_the_usual_path_is_believed(bench: Bench) -> None:
+def test_a_404_of_the_default_path_counts(bench: Bench) -> None:
     """A 404 of the default path counts, also when the project file names that path."""
     bench.settings(service=("endpoints: {deleteKeyword: {path: /tag/keyword/delete}}",))
     bench.settle(tags=[tag("TAG-1", keywords=["words"])])

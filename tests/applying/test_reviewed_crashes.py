@@ -1,6 +1,6 @@
-"""What a person reviewed is what is applied, searched with the crash model (docs/reviews.md).
+"""Only what a person reviewed is applied, searched with the crash model (docs/reviews.md).
 
-A reviewed plan goes through again after any trouble; what stays whole is never separated; nothing beyond it is sent.
+A reviewed plan can be applied again after any trouble, its units are never separated, and nothing beyond it is sent.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ STATISTICS: Counter[str] = Counter()
 
 
 def reviewed(plan: Plan) -> ReviewedPlan:
-    """The plan as it comes back from its document."""
+    """Return the plan as it is read back from its JSON document."""
     return reviewed_in(plan_json(plan).encode(), "plan.json")
 
 
 def before(home: House, history: list[Step]) -> None:
-    """Whatever happened until somebody reviews a plan."""
+    """Apply the history that precedes the review."""
     for step in history:
         home.apply(step.manifest, step.troubles, reassert=step.reasserts)
 
@@ -177,7 +177,7 @@ def accept_parts(of: tuple[Manifest, Manifest, Manifest], troubles: Any) -> None
 
 
 def _is_contradiction(manifest: Manifest) -> bool:
-    """What the reader of manifests refuses: a former name that is still declared, a category that is not."""
+    """Return whether the reader of manifests would refuse this one, for its former names or missing references."""
     resources = manifest.resources
     formers = [Key(r.key.kind, name) for r in resources.values() for name in r.previously]
     categories = {r.body.fields.get("category") for r in resources.values()} - {None}
@@ -191,7 +191,7 @@ def _is_contradiction(manifest: Manifest) -> bool:
 
 
 def assert_within(today: Plan, plan: Plan) -> None:
-    """Each value that is sent, taken or dropped was reviewed: an oracle of its own, by plain sets."""
+    """Check, with plain sets, that all that today's plan sends or removes was reviewed."""
     of = {change.key: change for change in plan.changes}
     for change in today.changes:
         assert change.key in of, f"{change.key} was not reviewed"
@@ -211,7 +211,7 @@ def _parts(change: Change) -> set[object]:
 
 
 def _torn(today: Plan, plan: Plan, rows: Mapping[Key, Recorded]) -> Iterator[str]:
-    """Units of the reviewed plan of which one part was done and another was not."""
+    """Yield units of the reviewed plan of which one part was applied and another was not."""
     touched = {change.key for change in today.changes}
     of = {change.key: change for change in plan.changes}
     for change in plan.changes:

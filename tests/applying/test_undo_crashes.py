@@ -1,7 +1,7 @@
-"""Taking back the last run, searched with the crash model (docs/repair.md).
+"""Undo of the last run, searched with the crash model (docs/repair.md).
 
-Service and state come back to where they stood, as far as the interface can; nothing is swept, and no category or
-activity type is deleted; whatever kills the undo, it comes to the same end.
+Service and state return to what they were, as far as the interface allows. An undo does not sweep, and deletes no
+category and no activity type. An undo that is killed and repeated ends in the same way.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Moment(NamedTuple):
 
 
 def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[str, set[str]]) -> Iterator[str]:
-    """Everything that is not as it was then, and that the interface could have brought back.
+    """Yield all that differs from `then` and that the interface could have restored.
 
-    It cannot: delete a tag (it is retired), empty a description, give a deleted category its id, take away a category
-    or an activity type without deleting it (it is let go), or give back what other people had put on something deleted.
+    The interface cannot delete a tag (it is retired), clear a description, give a deleted category its old id, remove
+    a category or activity type without deleting it (it is released), or restore what other people had put on a deleted
+    resource.
     """
     left_out = {note.key for plan in plans for note in plan.notes if note.kind == "left-out"}
     for key in {**then.rows, **now.rows}:
@@ -118,7 +119,7 @@ def _tag_differs(name: str, old: Tag, then: Moment, now: Moment, others: set[str
     row = then.rows[Key(Kind.TAG, name)]
     recorded = row.body.fields
     for field in {*before, *after} - (UNCLEARABLE - recorded.keys()):
-        is_as_recorded = row.doubtful and after.get(field) == recorded.get(field)  # nobody knew it better
+        is_as_recorded = row.doubtful and after.get(field) == recorded.get(field)  # nobody knew its value
         if before.get(field) != after.get(field) and not is_as_recorded:
             yield f"tag {name}: {field} is {after.get(field)!r}, not {before.get(field)!r}"
 
@@ -130,7 +131,7 @@ def _fields(tag: Tag, world: World) -> dict[str, Any]:
 
 
 def deletes(plan: Plan) -> Iterator[str]:
-    """Whatever an undo must never do."""
+    """Yield the calls of the plan that no undo may send."""
     if plan.sweep is not None:
         yield "it sweeps"
     for call in plan.calls():
@@ -139,7 +140,7 @@ def deletes(plan: Plan) -> Iterator[str]:
 
 
 def settled(home: House, history: list[Step]) -> Manifest:
-    """Whatever happened until then, at its end."""
+    """Apply the history, and then its last manifest until nothing is left to do."""
     for step in history:
         home.apply(step.manifest, step.troubles, reassert=step.reasserts)
     last = _possible(history[-1].manifest)
@@ -173,7 +174,7 @@ def take_back(history: list[Step], manifest: Manifest, troubles: Any, attempts: 
 
 
 def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False) -> list[Plan]:
-    """Take a run back, however often that dies; the plans of it."""
+    """Undo a run, repeatedly if the undo dies, and return the first plan."""
     plans: list[Plan] = []
     for trouble in (*attempts, (), ()):
         ending = home.undo(run, trouble)
@@ -185,12 +186,12 @@ def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False)
             STATISTICS["resumed"] += 1
             assert resumed.status is RunStatus.COMPLETE
     home.land_all()
-    assert home.planned_undo(run).changes == (), "it does not come to an end"
+    assert home.planned_undo(run).changes == (), "the undo still has changes"
     return plans[:1]
 
 
 def asks_again(home: House, manifest: Manifest, made: Moment) -> None:
-    """Manifests that were undone are known again by what they had made."""
+    """Check that the state recognizes undone changes that the manifest still asks for."""
     for each in home.state.undone():
         resource = manifest.resources.get(each.key)
         row = made.rows.get(each.key)
@@ -200,7 +201,7 @@ def asks_again(home: House, manifest: Manifest, made: Moment) -> None:
 
 
 def _named(each: UndoneChange) -> str:
-    return f"{each.key} is asked for again, and nobody knows it"
+    return f"{each.key} is asked for again and is not recognized as undone"
 
 
 @OFTEN
@@ -241,8 +242,8 @@ def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manif
 
 
 @pytest.mark.parametrize("instant", range(20))
-def test_a_tag_that_is_let_go_again_is_never_managed_meanwhile(instant: int) -> None:
-    """Or an undo that dies would leave it so, and the next apply removes it by the policy."""
+def test_an_undo_does_not_manage_a_tag_that_it_releases(instant: int) -> None:
+    """Otherwise, after an undo that dies, the next apply would remove the tag by the policy."""
     policy = Rules(Removal.FORGET, deletes_tags=True)
     category = Resource(Key(Kind.CATEGORY, "C3"), Body({"label": "a"}, (), {}), Source("all.yaml", 1))
     one, other = (

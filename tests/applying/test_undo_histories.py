@@ -1,7 +1,7 @@
-"""Runs that are taken back among applies, refusals and quarantine, searched with the crash model (docs/repair.md).
+"""Undos among applies, refusals and quarantine, searched with the crash model (docs/repair.md).
 
-Any run, the last or an earlier one, whole or in part, by force or not, and undos themselves; whatever kills them, the
-next applies end at what the manifests say, and nothing is deleted on the way that nobody asked to delete.
+Any run is undone, the last or an earlier one or an undo, in whole or in part, with `--force` or without, and may be
+killed. The next applies end at what the manifests say, and nothing is deleted that nobody asked to delete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_c
 
 @dataclass(frozen=True)
 class Undoing:
-    """The undo of a run: the last that changed something, or one `back` before it."""
+    """The undo of a run that changed something: the last one, or the one `back` runs before it."""
 
     back: int
     troubles: list[Trouble]
@@ -109,7 +109,7 @@ def walk(history: list[Step | Undoing]) -> None:
 
 
 def take_back(home: House, step: Undoing) -> None:
-    """Undo a run; one that nothing disturbs comes to its end at once."""
+    """Undo a run; check that an undisturbed undo leaves nothing to undo."""
     runs = [run for run in home.state.runs(100) if run.plan is not None and home.state.has_changed(run.id)]
     if len(runs) <= step.back:
         return

@@ -1,4 +1,4 @@
-"""What is true of service and state at every instant and at the end: the crash model (docs/planning.md, rule 8)."""
+"""The crash model's checks of service and state, at every instant and at the end (docs/planning.md, rule 8)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULTS = {"path": "/", "visibility": "PUBLIC"}
 
 
 def troubles_of(house: House, manifest: Manifest) -> list[str]:
-    """Everything that is not as the manifest and the state say, at the end of an undisturbed apply."""
+    """Return all that differs from the manifest and the state after an undisturbed apply."""
     rows = {row.key: row for row in house.state.rows()}
     return [
         *house.violations,
@@ -62,7 +62,7 @@ def _fields_on_the_wire(world: World, resource: Resource) -> dict[str, Any]:
 
 
 def _categories_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
-    """Besides those of which a run said that they stay, since the service made another instead of renaming them."""
+    """Skip categories that a run reported as kept, since the service made new ones instead of renaming them."""
     wanted = {
         resource.key.name: {n: _listed(v) for n, v in resource.body.fields.items() if v not in ("", ())}
         for resource in manifest.of(Kind.CATEGORY)
@@ -92,7 +92,7 @@ def _types_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
 
 
 def _rows_not_as_held(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
-    """A row without doubt is what the service holds."""
+    """Compare each row that is not in doubt with what the service holds."""
     for key, row in rows.items():
         if row.doubtful:
             continue
@@ -124,7 +124,7 @@ def is_held(world: World, key: Key) -> bool:
 
 
 def beyond_recorded(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
-    """At every instant what is recorded is a superset of what the service may hold of ours (leaves.py)."""
+    """Yield what the service holds of this project and the state does not have, at any instant (leaves.py)."""
     world, others = house.world, house.others
     ours = [*(Key(Kind.TAG, n) for n in world.tags if n not in others.tags)]
     ours += [Key(Kind.CATEGORY, n) for n in world.category_ids]
