@@ -96,7 +96,7 @@ def test_a_renamed_category_keeps_its_id() -> None:
     assert after[Key(Kind.CATEGORY, "old")].status is Status.DELETED
 
 
-def test_a_rename_says_what_the_category_was_called() -> None:
+def test_the_change_of_a_rename_has_the_former_name() -> None:
     assert change_of(planned(RENAMED, [row("category/old")]), "category/new").previously == "old"
 
 
@@ -292,7 +292,7 @@ def test_a_desired_tag_in_a_category_that_goes_is_an_error() -> None:
     assert refused("tags: [{name: T, tagCategoryId: id-acme}]", [row("category/acme")]) == {"category-removed": "tag/T"}
 
 
-def test_a_protected_category_is_kept_and_said_once() -> None:
+def test_a_protected_category_is_kept_and_noted_once() -> None:
     """A protected category that is no longer declared is noted once and recorded as released."""
     recorded = walked(
         "tagCategories: [{externalId: acme, protect: true}]\ntags: [{name: T, category: acme}]", "tags: [{name: T}]"

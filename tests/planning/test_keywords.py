@@ -33,7 +33,7 @@ def test_effective_keywords(fields: str, keywords: tuple[str, ...]) -> None:
     assert sent(planned(declared(fields)), Step.TAGS, "tag/ACME-1").keywords == keywords
 
 
-def test_the_order_of_keywords_means_nothing() -> None:
+def test_the_order_of_keywords_does_not_matter() -> None:
     assert planned(declared("keywords: [a1, b1]"), [row("tag/ACME-1", "b1", "ACME-1", "a1")]).changes == ()
 
 
@@ -65,14 +65,14 @@ def test_a_few_tags_that_gain_keywords_need_a_call_each() -> None:
     assert (steps(plan), plan.summary.requests) == (["keyword adds"], RIDE_ALONG - 1)
 
 
-def test_many_tags_that_gain_keywords_ride_on_a_batch() -> None:
+def test_many_tags_that_gain_keywords_are_upserted_in_a_batch() -> None:
     rows = [row(f"tag/ACME-{n}") for n in range(RIDE_ALONG)]
     plan = planned(many(RIDE_ALONG, "new"), rows)
     assert (steps(plan), plan.summary.requests, plan.summary.keyword_adds) == (["tags"], 1, RIDE_ALONG)
     assert all(item.effects[0].whole for item in items(plan, Step.TAGS))
 
 
-def test_deletes_do_not_ride() -> None:
+def test_keyword_deletes_are_calls_of_their_own() -> None:
     rows = [row(f"tag/ACME-{n}", "old") for n in range(RIDE_ALONG)]
     plan = planned(many(RIDE_ALONG, "new"), rows)
     assert (steps(plan), plan.summary.requests) == (["tags", "keyword deletes"], 1 + RIDE_ALONG)

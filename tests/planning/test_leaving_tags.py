@@ -114,7 +114,7 @@ def test_an_unsupported_delete_is_an_error_at_its_line() -> None:
 
 @pytest.mark.parametrize("policy", Removal)
 @pytest.mark.parametrize("how", Removal)
-def test_the_removed_section_goes_before_the_policy(policy: Removal, how: Removal) -> None:
+def test_the_removed_section_overrides_the_policy(policy: Removal, how: Removal) -> None:
     plan = planned(removed(how), [RECORDED], tag_removal=policy, deletes_tags=True)
     assert actions(plan) == {"tag/ACME-1": how.value}
     assert change_of(plan, "tag/ACME-1").reason == "ticket 77"
@@ -166,7 +166,7 @@ def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
 
 
 @pytest.mark.parametrize("policy", Removal)
-def test_a_protected_tag_is_kept_and_said_once(policy: Removal) -> None:
+def test_a_protected_tag_is_kept_and_noted_once(policy: Removal) -> None:
     """A protected tag that is no longer declared is noted once and recorded as released."""
     rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", protect=True)}
     plan = planned("{}", rows, tag_removal=policy)
@@ -199,7 +199,7 @@ def test_removing_protection_and_the_tag_at_once_keeps_the_tag() -> None:
 NEW = "tags: [{name: NEW, previously: [ACME-1]}]"
 
 
-def test_a_renamed_tag_is_brought_first_and_its_old_name_retired_after() -> None:
+def test_a_renamed_tag_is_created_before_its_old_name_is_retired() -> None:
     plan = planned(NEW, [RECORDED])
     assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire"}
     assert steps(plan) == ["tags", "keyword deletes"]
@@ -234,7 +234,7 @@ def test_a_rename_does_not_lift_protection() -> None:
     assert (actions(plan), notes(plan)) == ({"tag/NEW": "create"}, [("tag/ACME-1", "kept")])
 
 
-def test_an_old_name_may_leave_as_its_line_says() -> None:
+def test_a_former_name_that_a_line_deletes_leaves_nothing_to_do() -> None:
     manifest = NEW + "\n" + removed("delete")
     rows = applied({TAG: RECORDED}, planned(manifest, [RECORDED], deletes_tags=True))
     assert says_nothing(planned(manifest, rows, deletes_tags=True))
@@ -334,5 +334,5 @@ def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
     assert found.message == "tag/ACME-14 is in `removed`, but the state has no such tag; did you mean `ACME-41`?"
 
 
-def test_a_state_without_tags_says_nothing_of_lines() -> None:
+def test_a_state_without_tags_has_no_warning_about_lines() -> None:
     assert planned("removed: [{tag: ACME-14, as: retire}]", []).diagnostics == ()

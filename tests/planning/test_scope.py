@@ -68,7 +68,7 @@ GONE = {
 
 
 @pytest.mark.parametrize(("scope", "expected"), GONE.values(), ids=GONE)
-def test_what_is_not_selected_is_never_gone(scope: Scope, expected: dict[str, str]) -> None:
+def test_only_selected_resources_are_removed(scope: Scope, expected: dict[str, str]) -> None:
     plan = planned(FILES, RECORDED, scope=scope)
     assert {address: action for address, action in actions(plan).items() if action == "forget"} == expected
 
@@ -101,7 +101,7 @@ def test_a_category_rename_that_is_not_selected_leaves_the_old_one_alone() -> No
     }
 
 
-def test_a_needed_category_is_brought_by_its_rename() -> None:
+def test_a_needed_category_is_renamed_though_it_is_not_selected() -> None:
     manifest = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: ACME-1, category: new}]"
     plan = planned(manifest, [row("category/old")], scope=Scope(targets=("tag/ACME-1",)))
     assert actions(plan) == {"tag/ACME-1": "create", "category/new": "update"}
@@ -151,7 +151,7 @@ def test_a_category_goes_with_members_that_are_selected() -> None:
     assert addresses(items(plan, Step.CATEGORY_DELETES)[0].needs) == ["tag/MOVED"]
 
 
-def test_unselected_objections_are_not_raised() -> None:
+def test_errors_of_unselected_resources_are_not_reported() -> None:
     recorded = [row("tag/SECRET", visibility="PRIVATE")]
     manifest = "tags: [{name: SECRET}, {name: OTHER}]"
     assert refused(manifest, recorded, scope=Scope(targets=("tag/OTHER",))) == {}
@@ -228,7 +228,7 @@ def test_no_delete_takes_nothing_from_resources_that_stay(recorded: Recorded, ma
     assert what in plan.notes[0].message
 
 
-def test_no_delete_makes_the_rest_of_a_change() -> None:
+def test_no_delete_applies_the_rest_of_a_change() -> None:
     recorded = [row("tag/ACME-1", "old", url="http://u", metadata={"A": "1"})]
     plan = planned("tags: [{name: ACME-1, keywords: [new], externalId: '47'}]", recorded, scope=NO_DELETE)
     change = change_of(plan, "tag/ACME-1")

@@ -38,7 +38,7 @@ def test_quarantine_and_undo_in_postgresql(project: Project, service: Refusing) 
         assert project.run(*QUARANTINE, "tag/BAD", "--end").code == 0
         assert "undone" in project.apply().codes
         take_back(project, run)
-        held["activity-type/GOES"]["fields"]["reenableIfArchived"] = True  # it was archived, and that brought it back
+        held["activity-type/GOES"]["fields"]["reenableIfArchived"] = True  # with it the undo revived the type
         assert {name: row for name, row in project.rows().items() if row["status"] != "deleted"} == held
         assert service.types() == {"A", "GOES"}
         assert project.apply("--redo").code == 0
