@@ -94,7 +94,6 @@ BAD = {
         3,
     ),
 }
-SYNTAX_ONLY_HERE = ("twice", "twice on a line", "by without approve", "a test twice", "no address", "text around it")
 """A schema does not compare items with each other."""
 
 
