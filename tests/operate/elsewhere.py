@@ -11,7 +11,7 @@ import runpy
 import socket
 import sys
 
-from syncengine.project.model import Service
+from syncengine.project.schema import ServiceSection
 from syncengine.state.inbox import Inbox
 
 NEW_NAMES, NEW_USER = 0x04000000, 0x10000000
@@ -32,7 +32,7 @@ def main() -> None:
     if not move_to(host):
         sys.exit(NOT_HERE)
     if float(seconds):
-        Service.lease = property(lambda self: float(seconds))  # type: ignore[assignment,method-assign]
+        ServiceSection.lease = property(lambda self: float(seconds))  # type: ignore[assignment,method-assign]
         defaults = Inbox.lease.__kwdefaults__
         assert defaults is not None
         defaults["seconds"] = float(seconds)
