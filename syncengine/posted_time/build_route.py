@@ -6,6 +6,7 @@ Offline (for a preview), no target is opened and missing secrets are ignored.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +113,8 @@ class _Building:
         self.databases = Databases()
         self.troubles: list[tuple[str, TroubleKind]] = []
         self._sink_of: dict[Database, str] = {}
+        self._forms: dict[Path, tuple[str, type]] = {}
+        """The sink that first writes a file, and the form of its lines."""
         self._scope: dict[str, Shape | None] = {}
         """The variables beyond those of a group that the next template may use."""
 
@@ -336,7 +339,7 @@ class _Building:
     def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> _Content:
         body = None if jsonl.body is None else self._json(jsonl.body)
         form = JsonLines(body, section.each is not None)
-        sink = AppendedFile(section.name.text, self.project.root / jsonl.path, form, self._words(section))
+        sink = self._appended(section, jsonl.path, form)
         return _Content(sink, _names(body), is_whole=jsonl.body is None)
 
     def _csv(self, section: file.SinkConfig, csv: file.CsvSection) -> _Content | None:
@@ -351,7 +354,15 @@ class _Building:
                 form.check(path)
         except AnotherForm as error:
             self._refuse(section.name, f"{csv.path}: {error.strerror}", "bad-path")
-        return _Content(AppendedFile(section.name.text, path, form, self._words(section)), values.names)
+        return _Content(self._appended(section, csv.path, form), values.names)
+
+    def _appended(self, section: file.SinkConfig, path: str, form: JsonLines | CsvRecords) -> AppendedFile:
+        place, name = self.project.root / path, section.name.text
+        other, kind = self._forms.setdefault(Path(os.path.realpath(place)), (name, type(form)))
+        if kind is not type(form):  # each would cut off the other's lines as torn
+            message = f"{path} is the file of the sink `{other}`, whose lines have another form: name another file"
+            self._refuse(section.name, message, "bad-path")
+        return AppendedFile(name, place, form, self._words(section))
 
     # --- parts of lookups and sinks
 

@@ -71,7 +71,7 @@ def test_a_record_is_written_once_wherever_its_write_broke_off(cut: int, before:
     whole = file.read_bytes()
     assert whole == (before or HEADER) + LINE
     file.write_bytes(whole[: len(whole) - len(LINE) + cut])
-    is_there = cut == len(LINE)
+    is_there = cut >= len(LINE) - 1  # of the end, CR alone is enough: the LF is completed
     assert asyncio.run(sink(tmp_path).recall(KEY, notes[KEY], Notebook(notes))) is is_there
     assert deliver(sink(tmp_path), notes[KEY], Notebook(notes)) == Took()
     assert file.read_bytes() == whole
@@ -100,8 +100,10 @@ def test_a_new_file_gets_its_own_header(change: Callable[[Path], None], tmp_path
         '\ufeffDate,Matter,"Hours, worked",Note\r\n2024-05-01,A,1,x\r\n',
         'Date,Matter,"Hours, worked",Note\n2024-05-01,A,1,"x\ny"\n2024-05-01,B,1,\n',
         '"Date","Matter","Hours, worked","Note"\n"2024-05-01","A","1","x"\n',
+        'Date,Matter,"Hours, worked",Note\n2024-05-01,A,1,pipe of 5"\n2024-05-02,B,1,x\n',
+        'Date,Matter,"Hours, worked",Note\r\n2024-05-01,A,1,"a ""b"", c"\n2024-05-02,5",1,x\n2024-05-03,C,1,"",\n',
     ],
-    ids=["byte order mark", "line feeds", "quotes"],
+    ids=["byte order mark", "line feeds", "quotes", "an inch", "an inch below ours"],
 )
 def test_lines_that_another_program_saved_are_kept(text: str, tmp_path: Path) -> None:
     """They may have a byte order mark, other line ends or more quotes; the next record is appended below."""
@@ -112,6 +114,31 @@ def test_lines_that_another_program_saved_are_kept(text: str, tmp_path: Path) ->
     file.write_bytes(text.encode() + LINE[:9])
     assert deliver(sink(tmp_path)) == Took()
     assert file.read_bytes() == text.encode() + LINE
+
+
+def test_lines_that_end_with_a_carriage_return_are_kept(tmp_path: Path) -> None:
+    """As some programs end them; the end of the last line is completed."""
+    text = 'Date,Matter,"Hours, worked",Note\r2024-05-01,A,1,x\r2024-05-02,B,1,y\r'
+    file = tmp_path / "time.csv"
+    file.write_bytes(text.encode())
+    assert deliver(sink(tmp_path)) == Took()
+    assert file.read_bytes() == text.encode() + b"\n" + LINE
+
+
+@pytest.mark.parametrize("text", ['\ufeffA;D\nu1;5" pipe\nold;row\n', "A,D\r\n1,2"])
+def test_nothing_is_cut_off_a_file_with_another_header(text: str, tmp_path: Path) -> None:
+    """Its header is looked at before its end is mended."""
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "time.csv").write_bytes(text.encode(encoding))
+        assert not isinstance(deliver(sink(tmp_path)), Took)
+        assert (tmp_path / "time.csv").read_bytes() == text.encode(encoding)
+
+
+def test_a_file_takes_lines_of_one_form(tmp_path: Path) -> None:
+    """A JSON Lines sink on the file of a CSV sink is refused: each would cut off the lines of the other."""
+    other = "- {name: other, jsonl: {path: ./out/../out/time.csv}}\n"
+    (found,) = problems(tmp_path, f"deliver:\n{SINK}{other}".replace("\n", "\n  "))
+    assert (found.code, "another form" in found.message) == ("bad-path", True)
 
 
 def test_a_file_with_another_header_is_refused_at_start(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import io
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -151,22 +152,13 @@ class CsvRecords:
 
     def mend(self, file: int) -> None:
         """Cut off a torn record, and give an empty file its header. Records that another program wrote stay."""
-
-        def whole(last: bytes) -> bytes:
-            # Another program may have ended its records with a line feed alone. What lacks even that counts as torn,
-            # since `12` may be the beginning of `123`: if it was whole, its note brings it back.
-            kept, size, quotes = 0, 0, 0
-            for line in last.splitlines(keepends=True):
-                size, quotes = size + len(line), quotes + line.count(b'"')
-                kept = size if line.endswith(b"\n") and quotes % 2 == 0 else kept
-            return last[:kept]
-
-        mend_end(file, END, whole)
-        header = record(self.columns).encode()
+        header, start = record(self.columns).encode(), os.pread(file, LONGEST_HEADER, 0)
+        # First of all: nothing is cut off a file that is not ours.
+        if not header.startswith(start) and not start.startswith(header):
+            self._check(start)
+        mend_end(file, END, _whole_records)
         if os.fstat(file).st_size == 0:
             write(file, header)
-        elif os.pread(file, len(header), 0) != header:
-            self._check(os.pread(file, LONGEST_HEADER, 0))
 
     def check(self, path: Path) -> None:
         """Raise `AnotherForm` if there is a file with another header. A file that cannot be read is left to `mend`."""
@@ -188,6 +180,28 @@ class CsvRecords:
                 f"the header of the file is `{','.join(found)[:200]}`, but `columns` says"
                 f" `{','.join(self.columns)}`: move the file away, or set `columns` to its header",
             )
+
+
+def _whole_records(last: bytes) -> bytes:
+    """Return what is whole of the bytes after the last CR LF: records that another program ended with LF or CR.
+
+    What has no end at all counts as torn, since `12` may be the beginning of `123`: if it was whole, its note brings it
+    back.
+    """
+    if last.endswith(b"\r"):
+        return last + b"\n"  # the end of ours, torn in the middle; to a record of another program it is the same
+    kept, is_begin, is_quoted, is_open = 0, True, False, False
+    for found in re.finditer(rb'[",\r\n]|[^",\r\n]+', last):
+        piece = found[0]
+        if piece == b'"':
+            # It opens a value only where one begins, or again after its end (`""`): elsewhere it is an inch.
+            is_quoted |= is_begin
+            is_open = is_quoted and not is_open
+        elif piece in b",\r\n" and not is_open:
+            is_quoted = False
+            kept = kept if piece == b"," else found.end()
+        is_begin = piece in b",\r\n" and not is_open
+    return last[:kept]
 
 
 def record(values: Iterable[Any]) -> str:
