@@ -208,6 +208,65 @@ def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path
         assert connector.take(raw("g1"))[0].outcome is SUCCESS
 
 
+WITHOUT_VALUE = {
+    "a null": {"id": 0, "ref": None},
+    "nothing": {"id": 0},
+    "a null entry": None,
+    "a null above": {"id": 0, "ref": None, "inner": None},
+}
+COMPOSITES = [
+    "ref eq '{{ entry.ref }}'",
+    "ref eq '{{ entry['ref'] | trim }}'",
+    "ref eq '{{ entry.inner.ref }}'",
+    "ref eq '{{ entry.get('ref') | upper }}'",
+    "{{ 'ref eq ' ~ entry.ref }}",
+    "{{ 'ref eq %s' % entry.ref }}",
+    "{{ [entry] | map(attribute='ref') | join('/') }}/",
+    "{% for one in [entry.ref] %}{{ one }}{% endfor %}/",
+]
+
+
+@pytest.mark.parametrize("reference", COMPOSITES)
+@pytest.mark.parametrize("entry", WITHOUT_VALUE.values(), ids=WITHOUT_VALUE.keys())
+def test_a_composite_reference_without_a_value_of_the_entry_is_not_readable(
+    entry: object, reference: str, tmp_path: Path
+) -> None:
+    """A null is not taken for a reference unlike the group's, by which the group would be sent twice."""
+    assert _asked(entry, reference, tmp_path) == (TROUBLE, 1)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "ref eq '{{ entry.ref or entry.note }}'",
+        "ref eq '{{ entry.inner.ref or entry.note }}'",
+        "ref eq '{{ entry.note if entry.ref is none else entry.ref }}'",
+        "ref eq '{{ entry.note if entry.ref == none else entry.ref }}'",
+        "ref eq '{{ (entry.fields | selectattr('name', 'equalto', 'ref') | first).value }}'",
+    ],
+)
+def test_a_null_that_a_reference_does_not_write_is_none(reference: str, tmp_path: Path) -> None:
+    fields = [{"name": None, "value": None}, {"name": "ref", "value": "g1"}]
+    entry = {"ref": None, "inner": None, "note": "g1", "fields": fields}
+    assert _asked(entry, reference, tmp_path) == (SUCCESS, 1)
+
+
+def _asked(entry: object, reference: str, folder: Path) -> tuple[PostedTimeStatus, int]:
+    """The outcome of a group that is taken while its answer is lost, if the list has only this entry; and the POSTs."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        asked, read = "filter: \"ref eq '{{ group.groupId }}'\"", f'"{reference}"'
+        find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", read)
+        find = find.replace(" externalId: 'E{{ entry.id }}', paging: {cursor: at, at: next_cursor},", "")
+        connector = Connector(folder, finding_sink(pms.receiver.url, find), clock)
+        lost(connector, pms)
+        clock.at += 80
+        answer = {"data": {"entries": [entry]}}
+        pms.receiver.answer = lambda got: (200, answer) if got.method == "GET" else pms.answer(got)
+        (verdict,) = connector.take(raw("g1"))
+        return verdict.outcome, len(pms.entries)
+
+
 @pytest.mark.parametrize(("status", "outcome"), [(404, SUCCESS), (401, TROUBLE), (500, TROUBLE), (302, TROUBLE)])
 def test_only_a_404_of_find_means_that_the_entry_is_missing(
     status: int, outcome: PostedTimeStatus, tmp_path: Path

@@ -127,7 +127,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
             raise _Unread(trouble)
         for entry in page.items:
             scope = {**variables, "response": page.answer, "entry": entry}
-            own = _reference(find.reference, scope)
+            own = None if entry is None else _reference(find.reference, scope)
             readable += own is not None
             if own is not None and own in wanted:
                 matches.append(scope)
