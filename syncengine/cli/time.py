@@ -216,13 +216,15 @@ def _retry(
     options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], since: float | None, accept: bool
 ) -> int:
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
+    from syncengine.document.text import as_word
     from syncengine.posted_time.group import last_changes
     from syncengine.render.posted_time import changes_lines
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_model import GroupState
 
     _check_states(states)
-    with open_inbox(options.project().state, write=True) as inbox:
+    project, output = options.project(), Output(options, options.folder)
+    with open_inbox(project.state, write=True) as inbox:
         if group_ids:
             entries = [_group_entry(inbox, id) for id in group_ids]
         else:
@@ -233,7 +235,6 @@ def _retry(
             inbox.write(lambda tx: tx.settle(list(changes)))
             return _say(options, format, list(changes), "settled", changes)
         if conflicts and group_ids:
-            output = Output(options, options.folder)
             if lines := list(changes_lines(last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))):
                 output.say("the content that was offered again differs from the delivered content:")
             for line in lines:
@@ -244,6 +245,15 @@ def _retry(
             )
         ids = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
         inbox.write(lambda tx: tx.ask(ids))
+    for entry in entries:
+        for sink in (project.posted_time and project.posted_time.deliver) or ():
+            # A sink with a condition may not have been meant for the group.
+            if sink.when is None and entry.was_decided_without(sink.name.text):
+                showing = f"`syncengine time show {as_word(entry.group_id)} --format json{options.place()}`"
+                output.say(
+                    f"{entry.group_id} was decided without sink {sink.name.text}, as before the sink was added or"
+                    " renamed, and is not delivered to it" + (f"; {showing} prints the group." if entry.body else ".")
+                )
     return _again(options, format, ids)
 
 
@@ -271,6 +281,8 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
     output = Output(options, options.folder)
     if reduced:
         output.say(f"Left out {count_of(reduced, 'group')}, of which only receipts remain.")
+    if not entries:
+        output.say(f"Nothing to deliver to sink {sink} again: that is done only with groups that it took since then.")
     for id in conflicts:
         settling = f"`syncengine time retry {as_word(id)} --accept{options.place()}`"
         output.say(f"Left out {id}, which is in conflict: {settling} settles it.")

@@ -25,7 +25,7 @@ from syncengine.project.model import Project
 from syncengine.service.client import Client
 from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, listed, submitted
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt, sink_of
+from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt, decided_without, sink_of
 
 PENDING = "PENDING"
 """The only stored status that the interface shows; that of a posted group is SUCCESS (docs/service.md §2)."""
@@ -43,12 +43,16 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A group, or the part for `tag`, that the service lists as posted and a sink has no receipt for."""
+    """A group, or the part for `tag`, that the service lists as posted and a sink has no receipt for.
+
+    `is_left_out`: it was decided without the sink, for example before the sink was added, and is not delivered to it.
+    """
 
     group_id: str
     sink: str
     submitted: int | None
     tag: str | None = None
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +125,12 @@ def audit(
         if group.status == PostedTimeStatus.SUCCESS or (group.status != PENDING and not is_refused):
             posted += 1
             for sink, takes_all in sinks.items():
+                is_left_out = entry is not None and decided_without(sink, entry.outcome, entry.keys)
                 for key, tag in _parts(sink, group, entry, sink in each_tag).items():
                     # A group that the inbox does not know may have been meant for every sink.
                     was_meant = takes_all or entry is None or key in entry.keys
                     if was_meant and (group.group_id, key) not in marks:
-                        lacking.append(Lacking(group.group_id, sink, group.submitted, tag))
+                        lacking.append(Lacking(group.group_id, sink, group.submitted, tag, is_left_out))
         if group.status != PostedTimeStatus.SUCCESS:
             parts = ("", *suffixes(group.tags).values())
             takers = tuple(sink for sink in sinks if any((group.group_id, sink + part) in marks for part in parts))

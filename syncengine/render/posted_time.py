@@ -155,6 +155,7 @@ def audit_text(audit: Audit) -> str:
 
     lines = [
         f"{visible(one.group_id)}  posted {_at(one.submitted)}, but sink {sink(one.sink, one.tag)} has no receipt"
+        + (": it was decided without this sink" if one.is_left_out else "")
         for one in audit.lacking
     ]
     for late in audit.unposted:
@@ -169,6 +170,11 @@ def audit_text(audit: Audit) -> str:
         sinks = f", taken by {' and '.join(other.takers)}" if other.takers else ""
         about = f"listed {status}, submitted {_at(other.submitted)}; {place}{sinks}"
         lines.append(f"{visible(other.group_id)}  {about}")
+    if any(one.is_left_out for one in audit.lacking):
+        lines.append(
+            "A group that was decided without a sink, as before the sink was added or renamed, is not delivered to it;"
+            " `syncengine time export --format json` prints the groups that other sinks took."
+        )
     lines.append(
         f"{count_of(audit.listed, 'group')} listed, {audit.posted} posted; {len(audit.lacking)} lacking"
         f" a receipt, {len(audit.unposted)} taken but not posted, {len(audit.others)} not listed as SUCCESS."

@@ -5,7 +5,7 @@ A group may be offered again after any outcome, so that every write but two appl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
@@ -104,6 +104,14 @@ def sink_of(key: str) -> str:
     return key.partition(PART)[0]
 
 
+def decided_without(sink: str, outcome: PostedTimeStatus | None, keys: Iterable[str]) -> bool:
+    """Return whether a group with this verdict and these delivery keys is never delivered to the sink.
+
+    That is so if the verdict SUCCESS was reached without the sink, which was added or renamed later, for example.
+    """
+    return outcome is PostedTimeStatus.SUCCESS and all(sink_of(key) != sink for key in keys)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A group as the service offered it.
@@ -190,6 +198,10 @@ class InboxEntry:
         """Whether some sink's last delivery was not accepted, such as a requested repetition."""
         last = {found.sink: found.status for found in self.deliveries}
         return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
+
+    def was_decided_without(self, sink: str) -> bool:
+        """Return whether the group is never delivered to the sink: see `decided_without`."""
+        return decided_without(sink, self.outcome, (found.sink for found in self.deliveries))
 
     def delivered(self, sink: str) -> Delivered | None:
         """Return the last delivery of the group to the sink, of any revision, or `None` if there was none."""

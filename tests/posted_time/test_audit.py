@@ -12,6 +12,7 @@ import pytest
 
 from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Unposted, audit
 from syncengine.posted_time.durations import suffixes
+from syncengine.render.posted_time import audit_text
 from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
@@ -48,6 +49,21 @@ def test_a_posted_group_without_a_receipt_is_reported_for_each_sink() -> None:
     unknown = audit([posted("a")], [], BOTH, {}, SINCE)
     expected = tuple(Lacking("a", sink, posted("a").submitted) for sink in ("ledger", "archive"))
     assert tried.lacking == unknown.lacking == expected
+
+
+def test_a_group_that_was_decided_without_a_sink_is_told_from_one_whose_receipt_was_lost() -> None:
+    """Such a sink has no delivery of the group in the inbox, and the verdict is SUCCESS. The text names the cause."""
+    found = audit(
+        [posted("a"), posted("b")], [], {"ledger": True}, {"a": known("archive"), "b": known("ledger")}, SINCE
+    )
+    assert [(one.group_id, one.is_left_out) for one in found.lacking] == [("a", True), ("b", False)]
+    undecided = {"a": known("archive", outcome=PostedTimeStatus.TROUBLE)}
+    for of in (undecided, {}):
+        assert not any(one.is_left_out for one in audit([posted("a")], [], {"ledger": True}, of, SINCE).lacking)
+    a, b, cause, _ = audit_text(found).splitlines()
+    assert a.endswith("but sink ledger has no receipt: it was decided without this sink")
+    assert b.endswith("but sink ledger has no receipt")
+    assert "before the sink was added or renamed, is not delivered to it" in cause
 
 
 def test_a_receipt_of_a_group_that_is_not_posted_is_reported() -> None:
@@ -171,6 +187,17 @@ def test_an_instant_that_hides_groups_is_an_incomplete_list(estate: World) -> No
     done = estate.project.run("time", "list", "--format", "json")
     assert (done.code, done.document["complete"], done.document["hidden"]) == (3, False, ["1970-01-01T00:00:02Z"])
     assert len(done.document["groups"]) == 500
+
+
+def test_a_sink_that_was_added_later_lacks_the_group_for_that_reason(estate: World) -> None:
+    """The sink gets no group that was decided before, so `time audit` exits with 1 and says why."""
+    estate.project.run("time", "register")
+    estate.post("a")
+    assert estate.project.run("time", "pull").code == 0
+    estate.settings(sinks=LEDGER + "    - {name: added, jsonl: {path: added.jsonl}}\n")
+    done = estate.project.run("time", "audit")
+    assert (done.code, "sink added has no receipt: it was decided without this sink" in done.out) == (1, True)
+    assert "sink ledger" not in done.out
 
 
 def _forget_receipt(estate: World, id: str) -> None:

@@ -373,6 +373,25 @@ def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
     assert (entry.state, entry.outcome, entry.waiting) == ("accepted", "SUCCESS", True)
 
 
+def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Path) -> None:
+    """The added sink gets nothing. A group without a verdict SUCCESS is delivered to it, and a sink with a condition
+    may not have been meant for the group."""
+    sinks = (
+        SQL_SINK + JSONL + "- {name: added, jsonl: {path: added.jsonl}}\n- {name: some, when: tag, jsonl: {path: b}}\n"
+    )
+    project(folder, LOOKUPS + "deliver:\n" + "".join(f"  {line}\n" for line in sinks.splitlines()))
+    ended = program(folder, "retry", "g1")
+    assert (ended.code, (folder / "added.jsonl").exists()) == (0, False)
+    assert "g1 was decided without sink added, as before the sink was added or renamed, and is not" in ended.err
+    assert "`syncengine time show g1 --format json" in ended.err
+    assert ended.err.count("was decided without") == 1
+    again = program(folder, "retry", "--sink", "added", "--since", "1d", "-y")
+    assert "Nothing to deliver to sink added again" in again.err
+    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+    assert "was decided without" not in program(folder, "retry", "g2").err
+    assert len((folder / "added.jsonl").read_text().splitlines()) == 1
+
+
 def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
     """With `-y` the sink takes the groups that it lost and no others. A conflict stays one until a person settles
     it."""
