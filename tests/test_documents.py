@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2.filters import FILTERS as JINJA
 from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
@@ -25,6 +26,7 @@ from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
 from syncengine.serve.probes import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
+from syncengine.templating.filters import ENTRIES
 from tests.support import warm
 from tests.support.pages import BLOCK, FILE, WRITES, Walk, blocks, walked
 
@@ -236,6 +238,15 @@ def test_every_metric_is_described() -> None:
     page = DOCS / "operate.md"
     text = generated(page, "metrics", "\n".join(["| metric | meaning |", "|---|---|", *metric_rows()]))
     assert text_of(page) == text
+
+
+def test_every_filter_of_ours_is_described() -> None:
+    """The page's table has the filters that Jinja2 does not have, and those that read text in our own way."""
+    page = DOCS / "manifests-from-data.md"
+    rows = [f"| {entry.written} | {entry.result} |" for entry in ENTRIES.values() if entry.written]
+    text = generated(page, "filters", "\n".join(["| filter | result |", "|---|---|", *rows]))
+    assert text_of(page) == text
+    assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES}
 
 
 def generated(page: Path, name: str, table: str) -> str:

@@ -39,7 +39,7 @@ from syncengine.posted_time.durations import Duration, NotPositive, decimal, hou
 from syncengine.posted_time.group import named_zone
 from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
-from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, numeric
+from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, formatted, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
 from syncengine.templating.sandbox import (
     SURPRISES,
@@ -392,11 +392,6 @@ def _local(value: object, name: str) -> datetime:
     return found.replace(tzinfo=there) if is_day else found.replace(tzinfo=UTC).astimezone(there)
 
 
-def _formatted(instant: datetime, format: str) -> str:
-    """Return a time as text, with a year of four digits, which `strftime` does not write on every system."""
-    return instant.strftime(re.sub("%[%Y]", lambda part: f"{instant.year:04}" if part[0] == "%Y" else part[0], format))
-
-
 def _cut(value: object, length: int, end: str = "...") -> str:
     """Cut a text, and show it by `end`: in ASCII by default, which a ledger in any encoding takes."""
     text = str(value)
@@ -410,8 +405,8 @@ _FILTERS: Mapping[str, tuple[Callable[..., Any], Any]] = {
     "round": (_round, 1.5),
     "round_up": (_round_up, 1.5),
     "local": (_local, _A_TIME),
-    "date": (lambda value, format="%Y-%m-%d": _formatted(_instant(value), format), _A_TIME),
-    "time": (lambda value, format="%H:%M": _formatted(_instant(value), format), _A_TIME),
+    "date": (lambda value, format="%Y-%m-%d": formatted(_instant(value), format), _A_TIME),
+    "time": (lambda value, format="%H:%M": formatted(_instant(value), format), _A_TIME),
     "cut": (_cut, "text"),
     "unwrap": (lambda value: group.unwrapped(str(value)), "text"),
 }

@@ -14,7 +14,8 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import wraps
-from typing import Any
+from inspect import signature
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from jinja2 import Environment, pass_environment
@@ -166,7 +167,13 @@ def _check_format(format: str) -> None:
 def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> str:
     """Return a date in another format: `{{ m.opened | date('%d.%m.%Y') }}`. `read` is the format of `value`."""
     _check_format(format)
-    return _instant(value, read).strftime(format)
+    return formatted(_instant(value, read), format)
+
+
+def formatted(instant: datetime, format: str) -> str:
+    """Return a time as text. Years have four digits, which `strftime` does not write on every system."""
+    years = {"%Y": f"{instant.year:04}", "%G": f"{instant.isocalendar().year:04}"}
+    return instant.strftime(re.sub("%.", lambda part: years.get(part[0], part[0]), format, flags=re.DOTALL))
 
 
 def utc(value: Any, read: str | None = None) -> str:
@@ -275,11 +282,16 @@ def _converted(filter: str, kind: type[int] | type[float], value: Any, default: 
 
 
 def magnitude(value: Any) -> Any:
-    return value if isinstance(value, Unknown) else abs(_number_of("abs", value))
+    return value if _goes_through(value) else abs(_number_of("abs", value))
 
 
-def file_size(value: Any, binary: bool = False) -> str:
-    return theirs.do_filesizeformat(_finite(numeric(value)), binary)
+def file_size(value: Any, binary: bool = False) -> Any:
+    return value if _goes_through(value) else theirs.do_filesizeformat(_finite(numeric(value)), binary)
+
+
+def _goes_through(value: Any) -> bool:
+    """Return whether a filter of numbers leaves a value as it is: a missing one, or one that is not known."""
+    return value is None or isinstance(value, Unknown)
 
 
 def _number_of(filter: str, value: Any) -> Any:
@@ -335,10 +347,10 @@ def trimmed(value: Any, characters: str | None = None) -> str:
 
 def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
     """Return a number rounded to `precision` decimal places, as Jinja2 does."""
+    if _goes_through(value):
+        return value
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
         raise TooMuch(f"`round` takes at most {MAX_PRECISION} digits")
-    if isinstance(value, Unknown):
-        return value
     return theirs.do_round(_number_of("round", value), precision, method)  # type: ignore[arg-type] # it refuses others
 
 
@@ -377,34 +389,14 @@ SIZES: Mapping[str, Callable[..., int]] = {
     "format_map": size_of_formatted,
     "join": lambda text, parts: sum(len(part) + len(text) for part in parts),
     "translate": lambda text, table: MAX_TEXT + 1,
-    "batch": lambda value, linecount, fill_with=None: linecount,
-    "slice": lambda value, slices, fill_with=None: slices,
 }
-"""The functions that return the size of the result of a text's method, or of a filter, before it is made."""
+"""The functions that return the size of the result of a text's method before it is made."""
 
 
-_OF_JINJA: Mapping[str, Any] = theirs.FILTERS
+# --- guards: functions of a filter's arguments that return the value for it, or raise if it would take long
 
 
-def _jinja(*names: str) -> dict[str, Filter]:
-    return {name: _OF_JINJA[name] for name in names}
-
-
-def _changed(filter: Any, change: Callable[..., Any]) -> Filter:
-    """Return a filter that is called with `change` of its value and the further arguments."""
-    first = int(hasattr(filter, "jinja_pass_arg"))  # the context or environment that Jinja2 passes before the value
-
-    @wraps(filter)
-    def wrapped(*arguments: Any, **options: Any) -> Any:
-        if len(arguments) <= first:
-            return filter(*arguments, **options)
-        value = change(arguments[first], *arguments[first + 1 :], **options)
-        return filter(*arguments[:first], value, *arguments[first + 1 :], **options)
-
-    return wrapped
-
-
-def _text(value: Any, *_: Any, **__: Any) -> Any:
+def _bounded(value: Any, *_: Any, **__: Any) -> Any:
     """Return a value that a filter processes as a whole, after checking the size of all its parts."""
     if isinstance(value, str):
         if len(value) > MAX_CAPTURED:
@@ -416,7 +408,7 @@ def _text(value: Any, *_: Any, **__: Any) -> Any:
 
 def _text_of(value: Any, *_: Any, **__: Any) -> Any:
     """Return a number or a date as the text that a template would write; any other value as it is."""
-    return plain_text(value) if isinstance(value, int | float | Decimal | date | time) else _text(value)
+    return plain_text(value) if isinstance(value, int | float | Decimal | date | time) else _bounded(value)
 
 
 def _items(value: Any, *_: Any, **__: Any) -> Any:
@@ -425,91 +417,130 @@ def _items(value: Any, *_: Any, **__: Any) -> Any:
     return value
 
 
-def _sized(name: str) -> Filter:
-    size, filter = SIZES[name], _OF_JINJA[name]
-
-    def check(value: Any, *arguments: Any, **options: Any) -> Any:
-        value = value if name in ("batch", "slice") else plain_text(weighed(value))
-        fits(size(value, *arguments, **options))
-        return value
-
-    return _changed(filter, check)
+def _parts(value: Any, count: int, *_: Any, **__: Any) -> Any:
+    fits(count)  # lists are filled up to this size, however few items there are
+    return value
 
 
-def _comparing(filter: Filter, number: int) -> Filter:
-    """Return a filter that compares its items, or their attribute, which is argument `number` unless that is -1."""
+def _sized(name: str) -> Callable[..., str]:
+    """Return a guard that allows for the size of the result, like that of the method `name` of a text."""
+
+    def check(value: Any, *arguments: Any, **options: Any) -> str:
+        text = plain_text(weighed(value))
+        fits(SIZES[name](text, *arguments, **options))
+        return text
+
+    return check
+
+
+def _comparing(name: str) -> Filter:
+    """Return Jinja2's filter that compares the items of a value, or an attribute of theirs, after weighing these."""
+    filter: Filter = theirs.FILTERS[name]
+    parameters = signature(filter)
 
     @wraps(filter)
-    def wrapped(*arguments: Any, **keywords: Any) -> Any:
-        environment, value, *options = arguments if hasattr(filter, "jinja_pass_arg") else (None, *arguments)
-        attribute = keywords.get("attribute", options[number] if 0 <= number < len(options) else None)
-        items = value if isinstance(value, dict) else list(value)
-        if attribute is None or environment is None:
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        call = parameters.bind(*arguments, **options)
+        given, attribute = call.arguments, call.arguments.get("attribute")
+        items = given["value"] if isinstance(given["value"], dict) else list(given["value"])
+        if attribute is None:
             weighed(items)
         else:
-            keys_of = theirs.make_multi_attrgetter(environment, attribute)
+            keys_of = theirs.make_multi_attrgetter(given["environment"], attribute)
             for item in items:
                 weighed([key for key in keys_of(item) if not isinstance(key, Undefined)])
-        return filter(*([] if environment is None else [environment]), items, *options, **keywords)
+        given["value"] = items
+        return filter(*call.args, **call.kwargs)
 
     return wrapped
 
 
-def _or_none(filter: Filter) -> Filter:
-    """Return a filter of numbers for which a missing value stays missing, and an unknown one unknown."""
+class Entry(NamedTuple):
+    """A filter: its guard and function, Jinja2's by default; of our own also how it is written and what it gives."""
+
+    guard: Callable[..., Any] | None = None
+    function: Filter | None = None
+    written: str = ""
+    result: str = ""
+
+
+_A_NUMBER = (
+    "anything else is an error, unless there is a default: an empty value, `12 h`, and for `int` a text with decimals, "
+    "such as `12.7`"
+)
+ENTRIES: Mapping[str, Entry] = {
+    **dict.fromkeys(("attr", "d", "default", "map", "reject", "rejectattr", "select", "selectattr"), Entry()),
+    **dict.fromkeys(("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe"), Entry(_bounded)),
+    **dict.fromkeys(("striptags", "title", "upper", "urlencode", "urlize", "wordcount", "xmlattr"), Entry(_bounded)),
+    **dict.fromkeys(("count", "first", "items", "last", "length", "list", "random", "reverse"), Entry(_items)),
+    **dict.fromkeys(("truncate", "wordwrap"), Entry(_text_of)),
+    **dict.fromkeys(("batch", "slice"), Entry(_parts)),
+    **{name: Entry(None, _comparing(name)) for name in ("dictsort", "groupby", "max", "min", "sort", "unique")},
+    "abs": Entry(None, magnitude),
+    "ascii": Entry(_bounded, as_ascii, "`ascii`", "letters without accents"),
+    "center": Entry(_sized("center")),
+    "date": Entry(
+        _bounded,
+        as_date,
+        "`date('%d.%m.%Y')`, `date('%Y', read='%d.%m.%Y')`",
+        "a date in another form; `read` is the form that it has",
+    ),
+    "filesizeformat": Entry(None, file_size),
+    "float": Entry(None, real, "`float`, `float(0)`", f"the number; {_A_NUMBER}"),
+    "format": Entry(_sized("format")),
+    "fromjson": Entry(_bounded, from_json, "`fromjson`", "the value of JSON text, such as a list in a cell"),
+    "indent": Entry(_bounded, indented),
+    "int": Entry(None, whole, "`int`, `int(0)`", f"the whole number; {_A_NUMBER}"),
+    "join": Entry(_items, joined),
+    "lines": Entry(_bounded, lines, "`lines`", "a list of the lines of a text, without surrounding blanks"),
+    "replace": Entry(_bounded, replaced),
+    "round": Entry(None, rounded),
+    "slug": Entry(_bounded, slug, "`slug`", "`mueller-soehne` of `Müller & Söhne`"),
+    "split": Entry(
+        _bounded,
+        split,
+        "`split`, `split(';')`",
+        "a list of the parts of a text between commas or these characters, without surrounding blanks",
+    ),
+    "string": Entry(_bounded, plain_text),
+    "sum": Entry(_items, total),
+    "tojson": Entry(_bounded, as_json),
+    "trim": Entry(_bounded, trimmed),
+    "utc": Entry(
+        _bounded,
+        utc,
+        "`utc`, `utc(read='%d.%m.%Y')`",
+        "an instant in the form of timestamps; without a zone it is in UTC",
+    ),
+    "words": Entry(
+        _bounded,
+        words,
+        "`words`, `words(',;')`",
+        "a list of the words without surrounding commas or brackets, or of the parts between these characters, without "
+        "duplicates",
+    ),
+}
+"""All filters: those of Jinja2 within bounds, and our own, some of which replace one of the same name."""
+
+
+def _guarded(filter: Filter, guard: Callable[..., Any] | None) -> Filter:
+    if guard is None:
+        return filter
+    first = int(hasattr(filter, "jinja_pass_arg"))  # the context or environment that Jinja2 passes before the value
 
     @wraps(filter)
-    def wrapped(value: Any, *arguments: Any, **options: Any) -> Any:
-        return value if value is None or isinstance(value, Unknown) else filter(value, *arguments, **options)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        if len(arguments) <= first:
+            return filter(*arguments, **options)
+        value = guard(arguments[first], *arguments[first + 1 :], **options)
+        return filter(*arguments[:first], value, *arguments[first + 1 :], **options)
 
     return wrapped
 
 
 FILTERS: Mapping[str, Filter] = {
-    **_jinja("d", "default", "attr", "map", "reject", "rejectattr", "select", "selectattr"),
-    **{
-        name: _changed(filter, _text)
-        for name, filter in {
-            **_jinja("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe", "striptags", "title"),
-            **_jinja("upper", "urlencode", "urlize", "wordcount", "xmlattr"),
-            "ascii": as_ascii,
-            "date": as_date,
-            "fromjson": from_json,
-            "indent": indented,
-            "lines": lines,
-            "replace": replaced,
-            "slug": slug,
-            "split": split,
-            "string": plain_text,
-            "tojson": as_json,
-            "trim": trimmed,
-            "utc": utc,
-            "words": words,
-        }.items()
-    },
-    **{name: _changed(filter, _text_of) for name, filter in _jinja("truncate", "wordwrap").items()},
-    **{name: _sized(name) for name in ("batch", "center", "format", "slice")},
-    **{
-        name: _changed(filter, _items)
-        for name, filter in {
-            **_jinja("count", "first", "items", "last", "length", "list", "random", "reverse"),
-            "join": joined,
-            "sum": total,
-        }.items()
-    },
-    "dictsort": _comparing(_OF_JINJA["dictsort"], -1),
-    "groupby": _comparing(_OF_JINJA["groupby"], 0),
-    "max": _comparing(_OF_JINJA["max"], 1),
-    "min": _comparing(_OF_JINJA["min"], 1),
-    "sort": _comparing(_OF_JINJA["sort"], 2),
-    "unique": _comparing(_OF_JINJA["unique"], 1),
-    "abs": _or_none(magnitude),
-    "filesizeformat": _or_none(file_size),
-    "float": real,
-    "int": whole,
-    "round": _or_none(rounded),
+    name: _guarded(entry.function or theirs.FILTERS[name], entry.guard) for name, entry in ENTRIES.items()
 }
-"""All filters of Jinja2 within bounds, and our own, which replace those of the same name."""
 
 
 _COMPARISONS = frozenset("== eq equalto != ne > gt greaterthan >= ge < lt lessthan <= le in".split())  # noqa: SIM905 - words

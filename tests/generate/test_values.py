@@ -279,6 +279,7 @@ FILTERS = {
     "ascii of a long text": ("é\u0301x" * 300, "row.v | ascii", "ex" * 300),
     "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),
     "date of another form": ("01/05/2024", "row.v | date(read='%d/%m/%Y')", "2024-05-01"),
+    "date of an early year": ("0987-05-01", "row.v | date('%d.%m.%Y %%Y %G')", "01.05.0987 %Y 0987"),
     "sum": ([1, 2, 3.5], "row.v | sum", "6.5"),
     "rounded": (2.345, "row.v | round(1)", "2.3"),
     "groups": (
