@@ -7,7 +7,7 @@ lock, plan (or check a saved plan), guards, team, calls, report. Clock, environm
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +17,6 @@ from msgspec import structs
 from syncengine.apply import applier, guards, landing
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import (
-    RECORDED_EXITS,
     Chronicle,
     Circumstances,
     Report,
@@ -86,6 +85,10 @@ from syncengine.state.store import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
 """The error code of an apply that the user did not confirm."""
+
+# A rejected API key shares an exit code with another team.
+RECORDED = frozenset({ExitCode.GATE, ExitCode.STALE, ExitCode.LOCKED, ExitCode.AUTH, ExitCode.INVALID})
+"""The exit codes of refused runs that the history shows (docs/state.md)."""
 
 LONGEST_REASON = 300  # a line of `state history` that a terminal can show
 
@@ -174,13 +177,9 @@ class Application:
                     self._use(self._project.again())
                 plan, stale = self._proven(saved, state) if saved else (self._planned(state), None)
                 self._chronicle.plan = plan
-                self._guard(plan, state, stale)
-                if saved:
-                    guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
-                review = request.review
-                for file in review.denied if review else ():
+                for file in request.review.denied if request.review else ():
                     self._chronicle.remark(guards.DENIED, f"rules deny the plan in {file}, so it approves nothing")
-                guards.refuse_more_than_reviewed(plan, review, state, self._project)
+                self._judge(plan, state, [stale] if stale else [], is_saved=saved is not None)
                 if plan.changes_something and not self._runtime.confirm(plan):
                     raise SyncengineError("not applied: the plan was not confirmed", code=NOT_CONFIRMED)
                 exit_code = self._apply(plan, state, holder)
@@ -249,21 +248,15 @@ class Application:
             return with_approvals(saved, project, request), stale
         return self._approved(plan, state), None
 
-    def _guard(self, plan: Plan, state: State, stale: StalePlan | None = None) -> None:
-        """Refuse a plan in the order of exit codes: 4 for rules, undone runs and the gate, then 5 for what is old."""
-        facts, root = state.facts(), self._project.root
-        try:
-            guards.refuse_denied(plan)
-            self._redoes = guards.refuse_undone(plan, state, allowed=self._request.redo)
-            guards.refuse_ungated(plan)
-        except SyncengineError:
-            if stale is not None:
-                self._chronicle.remark(stale.code, stale.message)
-            raise
-        if stale is not None:
-            raise stale
-        warning = guards.refuse_older(root, self._commit_of(plan), facts, allowed=self._request.allow_older)
-        if warning:
+    def _judge(
+        self, plan: Plan, state: State, found: Sequence[SyncengineError] = (), *, is_saved: bool = False
+    ) -> None:
+        """Refuse a plan for the first of its problems, which include those `found` before."""
+        commit, repeated = self._commit_of(plan), guards.repeated_by(plan, state)
+        self._redoes = tuple(dict.fromkeys(each.key for each in repeated))
+        more = guards.problems_of(plan, repeated, commit, state, self._project, self._request, is_saved=is_saved)
+        guards.refuse([*found, *more], self._chronicle.remark)
+        if warning := guards.unknown_ancestry(self._project.root, commit, state.facts()):
             self._chronicle.remark(ANCESTRY, warning)
 
     def _checked(self) -> ManifestSet | None:
@@ -305,7 +298,7 @@ class Application:
             return
         if why := self._inputs.change():
             again = self._planned(state)
-            self._guard(again, state)
+            self._judge(again, state)
             if demand_of(again) != demand_of(plan):
                 raise InputsChanged(why)
 
@@ -317,7 +310,7 @@ class Application:
 
     def record_refusal(self, error: SyncengineError) -> None:
         """Record a refused run in the history if the state exists and can be written. Do nothing otherwise."""
-        if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
+        if error.exit_code not in RECORDED or self._chronicle.began:
             return
         with suppress(SyncengineError):
             with open_state(self._project.state, write=False) as looked:

@@ -1,22 +1,8 @@
-"""Diagnostics with their places, and one exception class for each exit code.
-
-SyncengineError                1   the base class, and errors without an exit code of their own
-├── GateTripped                4   removals without approval
-│   ├── PolicyDenied           4   a rule of the project denies the plan
-│   └── Undone                 4   the manifests still ask for changes of an undone run
-├── StalePlan                  5   a saved plan that no longer fits, or an older commit
-├── LockHeld                   6   another run holds the state
-├── AuthFailed                 7   401
-├── WrongTeam                  7   the key belongs to another team than the state
-├── Problems                   8   manifests or project file: every diagnostic at once (9: a source is unreachable)
-├── Unreachable                9   nothing was sent
-├── Usage                     64
-└── Interrupted              130
-"""
+"""Diagnostics with their places, exceptions, and the table of codes by which an apply is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -38,6 +24,46 @@ class ExitCode(IntEnum):
     UNREACHABLE = 9
     USAGE = 64
     INTERRUPTED = 130
+
+
+class RefusalKind(NamedTuple):
+    """The exit code of an apply that is refused. `is_ours`: by our decision, not by an answer or the lack of one."""
+
+    exit_code: ExitCode
+    is_ours: bool = True
+
+
+SOURCE_UNREACHABLE = "source-unreachable"
+"""The code of an error about a source that cannot be reached, or goes on failing."""
+
+REFUSALS: Mapping[str, RefusalKind] = {
+    # Known before a plan is made, where the first problem ends the run: without files, service or lock there is none.
+    "invalid": RefusalKind(ExitCode.INVALID),
+    "other-service": RefusalKind(ExitCode.AUTH),
+    "wrong-team": RefusalKind(ExitCode.AUTH),
+    "auth-failed": RefusalKind(ExitCode.AUTH, is_ours=False),
+    "locked": RefusalKind(ExitCode.LOCKED),
+    "sandbox-in-use": RefusalKind(ExitCode.LOCKED),
+    "new-state": RefusalKind(ExitCode.GATE),
+    "no-state": RefusalKind(ExitCode.GATE),
+    "state-rewound": RefusalKind(ExitCode.GATE),
+    # Known of the plan, where all of them are found.
+    "policy-denied": RefusalKind(ExitCode.GATE),
+    "undone": RefusalKind(ExitCode.GATE),
+    "gate": RefusalKind(ExitCode.GATE),
+    "plan-inconsistent": RefusalKind(ExitCode.STALE),
+    "plan-used": RefusalKind(ExitCode.STALE),
+    "stale-plan": RefusalKind(ExitCode.STALE),
+    "older-commit": RefusalKind(ExitCode.STALE),
+    "not-merged": RefusalKind(ExitCode.STALE),
+    "reviewed-missing": RefusalKind(ExitCode.STALE),
+    "more-than-reviewed": RefusalKind(ExitCode.STALE),
+    "inputs-changed": RefusalKind(ExitCode.STALE),
+    SOURCE_UNREACHABLE: RefusalKind(ExitCode.UNREACHABLE),
+    "unreachable": RefusalKind(ExitCode.UNREACHABLE, is_ours=False),
+    "landing": RefusalKind(ExitCode.INCOMPLETE),
+}
+"""The codes by which an apply is refused, in order of precedence (docs/commands.md)."""
 
 
 class Severity(StrEnum):
@@ -84,7 +110,8 @@ def as_bug(error: BaseException) -> str:
 class SyncengineError(Exception):
     """The base class of all expected errors. `code` is for machines; `exit_code` is the process's exit code.
 
-    `found` are the diagnostics that an error consists of, if it is more than its message.
+    The exit code of a refusal is that of its code in `REFUSALS`. `found` are the diagnostics that an error consists of,
+    if it is more than its message.
     """
 
     exit_code: ExitCode = ExitCode.ERROR
@@ -93,8 +120,9 @@ class SyncengineError(Exception):
     def __init__(self, message: str, *, code: str | None = None, found: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message)
         self.message, self.found = message, tuple(found)
-        if code is not None:
-            self.code = code
+        self.code = code or self.code
+        if (refusal := REFUSALS.get(self.code)) is not None:
+            self.exit_code = refusal.exit_code
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return the error as diagnostics, for machine-readable output."""
@@ -102,7 +130,9 @@ class SyncengineError(Exception):
 
 
 class GateTripped(SyncengineError):
-    exit_code, code = ExitCode.GATE, "gate"
+    """A refusal of removals or other changes that somebody has to approve first."""
+
+    code = "gate"
 
 
 class PolicyDenied(GateTripped):
@@ -125,29 +155,27 @@ class Undone(GateTripped):
 
 
 class StalePlan(SyncengineError):
-    exit_code, code = ExitCode.STALE, "stale-plan"
+    """A refusal of a plan that no longer fits the state, the files or what was reviewed."""
+
+    code = "stale-plan"
 
 
 class LockHeld(SyncengineError):
-    exit_code, code = ExitCode.LOCKED, "locked"
+    code = "locked"
 
 
 class MayLand(SyncengineError):
     """A run that may not wait until a call of an earlier run can no longer be executed. Nothing was sent."""
 
-    exit_code, code = ExitCode.INCOMPLETE, "landing"
+    code = "landing"
 
 
 class AuthFailed(SyncengineError):
-    exit_code, code = ExitCode.AUTH, "auth-failed"
+    code = "auth-failed"
 
 
 class WrongTeam(SyncengineError):
-    exit_code, code = ExitCode.AUTH, "wrong-team"
-
-
-SOURCE_UNREACHABLE = "source-unreachable"
-"""The code of an error about a source that cannot be reached, or goes on failing."""
+    code = "wrong-team"
 
 
 class Problems(SyncengineError):
@@ -156,19 +184,18 @@ class Problems(SyncengineError):
     Its exit code is 9 if nothing but unreachable sources is wrong, since the same command then works once they answer.
     """
 
-    exit_code, code = ExitCode.INVALID, "invalid"
+    code = "invalid"
 
     def __init__(self, found: Sequence[Diagnostic]) -> None:
         codes = [d.code for d in found if d.severity is Severity.ERROR]
-        super().__init__(f"{len(codes)} error{'' if len(codes) == 1 else 's'}", found=found)
-        if codes and {*codes} == {SOURCE_UNREACHABLE}:
-            self.exit_code = ExitCode.UNREACHABLE
+        code = SOURCE_UNREACHABLE if {*codes} == {SOURCE_UNREACHABLE} else None
+        super().__init__(f"{len(codes)} error{'' if len(codes) == 1 else 's'}", code=code, found=found)
 
 
 class Unreachable(SyncengineError):
     """An unreachable service or host. Nothing was sent, so that the command can be repeated unchanged."""
 
-    exit_code, code = ExitCode.UNREACHABLE, "unreachable"
+    code = "unreachable"
 
 
 class Usage(SyncengineError):

@@ -5,7 +5,7 @@ Reads the state: rows that are done or begun, and from the history who changed t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -15,7 +15,17 @@ from msgspec.structs import replace
 
 from syncengine.apply.run import RefusedContent
 from syncengine.content import ValueChange, value_changes
-from syncengine.errors import Diagnostic, GateTripped, PolicyDenied, Severity, StalePlan, Undone, WrongTeam
+from syncengine.errors import (
+    REFUSALS,
+    Diagnostic,
+    GateTripped,
+    PolicyDenied,
+    Severity,
+    StalePlan,
+    SyncengineError,
+    Undone,
+    WrongTeam,
+)
 from syncengine.plan import saved
 from syncengine.plan.aim import in_an_unknown_category, may_be_held
 from syncengine.plan.checks import objections_to_redo as objections
@@ -27,7 +37,7 @@ from syncengine.plan.losses import totals_of
 from syncengine.plan.model import OLDER_COMMIT, OTHER_SERVICE, Excess, Options, Plan, Since, in_words
 from syncengine.plan.planner import records_in
 from syncengine.plan.quarantine import set_aside_now
-from syncengine.plan.request import Review
+from syncengine.plan.request import PlanRequest
 from syncengine.plan.review import WRITES, ReviewedPlan, atoms, since_review
 from syncengine.plan.saved import Replanned, inconsistent, keys_of, redone_by, renamed_and_going
 from syncengine.project import git
@@ -37,7 +47,7 @@ from syncengine.resource import Body, Key, Kind, Recorded
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import last_writer
-from syncengine.state.records import REMOVAL
+from syncengine.state.records import REMOVAL, UndoneChange
 from syncengine.state.store import Facts, State, open_state
 
 
@@ -128,19 +138,72 @@ def refuse_missing(files: Sequence[str]) -> None:
         raise StalePlan(message, code=MISSING)
 
 
-def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
-    """Refuse to apply a change that nobody reviewed."""
-    if review is None:
-        return
-    valid = [each for each in review.plans if not each.is_denied]
-    if excess := compared(plan, valid, state, project).excess:
-        raise MoreThanReviewed(
-            ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)", excess
-        )
-
-
 UNMERGED = "not-merged"
 """The diagnostic code of a saved plan whose manifests are not the ones checked out."""
+
+PRECEDENCE = {code: place for place, code in enumerate(REFUSALS)}
+
+
+def refuse(problems: Iterable[SyncengineError], remark: Callable[[str, str], None]) -> None:
+    """Raise the problem that comes first in `REFUSALS`, if there is any, and remark on the others."""
+    ordered = sorted(problems, key=lambda each: PRECEDENCE[each.code])
+    for other in ordered[1:]:
+        remark(other.code, other.message)
+    if ordered:
+        raise ordered[0]
+
+
+def problems_of(
+    plan: Plan,
+    repeated: Sequence[UndoneChange],
+    commit: str | None,
+    state: State,
+    project: Project,
+    request: PlanRequest,
+    *,
+    is_saved: bool,
+) -> Iterator[SyncengineError]:
+    """Yield every reason to refuse a plan of `commit` that changes `repeated` back (docs/commands.md)."""
+    if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
+        yield PolicyDenied(denials)
+    if repeated and not request.redo:
+        yield Undone(tuple(objections(repeated)))
+    if plan.gate.is_closed:
+        open_units = [unit for unit in plan.gate.units if unit.is_open]
+        has_rules = any(unit.kind == RULE for unit in open_units)
+        everything = None if has_rules else plan.gate.approve  # it does not cover rules
+        approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
+        kinds = {unit.kind for unit in open_units}
+        removals, opened = "removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""
+        what = "changes" if has_rules else " and ".join(filter(None, (removals, opened)))
+        yield GateTripped(f"{what} need an approval: {'; '.join(plan.gate.reasons)} (--approve-deletes {approve})")
+    facts = state.facts()
+    if commit and not request.allow_older and is_older(project.root, commit, facts):
+        cure = "check out a newer commit, or apply this one with --allow-older"
+        yield StalePlan(f"{older_than(commit, facts)}: {cure}", code=OLDER_COMMIT)
+    if is_saved and not request.allow_unmerged and (why := not_merged(plan, project.root)):
+        cure = "merge its pull request, plan again, or use --allow-unmerged"
+        yield StalePlan(f"this plan was made from {why}: {cure}", code=UNMERGED)
+    if request.review is not None:
+        valid = [each for each in request.review.plans if not each.is_denied]
+        if excess := compared(plan, valid, state, project).excess:
+            files = ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)"
+            yield MoreThanReviewed(files, excess)
+
+
+def repeated_by(plan: Plan, state: State) -> list[UndoneChange]:
+    """Return the undone changes that a plan repeats, by its calls and by what it says (docs/repair.md)."""
+    undone = () if plan.undo else state.undone()
+    again = redone_by(plan, state.get({effect.key for effect in plan.records}) if undone else {}, undone)
+    computed = {each.key for each in again}
+    return [*again, *(each for each in undone if each.key in (plan.redoes or ()) and each.key not in computed)]
+
+
+def unknown_ancestry(root: Path, commit: str | None, facts: Facts) -> str | None:
+    """Return that Git cannot tell whether a commit is older than the last applied one, or `None` if it can."""
+    if commit is None:
+        return unread(root, facts)
+    return None if is_older(root, commit, facts) is not None else f"Git cannot tell whether {older_than(commit, facts)}"
 
 
 def refuse_new_state(url: str) -> None:
@@ -151,48 +214,11 @@ def refuse_new_state(url: str) -> None:
             raise GateTripped(message, code=NEW_STATE)
 
 
-def refuse_ungated(plan: Plan) -> None:
-    """Refuse changes whose required approval is missing (docs/planning.md 5)."""
-    if plan.gate.is_closed:
-        reasons = "; ".join(plan.gate.reasons)
-        open_units = [unit for unit in plan.gate.units if unit.is_open]
-        has_rules = any(unit.kind == RULE for unit in open_units)
-        everything = None if has_rules else plan.gate.approve  # it does not cover rules
-        approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
-        kinds = {unit.kind for unit in open_units}
-        removals, opened = "removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""
-        what = "changes" if has_rules else " and ".join(filter(None, (removals, opened)))
-        raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
-
-
-def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
-    """Refuse a commit older than the last applied one; return a warning if Git cannot tell (docs/planning.md 1.7)."""
-    if commit is None:
-        return unread(root, facts)
-    older = is_older(root, commit, facts)
-    if older is None:
-        return f"Git cannot tell whether {older_than(commit, facts)}"
-    if older and not allowed:
-        cure = "check out a newer commit, or apply this one with --allow-older"
-        raise StalePlan(f"{older_than(commit, facts)}: {cure}", code=OLDER_COMMIT)
-    return None
-
-
 def refuse_other_service(facts: Facts, base_url: str) -> None:
     """Refuse a state that belongs to another service (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
         message = f"the state belongs to {facts.base_url}, but the project's service is {base_url}"
         raise WrongTeam(f"{message}; if the service moved, run `syncengine state rebind`", code=OTHER_SERVICE)
-
-
-def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
-    """Refuse a saved plan of files that are not checked out, to apply nothing unmerged (docs/planning.md 6)."""
-    why = None if allowed else not_merged(plan, root)
-    if why is not None:
-        raise StalePlan(
-            f"this plan was made from {why}: merge its pull request, plan again, or use --allow-unmerged",
-            code=UNMERGED,
-        )
 
 
 def refuse_sandbox(plan: Plan, project: Project) -> None:
@@ -317,26 +343,6 @@ def _grouped(plan: Plan, state: State) -> Iterator[Recorded]:
     _, going = renamed_and_going(plan)
     if going:
         yield from state.members(going)
-
-
-def refuse_denied(plan: Plan) -> None:
-    """Refuse a plan that a rule of the project denies (docs/rules.md)."""
-    if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
-        raise PolicyDenied(denials)
-
-
-def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
-    """Refuse to redo changes of an undone run (docs/repair.md), or return the resources whose redoing is allowed."""
-    if plan.undo:
-        return ()
-    undone = state.undone()
-    again = redone_by(plan, state.get({effect.key for effect in plan.records}) if undone else {}, undone)
-    keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
-    if keys and not allowed:
-        computed = {each.key for each in again}
-        others = [each for each in undone if each.key in keys and each.key not in computed]
-        raise Undone(tuple(objections((*again, *others))))
-    return keys
 
 
 def undone_again(plan: Plan, again: Plan, state: State) -> Plan:

@@ -9,19 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from syncengine.errors import (
-    Diagnostic,
-    ExitCode,
-    GateTripped,
-    LockHeld,
-    MayLand,
-    Problems,
-    Severity,
-    StalePlan,
-    SyncengineError,
-    Usage,
-    WrongTeam,
-)
+from syncengine.errors import REFUSALS, Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.gate import Approval
 from syncengine.plan.model import Plan
@@ -92,16 +80,11 @@ class RunStatus(StrEnum):
     REFUSED = "refused"
 
 
-REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
-"""Errors by which we decide, before sending anything, not to apply."""
-
-RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAGE}
-"""Exit codes that the history shows as refused: refusals except usage errors; a rejected API key shares one of them."""
-
-
 def status_after(error: SyncengineError) -> RunStatus:
     """Return the status of an apply that `error` ended before anything was applied."""
-    return RunStatus.REFUSED if isinstance(error, (*REFUSALS, MayLand)) else RunStatus.FAILED
+    refusal = REFUSALS.get(error.code)
+    is_ours = refusal.is_ours if refusal else error.exit_code is ExitCode.USAGE
+    return RunStatus.REFUSED if is_ours else RunStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True)

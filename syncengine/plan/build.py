@@ -20,7 +20,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, aim, may_be_held
 from syncengine.plan.calls import Step, is_type, stages_of, sweep_of, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan.diff import Action, Change, Diff, diff
+from syncengine.plan.diff import SENT_SINCE, Action, Change, Diff, SendCause, diff
 from syncengine.plan.gate import NOTHING_ELSE, Gate, KnownApprovals, StateRecords, gate, lines_of
 from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary, side_of, with_origins
@@ -146,7 +146,8 @@ def derived(
             row = recorded.get(each.change.key)
             has_own_reason = row is None or row.doubtful or not may_be_held(row) or row.status is Status.RETIRED
             if not (has_own_reason or each.leaving):
-                each = replace(each, change=replace(each.change, reason="sent again (--reassert)"))
+                reason = SENT_SINCE[SendCause.REASSERTED]
+                each = replace(each, change=replace(each.change, reason=reason, again=SendCause.REASSERTED))
             again.append(each)
         delta = replace(delta, differences=tuple(again))
     numbers = count(1)

@@ -55,6 +55,40 @@ class Action(Enum):
         return self.name.lower()
 
 
+class SendCause(StrEnum):
+    """The cause for which a recorded resource is sent, apart from what differs; its sentence only explains it."""
+
+    RETIRED = "retired"
+    RELEASED = "released"
+    REOPENED = "reopened"
+    IMPORTED = "imported"
+    RESTORED = "restored"
+    REBUILT = "rebuilt"
+    ID_UNKNOWN = "id-unknown"
+    UNKNOWN_END = "unknown-end"
+    REASSERTED = "reasserted"
+    TAKEN_OUT = "taken-out"
+
+
+SENT_SINCE: Mapping[SendCause, str] = {
+    SendCause.RETIRED: "restored, then retired again",
+    SendCause.RELEASED: "restored, then released again",
+    SendCause.REOPENED: "reopened: it was retired",
+    SendCause.IMPORTED: "recorded by `state import`: whether the service has it is unknown",
+    SendCause.RESTORED: "recorded by `state restore` from an earlier version: the service may have other content now",
+    SendCause.REBUILT: "recorded by `state rebuild`: whether the service has it is unknown",
+    SendCause.ID_UNKNOWN: "recorded by `state rebuild` without its id, which the service will return",
+    SendCause.UNKNOWN_END: "sent again, since an earlier call failed or its outcome is unknown",
+    SendCause.REASSERTED: "sent again (--reassert)",
+    SendCause.TAKEN_OUT: "leaves any category first: people may have put it into one that is deleted here",
+}
+
+AGAIN: Mapping[Status, SendCause] = {Status.RETIRED: SendCause.RETIRED, Status.RELEASED: SendCause.RELEASED}
+"""The cause of restoring a resource that was no longer managed, by its status."""
+RECORDED_BY = {IMPORT: SendCause.IMPORTED, RESTORE: SendCause.RESTORED, REBUILD: SendCause.REBUILT}
+"""The cause of sending a row in doubt that a command recorded, by the beginning of the run's id."""
+
+
 class FieldEffect(StrEnum):
     """The service's treatment of a field that differs."""
 
@@ -91,7 +125,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     `opens` are the names of all tags, PRIVATE or of unknown visibility, that a rename makes public, possibly including
     this tag's own, or the name of a tag of unknown visibility that becomes public. `removed` is the recorded content of
     a resource that leaves, which the service cannot give back. `reason` is an explanation and decides nothing, also of
-    the `cause` of a removal.
+    the `cause` of a removal, and of why a resource is sent `again`.
     """
 
     key: Key
@@ -110,6 +144,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     merges: tuple[str, ...] | UnsetType = UNSET
     removed: Body | UnsetType = UNSET
     cause: RemovalCause | UnsetType = UNSET
+    again: SendCause | UnsetType = UNSET
 
     @property
     def metadata_blanked(self) -> tuple[str, ...]:
@@ -142,7 +177,7 @@ def is_same(one: Change | None, other: Change | None) -> bool:
 
 
 def _deed(change: Change) -> Change:
-    return replace(change, source=None, reason=None, cause=UNSET)
+    return replace(change, source=None, reason=None, cause=UNSET, again=UNSET)
 
 
 class Difference(Struct, frozen=True, gc=False):
@@ -191,19 +226,6 @@ OUTSIDE = FieldChange("category", None, "")
 
 PUBLISHED = FieldChange("visibility", None, "PUBLIC")
 """The change of a tag of unknown visibility, which counts as private, to public."""
-
-TAKEN_OUT = "leaves any category first: people may have put it into one that is deleted here"
-REOPENED = "reopened: it was retired"
-IMPORTED = "recorded by `state import`: whether the service has it is unknown"
-RESTORED = "recorded by `state restore` from an earlier version: the service may have other content now"
-REBUILT = "recorded by `state rebuild`: whether the service has it is unknown"
-ID_UNKNOWN = "recorded by `state rebuild` without its id, which the service will return"
-AGAIN: Mapping[Status, str] = {
-    Status.RETIRED: "restored, then retired again",
-    Status.RELEASED: "restored, then released again",
-}
-"""The reason for restoring a resource that was no longer managed, by its status."""
-UNKNOWN_END = "sent again, since an earlier call failed or its outcome is unknown"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
     RemovalKind.FORGET: Action.FORGET,
@@ -356,13 +378,16 @@ def _change(
     doubtful = row is not None and (row.doubtful or not row.confirmed)
     if not (row is None or doubtful or is_sent or gained or dropped or metadata or unnamed or renames_category):
         return None
-    reason = AGAIN.get(resource.status)
-    if reason is None and row is not None and row.status is Status.RETIRED:
-        reason = REOPENED
-    elif reason is None and row is not None and doubtful:
-        lacks_id = row.key.kind is Kind.CATEGORY and row.server_id is None
-        causes = {IMPORT: IMPORTED, RESTORE: RESTORED, REBUILD: ID_UNKNOWN if lacks_id else REBUILT}
-        reason = next((why for begin, why in causes.items() if row.run and row.run.startswith(begin)), UNKNOWN_END)
+    again = AGAIN.get(resource.status)
+    if again is None and row is not None and row.status is Status.RETIRED:
+        again = SendCause.REOPENED
+    elif again is None and row is not None and doubtful:
+        begun = (cause for start, cause in RECORDED_BY.items() if row.run and row.run.startswith(start))
+        again = next(begun, SendCause.UNKNOWN_END)
+        if again is SendCause.REBUILT and row.key.kind is Kind.CATEGORY and row.server_id is None:
+            again = SendCause.ID_UNKNOWN
+    elif again is None and resource.outside:
+        again = SendCause.TAKEN_OUT
     return Change(
         key=resource.key,
         action=Action.CREATE if is_new(row) and not renames_category else Action.UPDATE,
@@ -373,7 +398,8 @@ def _change(
         metadata_set=metadata,
         metadata_deleted=unnamed,
         metadata_before={name: before.metadata[name] for name in (*metadata, *unnamed) if name in before.metadata},
-        reason=reason or (TAKEN_OUT if resource.outside else None),
+        reason=SENT_SINCE[again] if again else None,
+        again=again or UNSET,
         previously=formers[0].key.name if formers else None,
         opens=opens or UNSET,
         merges=tuple(each.key.name for each in formers) if len(formers) > 1 else UNSET,

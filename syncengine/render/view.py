@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
-from syncengine.plan.diff import OPENED, PUBLISHED, UNKNOWN_END, Change, FieldChange
+from syncengine.plan.diff import OPENED, PUBLISHED, Change, FieldChange, SendCause
 from syncengine.plan.gate import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN, Gate, Unit
 from syncengine.plan.gate import OPENED as OPENED_UNIT
 from syncengine.plan.judgement import POLICY_DENIED, denying_rules
@@ -245,7 +245,7 @@ def _two_sides(plan: Plan) -> tuple[Plan, Plan | None]:
         def with_refusal(change: Change) -> Change:
             if (refusal := plan.refusal(change.key)) is None:
                 return change
-            other = None if change.reason == UNKNOWN_END else change.reason
+            other = None if change.again is SendCause.UNKNOWN_END else change.reason
             return replace(change, reason="; ".join(filter(None, (other, refused_words(refusal, now)))))
 
         plan = replace(plan, changes=tuple(map(with_refusal, plan.changes)), refused=UNSET)

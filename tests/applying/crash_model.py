@@ -30,7 +30,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.checks import with_undone
-from syncengine.plan.diff import AGAIN
+from syncengine.plan.diff import SendCause
 from syncengine.plan.gate import REMOVED, Approval, StateRecords, approved_of, loss_of, records_of
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Basis, Excess, Options, Plan, Quarantine, Undo
@@ -529,7 +529,7 @@ class House:
         planned = self.approvals.give(planned)
         self._manifest = Manifest()
         let_go = [note.key for note in planned.notes if note.kind == KEPT]
-        let_go += [change.key for change in planned.changes if change.reason == AGAIN[Status.RELEASED]]
+        let_go += [change.key for change in planned.changes if change.again is SendCause.RELEASED]
         self.let_go |= {key for key in let_go if key.kind is Kind.CATEGORY}
         return self._perform(planned, Clockwork(troubles, self.land))
 

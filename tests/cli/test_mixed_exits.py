@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import pairwise
 
 import pytest
 
+from syncengine.errors import REFUSALS, SOURCE_UNREACHABLE, ExitCode, SyncengineError
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.history import write_undone
 from syncengine.state.records import UndoneChange, made_of
@@ -90,9 +93,9 @@ REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
     "unknown-field": (Scene.invalid, 8),
     "other-service": (Scene.other_service, 7),
     "locked": (Scene.locked, 6),
-    "gate": (Scene.gate, 4),
     "policy-denied": (Scene.policy_denied, 4),
     "undone": (Scene.undone, 4),
+    "gate": (Scene.gate, 4),
     "more-than-reviewed": (Scene.more_than_reviewed, 5),
     "unreachable": (Scene.unreachable, 9),
     "refused": (Scene.rejected, 3),
@@ -108,6 +111,8 @@ def scene(project: Project, service: Service) -> Iterator[Scene]:
 
 
 ORDERED = list(REASONS)
+OF_THE_PLAN = {"policy-denied", "undone", "gate", "more-than-reviewed"}
+"""Reasons that are found together, and told together."""
 # Neighbours decide the order; those one further on show that it holds beyond them.
 PAIRS = [*pairwise(ORDERED), *zip(ORDERED, ORDERED[2:], strict=False)]
 
@@ -119,6 +124,8 @@ def test_the_reason_of_higher_precedence_decides_the_exit_code(scene: Scene, fir
         REASONS[name][0](scene)
     done = scene.apply()
     assert done.code == REASONS[first][1], done.out
+    if {first, second} <= OF_THE_PLAN:
+        assert {first, second} <= {*done.codes}
     assert scene.service.tags() == ["HELD-1", "HELD-2"]
 
 
@@ -134,6 +141,35 @@ def test_the_table_says_the_exit_code_and_the_next_plan(scene: Scene, name: str)
     assert (done.code, int(rows[name]["code"]), int(rows[name]["next"])) == (code, code, planned.code)
     if code != 3:
         assert name in done.codes
+
+
+def _codes() -> Iterator[str]:
+    """Yield every code with which the program raises an error of a class that refuses an apply."""
+
+    def classes(of: type[SyncengineError]) -> Iterator[type[SyncengineError]]:
+        yield of
+        for each in of.__subclasses__():
+            yield from classes(each)
+
+    yield SOURCE_UNREACHABLE  # which `Problems` says by itself
+    names = {each.__name__: each.code for each in classes(SyncengineError) if each.code in REFUSALS}
+    for path in sorted((REPOSITORY / "syncengine").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
+                module = import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
+                given = next((each.value for each in call.keywords if each.arg == "code"), None)
+                yield names[call.func.id] if given is None else eval(ast.unparse(given), vars(module))
+
+
+def test_every_refusal_stands_in_the_table_by_the_precedence_of_exit_codes() -> None:
+    """The page shows some of them, in the same order."""
+    assert {*_codes()} == {*REFUSALS}
+    order = (8, 7, 6, 4, 5, 9, 3)
+    codes = [kind.exit_code for kind in REFUSALS.values()]
+    assert codes == sorted(codes, key=order.index)
+    shown = [row["name"] for row in ROW.finditer(PAGE.read_text(encoding="utf-8")) if row["name"] in REFUSALS]
+    assert shown == [code for code in REFUSALS if code in shown]
+    assert {REFUSALS[name].exit_code for name in shown} == {*map(ExitCode, (7, 6, 4, 5, 9))}
 
 
 def test_a_stale_plan_without_its_approval_asks_for_that_first(scene: Scene) -> None:

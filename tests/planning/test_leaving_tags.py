@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from syncengine.errors import Problems
 from syncengine.plan.calls import Step
 from syncengine.plan.checks import likely_renames
-from syncengine.plan.diff import REOPENED
+from syncengine.plan.diff import SendCause
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Status
 from tests.manifest.loading import counted
 
@@ -60,9 +60,9 @@ def test_a_retired_tag_that_is_declared_again_is_reopened() -> None:
     rows = {TAG: RECORDED}
     retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
     back = planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", retired)
-    assert (actions(back), change_of(back, "tag/ACME-1").reason) == ({"tag/ACME-1": "update"}, REOPENED)
+    assert (actions(back), change_of(back, "tag/ACME-1").again) == ({"tag/ACME-1": "update"}, SendCause.REOPENED)
     doubted = {TAG: replace(retired[TAG], doubtful=True)}
-    assert change_of(planned("tags: [{name: ACME-1}]", doubted), "tag/ACME-1").reason == REOPENED
+    assert change_of(planned("tags: [{name: ACME-1}]", doubted), "tag/ACME-1").again is SendCause.REOPENED
     after = applied(retired, back)
     assert says_nothing(planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", after))
 

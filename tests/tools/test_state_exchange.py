@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.plan.diff import IMPORTED
+from syncengine.plan.diff import SendCause
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service, serving
 
@@ -90,7 +90,7 @@ def test_an_import_makes_existing_rows_doubtful_too(project: Project) -> None:
     (project.folder / "e.jsonl").write_text(json.dumps({**head, "resources": 0}) + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
     assert all(row["doubtful"] for row in project.rows().values())
-    assert {change.reason for change in project.plan().changes} == {IMPORTED}
+    assert {change.again for change in project.plan().changes} == {SendCause.IMPORTED}
 
 
 def test_another_teams_rows_are_refused(project: Project) -> None:
