@@ -255,9 +255,9 @@ class Application:
         commit, repeated = self._commit_of(plan), guards.repeated_by(plan, state)
         self._redoes = tuple(dict.fromkeys(each.key for each in repeated))
         more = guards.problems_of(plan, repeated, commit, state, self._project, self._request, is_saved=is_saved)
-        guards.refuse([*found, *more], self._chronicle.remark)
         if warning := guards.unknown_ancestry(self._project.root, commit, state.facts()):
             self._chronicle.remark(ANCESTRY, warning)
+        guards.refuse([*found, *more], self._chronicle.remark)
 
     def _checked(self) -> ManifestSet | None:
         """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
