@@ -296,7 +296,7 @@ class _Building:
         answer: Scope = {"response": None, "status": None}
         entry: Scope = {**answer, "entry": None}
         entries = self.compiler.text(found.entries, answer)
-        reference = self.compiler.text(found.reference, entry, of_entry=True)
+        reference = self.compiler.text(found.reference, entry)
         external_id = self.compiler.text(found.external_id, entry) if found.external_id else None
         # What is asked for must be the group's own, and the tag's own with `each: tag`: else another entry is found.
         names = _names(*(query.get(name) for name in of_group)) if of_group else _names(path)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jinja2 import FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, Undefined, UndefinedError, nodes
+from jinja2 import FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateExpression
 from jinja2.filters import do_urlencode
 from jinja2.loaders import BaseLoader
@@ -163,7 +163,6 @@ class Compiler:
         self._loader = FileSystemLoader(str(root))
         self._environment = DeliverySandbox(FIELDS, FILTERS, self._loader)
         self._paths = PathSandbox(FIELDS, FILTERS, self._loader)
-        self._entries = EntrySandbox(FIELDS, FILTERS, self._loader)
         self._scope = scope
 
     @property
@@ -190,18 +189,17 @@ class Compiler:
             return Text(self._place(written), names, template=self._paths.from_string(source))
         return None
 
-    def text(self, written: Written, more: Scope | None = None, *, of_entry: bool = False) -> Text | None:
-        """Compile a template. A single expression keeps the type of its value. `of_entry`: in an `EntrySandbox`."""
+    def text(self, written: Written, more: Scope | None = None) -> Text | None:
+        """Compile a template. A single expression keeps the type of its value."""
         if not any(mark in written.text for mark in ("{{", "{%", "{#")):
             return Text(self._place(written), constant=written.text)
         found = self._parsed(written.text, self.findings, written.line, written.column, more)
         if found is None:
             return None
         parsed, names = found
-        sandbox = self._entries if of_entry else self._environment
         if (alone := _expression_alone(parsed)) is not None:
-            return Text(self._place(written), names, expression=self._expression(alone, sandbox))
-        return Text(self._place(written), names, template=sandbox.from_string(parsed))
+            return Text(self._place(written), names, expression=self._expression(alone))
+        return Text(self._place(written), names, template=self._environment.from_string(parsed))
 
     def condition(self, written: Written, more: Scope | None = None) -> Text | None:
         """Compile a condition: a single expression, with or without `{{ }}`."""
@@ -214,7 +212,7 @@ class Compiler:
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
             self._refuse(written, "a condition must be one expression that is true or false, such as `not tag`")
             return None
-        return Text(self._place(written), found[1], expression=self._expression(alone, self._environment))
+        return Text(self._place(written), found[1], expression=self._expression(alone))
 
     def json(self, tree: Any, more: Scope | None = None) -> Json | None:
         """Compile a JSON tree whose texts are templates."""
@@ -266,9 +264,9 @@ class Compiler:
         """
         return Text("the built-in template", template=self._environment.from_string(source))
 
-    def _expression(self, alone: nodes.Expr, sandbox: DeliverySandbox) -> Callable[[Variables], Any]:
+    def _expression(self, alone: nodes.Expr) -> Callable[[Variables], Any]:
         body: list[nodes.Node] = [nodes.Assign(nodes.Name("result", "store"), alone, lineno=1)]
-        return TemplateExpression(sandbox.from_string(nodes.Template(body, lineno=1)), False)
+        return TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
 
     def _parsed(
         self, source: str, findings: Collector, line: int, column: int | None, more: Scope | None
@@ -493,56 +491,3 @@ def upwards(path: str) -> str | None:
     """Return the first segment that a reader may take for `.` or `..`, even encoded or with parameters, or `None`."""
     plain = unquote(path.partition("#")[0].partition("?")[0]).replace("\\", "/")
     return next((part for part in plain.split("/") if part.partition(";")[0] in (".", "..")), None)
-
-
-# --- entries of answers
-
-
-class _Null:
-    """A null in an answer: none in conditions, and an error where it would become text."""
-
-    __slots__ = ()
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return other is None or isinstance(other, _Null)
-
-    def __hash__(self) -> int:
-        return hash(None)
-
-    def __str__(self) -> str:
-        raise UndefinedError("a value of the entry is null")
-
-    __repr__ = __str__
-
-
-_NULL = _Null()
-
-
-class EntrySandbox(DeliverySandbox):
-    """A sandbox in which no null of an answer becomes part of a text."""
-
-    def __init__(self, fields: Fields, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
-        super().__init__(fields, filters, loader)
-        self.tests["none"] = lambda value: value is None or value is _NULL
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        return obj if obj is _NULL else _without_none(obj, super().getattr(obj, attribute))
-
-    def getitem(self, obj: Any, argument: Any) -> Any:
-        return obj if obj is _NULL else _without_none(obj, super().getitem(obj, argument))
-
-    def call(self, __context: Any, __obj: Any, *arguments: Any, **options: Any) -> Any:
-        owner = getattr(__obj, "__self__", None)  # the dict whose `get` this is
-        return _without_none(owner, super().call(__context, __obj, *arguments, **options))
-
-
-def _without_none(owner: Any, value: Any) -> Any:
-    """Return what was read in a JSON value, with `_NULL` instead of `None`. What a group lacks remains `None`."""
-    if type(owner) is not dict and type(owner) is not list:
-        return value
-    if type(value) is list:
-        return [_NULL if item is None else item for item in value]
-    return _NULL if value is None else value

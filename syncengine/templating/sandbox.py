@@ -316,8 +316,47 @@ class _Absent(StrictUndefined):
         super().__init__(hint, obj, name, exc if isinstance(name, str) else NoElement)
 
 
+class Null:
+    """A null of an answer: none in conditions, as are all its fields, and an error where it would become text."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, Null)
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+    def __str__(self) -> str:
+        raise UndefinedError("a value of the answer is null")
+
+    __repr__ = __str__
+
+
+NULL = Null()
+
+
+class _Object(dict[str, Any]):
+    """An object of an answer. What it lacks is not known to be none either."""
+
+    def get(self, name: str, default: Any = NULL) -> Any:
+        return super().get(name, default)
+
+
+def with_nulls(value: Any) -> Any:
+    """Return parsed JSON with `NULL` instead of `None`, so that no text is made of it. Raise `RecursionError`."""
+    if isinstance(value, dict):
+        return _Object({name: with_nulls(inner) for name, inner in value.items()})
+    if isinstance(value, list):
+        return [with_nulls(inner) for inner in value]
+    return NULL if value is None else value
+
+
 class DeliverySandbox(TemplateSandbox):
-    """A sandbox in which fields have the interface's names, and any field of `None` is `None`."""
+    """A sandbox in which fields have the interface's names, and any field of `None`, or of a null, is the same."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         **TemplateSandbox.attributes,
@@ -329,17 +368,18 @@ class DeliverySandbox(TemplateSandbox):
         self.undefined = _Absent
         self._fields = fields
         self.filters.update(filters)
+        self.tests["none"] = lambda value: value is None or value is NULL
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if obj is None:
-            return None
+        if obj is None or obj is NULL:
+            return obj
         if type(obj) not in self._fields:
             return super().getattr(obj, attribute)
         is_there = attribute in self._fields[type(obj)]
         return getattr(obj, attribute) if is_there else self.undefined(obj=obj, name=attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if obj is None or type(obj) in self._fields:
+        if obj is None or obj is NULL or type(obj) in self._fields:
             return self.getattr(obj, argument)
         if hasattr(type(obj), "__missing__"):
             return obj[argument]

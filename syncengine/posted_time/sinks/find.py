@@ -33,6 +33,7 @@ from syncengine.service.list_pages import (
     same_place,
     sign_of_partial_list,
 )
+from syncengine.templating.sandbox import with_nulls
 
 LATE = 60.0
 """Seconds beyond the sink's time-out for which a receiver may still execute a request, or not list its entry yet."""
@@ -125,12 +126,15 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
         page = _page(find, url, reply, variables, first)
         if trouble := repeats.trouble_of(page.items) or total.trouble_of(page):
             raise _Unread(trouble)
-        for entry in page.items:
-            scope = {**variables, "response": page.answer, "entry": entry}
-            own = None if entry is None else _reference(find.reference, scope)
+        try:
+            answer, entries = with_nulls(page.answer), with_nulls(page.items)
+        except RecursionError:
+            raise _Unread("the answer is nested too deeply") from None
+        for entry, plain in zip(entries, page.items, strict=True):
+            own = _reference(find.reference, {**variables, "response": answer, "entry": entry})
             readable += own is not None
             if own is not None and own in wanted:
-                matches.append(scope)
+                matches.append({**variables, "response": page.answer, "entry": plain})
         first, read, turn = first or page, read + len(page.items), turn + 1
         following = next_url(find.paging, str(base), first_url, page, read, turn)
         if following is None:
