@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,17 +14,16 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
-from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
+from syncengine.http_server import listening, origin_form
 from syncengine.sandbox import console, control
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import CUT, PREFIX, Interface, call_webhook
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
-READ_SECONDS = 60.0
-"""The maximum number of seconds that a request may take to arrive, with head and body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +61,11 @@ def running_sandbox(
     api_key: str = API_KEY,
     host: str = LOOPBACK,
     port: int = 0,
-    read_seconds: float = READ_SECONDS,
 ) -> Iterator[RunningSandbox]:
     """Run a sandbox in a thread of this process while the block runs. It answers when the block is entered."""
     with closing(Sandbox(data)) as sandbox, closing(_bound(host, port)) as bound:
         started = threading.Event()
-        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, read_seconds=read_seconds)
+        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set)
         running = _running(bound, api_key)
         thread = threading.Thread(target=server.run, args=([bound],), name="sandbox", daemon=True)
         thread.start()
@@ -98,18 +95,14 @@ def _running(bound: socket.socket, api_key: str) -> RunningSandbox:
     return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key, f"{origin}/")
 
 
-class _Protocol(BoundedProtocol):
-    """HTTP/1.1 that lets a reply cut its connection, which ASGI lacks, and limits the time in which they arrive."""
+class _Protocol(H11Protocol):
+    """HTTP/1.1 that lets a reply cut its connection, which ASGI lacks."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
         # Head and body are two writes: without this option, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.app_state = {**self.app_state, CUT: transport.abort}
-
-    def cut(self) -> None:
-        """Cut the connection without an answer, as a dying service does."""
-        self.transport.abort()
 
 
 class _Server(uvicorn.Server):
@@ -122,14 +115,13 @@ class _Server(uvicorn.Server):
         *,
         log_level: str,
         on_ready: Callable[[], None],
-        read_seconds: float = READ_SECONDS,
     ) -> None:
         self._sandbox, self._on_ready = sandbox, on_ready
         self._stopping = asyncio.Event()  # ends replies that are still waiting
         interface = Route(f"{PREFIX}/{{path:path}}", Interface(sandbox, api_key, self._stopping))
         config = uvicorn.Config(
             origin_form(Starlette(routes=[*console.routes(sandbox), interface, *control.routes(sandbox)])),
-            http=bounded(_Protocol, Bounds(read_seconds, most_unread=sys.maxsize)),
+            http=_Protocol,
             ws="none",
             loop="asyncio",
             lifespan="off",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -192,26 +192,19 @@ def read(model: type[B], item: Any) -> B:
         return model.model_validate(item)
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    unknown = [str(each["loc"][-1]) for each in problems if each["type"] == "extra_forbidden"]
-    first = problems[0]
+    unknown = [str(each["loc"][0]) for each in problems if each["type"] == "extra_forbidden"]
     if len(unknown) == len(problems):
         raise ApiError(400, f"unknown {'field' if len(unknown) == 1 else 'fields'}: {', '.join(sorted(unknown))}")
-    # The innermost field on the way to the error, its words, and the depth at which it stands: the rest of the way are
-    # names of union members and indexes.
-    name, words, depth = str(first["loc"][0]), "an object", 0
-    inner: type[BaseModel] | None = model
-    for place, part in enumerate(first["loc"], 1):
-        field = next((f for f in inner.model_fields.values() if f.alias == part), None) if inner else None
-        if field is not None:
-            name, words, depth, inner = str(part), field.description or "an object", place, _model_in(field.annotation)
-    is_absent = first["type"] == "missing" or (first["input"] is None and depth == len(first["loc"]))
+    first, name = problems[0], str(problems[0]["loc"][0])
+    # The rest of the location are indexes and the names of the types that a field may have.
+    is_absent = first["type"] == "missing" or (first["input"] is None and len(first["loc"]) == 1)
+    words = next(field.description for field in model.model_fields.values() if field.alias == name)
     raise ApiError(400, f"{name} is missing" if is_absent else f"{name} must be {words}")
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_model_in, get_args(annotation))), None)
+def reading(model: type[B]) -> BeforeValidator:
+    """Return a validator of an object in a body, whose problems are told in words of its own."""
+    return BeforeValidator(lambda item: item if item is None or isinstance(item, model) else read(model, item))
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:

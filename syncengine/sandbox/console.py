@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -35,11 +35,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-REQUESTS = 50
-"""The number of logged requests that the page shows."""
-
-ROWS = 50
-"""The number of rows of a page of each table."""
+ROWS = 100
+"""The number of rows of each table, and of requests. The page is made anew every second."""
 
 CHOICES = 100  # a browser cannot cope with 100,000
 """The number of tag names that the form offers."""
@@ -47,18 +44,12 @@ CHOICES = 100  # a browser cannot cope with 100,000
 BODY_CHARACTERS = 4_000
 """The maximum number of characters of a request's body that are shown."""
 
-FORM_BYTES = 100_000  # a larger one was not filled in by a person
-"""The maximum number of bytes of a form."""
-
-TABLES = {"posted": "posted-time", "categories": "categories", "types": "activity-types", "tags": "tags"}
-"""The tables that have pages, by their names in an address, and the ids of their headings."""
-
 EMPTY: Mapping[str, str] = {
     "user": "Jane Doe",
     "tag": "",
     "activityType": "",
     "description": "",
-    "duration": "1h",
+    "minutes": "60",
     "activities": "",
     "zone": "",
     "offset": "",
@@ -90,7 +81,7 @@ async def _page(sandbox: Sandbox, request: Request) -> Response:
 
 
 async def _live(sandbox: Sandbox, request: Request) -> Response:
-    return _html("live.html.j2", live(sandbox, request.query_params))
+    return _html("live.html.j2", live(sandbox, request.query_params.get("find", "")))
 
 
 async def _post(sandbox: Sandbox, request: Request) -> Response:
@@ -119,20 +110,15 @@ async def _script(_sandbox: Sandbox, _request: Request) -> Response:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a submitted form. Raise `ApiError` when the form is too large."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > FORM_BYTES:
-            raise ApiError(413, "the form is too large")
-    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+    """Return the fields of a submitted form."""
+    return dict(parse_qsl((await request.body()).decode(errors="replace"), keep_blank_values=True))
 
 
 def _rendered(sandbox: Sandbox, request: Request, fields: Mapping[str, str], problems: Mapping[str, str]) -> Response:
     """Return the whole page. Its form offers activity types that users may choose (docs/interface.md 2.3)."""
     store = sandbox.store
     variables = {
-        **live(sandbox, request.query_params),
+        **live(sandbox, request.query_params.get("find", "")),
         "tag_names": store.keys(TAGS)[:CHOICES],
         "activity_type_choices": [each for each in store.rows(TYPES) if each["enabled"] and not each["deleted"]],
         "fields": {**EMPTY, **fields},
@@ -159,67 +145,34 @@ def environment() -> Environment:
 # The values that the page shows
 
 
-def live(sandbox: Sandbox, query: Mapping[str, str]) -> Json:
-    """Return the values for the parts of the page that update themselves.
-
-    The query asks for tags by a part of their name (`find`), and for a page of each table by its number from 1.
-    """
-    store, find = sandbox.store, query.get("find", "")
-    texts = {name: query.get(name, "") for name in TABLES}
-    # What is no number of a page is the first page. Of numbers with thousands of digits Python reads none.
-    pages = {name: int(text) for name, text in texts.items() if text.isascii() and text.isdigit() and len(text) < 10}
-    pages = {name: page for name, page in pages.items() if page > 1}
-
-    def table(name: str, total: int, rows: Callable[[int], Iterable[Json]]) -> Json:
-        """Return a page of a table: its rows, its number, and the addresses of the pages before and after it.
-
-        `rows` returns the rows behind a number of rows. A page beyond the last is the last one.
-        """
-        last = max(1, -(-total // ROWS))
-        page = min(pages.get(name, 1), last)
-
-        def address(page: int) -> str:
-            values = {**({"find": find} if find else {}), **pages, name: page}
-            return f"/?{urlencode(values)}#{TABLES[name]}"
-
-        return {
-            "rows": list(rows((page - 1) * ROWS)),
-            "total": total,
-            "page": page,
-            "last": last,
-            "before": address(page - 1) if page > 1 else None,
-            "after": address(page + 1) if page < last else None,
-        }
-
-    def posted(skipped: int) -> Iterable[Json]:
-        return map(posted_row, store.rows(POSTED_TIME, "ORDER BY at DESC, rowid DESC LIMIT ? OFFSET ?", ROWS, skipped))
-
-    def categories(skipped: int) -> Iterable[Json]:
-        for category in store.rows(CATEGORIES, "ORDER BY link LIMIT ? OFFSET ?", ROWS, skipped):
-            yield {**category, "members": store.count(TAGS, "AND link = ?", category["id"])}
-
-    def types(skipped: int) -> Iterable[Json]:
-        return store.rows(TYPES, "ORDER BY key LIMIT ? OFFSET ?", ROWS, skipped)
-
+def live(sandbox: Sandbox, find: str) -> Json:
+    """Return the values for the parts of the page that update themselves, with the tags whose names contain `find`."""
+    store = sandbox.store
     names = [name for name in store.keys(TAGS) if find.casefold() in name.casefold()]
+    first = names[:ROWS]
 
-    def tags(skipped: int) -> Iterable[Json]:
-        chosen = names[skipped : skipped + ROWS]
-        for tag in instance.tags(store, f"AND key IN ({', '.join('?' * len(chosen))}) ORDER BY key", *chosen):
+    def tags() -> Iterator[Json]:
+        for tag in instance.tags(store, f"AND key IN ({', '.join('?' * len(first))}) ORDER BY key", *first):
             try:  # a manifest's URL may be anything, even a script
                 is_page = urlsplit(tag.get("url", "")).scheme in ("http", "https")
             except ValueError:
                 is_page = False
             yield {**tag, "link": tag["url"] if is_page else None}
 
+    def categories() -> Iterator[Json]:
+        for category in store.rows(CATEGORIES, "ORDER BY link LIMIT ?", ROWS):
+            yield {**category, "members": store.count(TAGS, "AND link = ?", category["id"])}
+
+    posted = map(posted_row, store.rows(POSTED_TIME, "ORDER BY at DESC, rowid DESC LIMIT ?", ROWS))
+    types = store.rows(TYPES, "ORDER BY key LIMIT ?", ROWS)
     return {
         "team": store.settings["teamName"],
         "connection": instance.connection(store),
-        "posted": table("posted", store.count(POSTED_TIME), posted),
-        "categories": table("categories", store.count(CATEGORIES), categories),
-        "activity_types": table("types", store.count(TYPES), types),
-        "tags": table("tags", len(names), tags),
-        "requests": [_request_row(request) for request in sandbox.log.latest(REQUESTS)],
+        "posted": {"total": store.count(POSTED_TIME), "rows": list(posted)},
+        "categories": {"total": store.count(CATEGORIES), "rows": list(categories())},
+        "activity_types": {"total": store.count(TYPES), "rows": list(types)},
+        "tags": {"total": len(names), "rows": list(tags())},
+        "requests": [_request_row(request) for request in sandbox.log.latest(ROWS)],
         "find": find,
     }
 
@@ -274,23 +227,21 @@ def shown_duration(seconds: Any) -> str:
 
 # The form that posts time
 
-_HOURS = re.compile(r"(?:(\d{1,4})\s*h)?\s*(?:(\d{1,4})\s*m(?:in)?)?\s*(?:(\d{1,5})\s*s)?")
-_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)")
 _OFFSET = re.compile(r"-?\d{1,3}")
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,63}")
-_MINUTES = re.compile(r"\d{1,4}")
 
 
 def group_of(fields: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
     """Return the group to post for the fields of a form, and the problems that forbid it, as sentences by field."""
     texts = {name: fields.get(name, "").strip() for name in EMPTY}
     problems: dict[str, str] = {}
-    seconds = duration(texts["duration"])
-    if seconds is None:
-        problems["duration"] = "Enter a duration such as 1h 30m, 0:45 or 90 (minutes), up to 24 hours."
+    is_number = texts["minutes"].isascii() and texts["minutes"].isdigit() and len(texts["minutes"]) <= 4
+    seconds = 60 * int(texts["minutes"]) if is_number else 0
+    if not 0 < seconds <= 24 * 3600:
+        problems["minutes"] = "Enter a number of minutes from 1 to 1440."
     if not texts["user"]:
         problems["user"] = "Enter the user's name."
-    minutes = int(texts["offset"]) if _OFFSET.fullmatch(texts["offset"]) else 0
+    offset = int(texts["offset"]) if _OFFSET.fullmatch(texts["offset"]) else 0
     zone = {"timezone_name": texts["zone"]} if _ZONE.fullmatch(texts["zone"]) else {}
     words = re.findall(r"\w+", texts["user"].casefold())
     body: Json = {
@@ -302,25 +253,12 @@ def group_of(fields: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
             "externalId": "".join(word[0] for word in words),
         },
         "description": texts["description"],
-        "totalDurationSecs": seconds or 0,
-        "tzOffsetMins": minutes if abs(minutes) <= 14 * 60 else 0,  # no local time is farther from UTC
-        "timeRows": [{**zone, **row} for row in rows_of(texts["activities"], seconds or 0)],
+        "totalDurationSecs": seconds,
+        "tzOffsetMins": offset if abs(offset) <= 14 * 60 else 0,  # no local time is farther from UTC
+        "timeRows": [{**zone, **row} for row in rows_of(texts["activities"], seconds)],
         **{name: texts[name] for name in ("tag", "activityType") if texts[name]},
     }
     return body, problems
-
-
-def duration(text: str) -> int | None:
-    """Return the seconds of `1h 30m`, `0:45` or `90` (minutes), or `None` for other text, zero or more than a day."""
-    if clock := _CLOCK.fullmatch(text):
-        seconds = int(clock[1]) * 3600 + int(clock[2]) * 60
-    elif _MINUTES.fullmatch(text):
-        seconds = int(text) * 60
-    elif parts := _HOURS.fullmatch(text):
-        seconds = sum(int(part or 0) * unit for part, unit in zip(parts.groups(), (3600, 60, 1), strict=True))
-    else:
-        return None
-    return seconds if 0 < seconds <= 24 * 3600 else None
 
 
 def rows_of(activities: str, seconds: int) -> list[Json]:

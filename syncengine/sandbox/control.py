@@ -30,7 +30,7 @@ from syncengine.sandbox.bodies import (
 )
 from syncengine.sandbox.faults import HttpReply, faults_from
 from syncengine.sandbox.instance import Sandbox, everything
-from syncengine.sandbox.interface import body_of, parse_body, response
+from syncengine.sandbox.interface import parse_body, response
 from syncengine.sandbox.rules import RULES, delete_type
 from syncengine.sandbox.store import TEAM, Store
 
@@ -132,7 +132,7 @@ def _answer(sandbox: Sandbox, method: str, path: str, body: Any, query: Mapping[
 
 def routes(sandbox: Sandbox) -> list[Route]:
     async def answer(request: Request) -> Response:
-        body = parse_body(await body_of(request))
+        body = parse_body(await request.body())
         path = request.url.path.removeprefix("/sandbox")
         return response(HttpReply(*_answer(sandbox, request.method, path, body, request.query_params)))
 

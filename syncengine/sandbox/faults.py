@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from syncengine.sandbox.bodies import ApiError, Count, Flag, KnownBody, RuleAnswer, Seconds, TextMap, read
+from syncengine.sandbox.bodies import ApiError, Count, Flag, KnownBody, RuleAnswer, Seconds, TextMap, read, reading
 from syncengine.sandbox.store import Json
 from syncengine.service.operations import OPERATIONS
 
@@ -46,6 +46,9 @@ class ItemError(KnownBody):
     error_description: Annotated[str, Field(description="a string")] = "injected"
 
 
+_ItemErrors = list[Annotated[ItemError, reading(ItemError)]]
+
+
 class Fault(KnownBody):
     """A fault that hits requests to `operation`.
 
@@ -65,9 +68,12 @@ class Fault(KnownBody):
     delay: Annotated[float, Field(ge=0, le=10**9, description="a number of seconds")] = 0
     drop: Annotated[Literal["before", "after"] | None, Field(description="before or after")] = None
     apply: Flag = None
-    item_errors: Annotated[list[ItemError] | None, Field(description="an array of {index, errorDescription}")] = None
+    item_errors: Annotated[
+        list[Annotated[ItemError, reading(ItemError)]] | None,
+        Field(description="an array of {index, errorDescription}"),
+    ] = None
     expire_session: Flag = None
-    late: Annotated[Late | None, Field(description="an object")] = None
+    late: Annotated[Late | None, reading(Late)] = None
 
     @property
     def answers(self) -> bool:

@@ -22,11 +22,8 @@ from syncengine.sandbox.rules import decide, health_message
 from syncengine.sandbox.store import CATEGORIES, POSTED_TIME, SESSIONS, TAGS, TYPES, Json, Store
 from syncengine.service.answers import HIDDEN
 
-ENTRIES = 100_000
-"""The maximum number of requests that the log keeps."""
-
-LOGGED_BYTES = 32_000_000
-"""The maximum number of bytes of request bodies that the log keeps. The oldest bodies are dropped first."""
+ENTRIES, LOGGED_BYTES = 100_000, 32_000_000
+"""The maximum number of requests that the log keeps, and of bytes of their bodies. The oldest requests go first."""
 
 _NONE: Mapping[Any, str] = MappingProxyType({})
 
@@ -48,7 +45,7 @@ class LoggedRequest:
     at: int
     items: int | None
     session: str | None
-    body: bytes | None
+    body: bytes
     seq: int = 0
     status: int | None = None
     open: bool = True
@@ -70,22 +67,18 @@ class LoggedRequest:
 
 class RequestLog:
     def __init__(self, entries: int = ENTRIES, body_bytes: int = LOGGED_BYTES) -> None:
-        self._entries: deque[LoggedRequest] = deque(maxlen=entries)
-        self._with_body: deque[LoggedRequest] = deque()
-        self._body_bytes, self._held_bytes = body_bytes, 0
-        self._seq = 0
+        self._entries: deque[LoggedRequest] = deque()
+        self._most, self._most_bytes = entries, body_bytes
+        self._seq = self._bytes = 0
 
     def add(self, entry: LoggedRequest) -> None:
         """Log a request that arrived, and number it."""
         self._seq += 1
         entry.seq = self._seq
         self._entries.append(entry)
-        self._with_body.append(entry)
-        self._held_bytes += len(entry.body or b"")
-        while self._held_bytes > self._body_bytes or len(self._with_body) > len(self._entries):
-            oldest = self._with_body.popleft()
-            self._held_bytes -= len(oldest.body or b"")
-            oldest.body = None
+        self._bytes += len(entry.body)
+        while len(self._entries) > self._most or (self._bytes > self._most_bytes and len(self._entries) > 1):
+            self._bytes -= len(self._entries.popleft().body)
 
     def latest(self, count: int) -> Iterator[Json]:
         """Yield the newest `count` requests as JSON, newest first."""
@@ -99,8 +92,7 @@ class RequestLog:
     def clear(self) -> None:
         """Forget all requests. The numbering continues, so that `since` keeps its meaning."""
         self._entries.clear()
-        self._with_body.clear()
-        self._held_bytes = 0
+        self._bytes = 0
 
 
 class LateCall(NamedTuple):

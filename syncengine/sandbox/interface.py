@@ -28,9 +28,6 @@ from syncengine.service.operations import FETCH_POSTED_TIME, OPERATIONS, Operati
 
 PREFIX = "/connect/api"
 
-BODY_BYTES = 64_000_000  # far more than a full batch needs
-"""The maximum number of bytes of a request's body."""
-
 CUT = "cut"
 """The key under which the server puts a function into each request's state that cuts the request's connection."""
 
@@ -53,7 +50,7 @@ class Interface:
         path = request.url.path.removeprefix(PREFIX)
         raw, body = b"", None
         try:
-            raw = await body_of(request)
+            raw = await request.body()
             body = parse_body(raw)
         except ApiError as error:
             body = error  # answered once the key and the path are checked
@@ -160,17 +157,6 @@ async def disconnected(receive: Receive) -> None:
     """Return when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def body_of(request: Request) -> bytes:
-    """Return the whole body. Raise `ApiError` when it is too large, but only at its end: no client listens earlier."""
-    body, size = bytearray(), 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        body += chunk if size <= BODY_BYTES else b""
-    if size > BODY_BYTES:
-        raise ApiError(413, f"the request is larger than {BODY_BYTES} bytes")
-    return bytes(body)
 
 
 def parse_body(raw: bytes) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,3 +58,19 @@ def test_address_key_and_data_file_can_be_chosen_and_serve_one_sandbox(tmp_path:
     with started(tmp_path, "--data", "its/own.db") as url:
         state = loopback.get(url.replace("/connect/api", "/sandbox/state")).json()
         assert [tag["name"] for tag in state["tags"]] == ["KEPT"]
+
+
+def test_clients_that_break_off_leave_no_traceback(tmp_path: Path) -> None:
+    """A connector, the control API or the console may lose its client in the middle of a request."""
+    process = Project(tmp_path, "sandbox").start("sandbox", "--port", "0")
+    assert process.stdout is not None
+    url = httpx.URL(process.stdout.readline().split()[2])
+    for path in ("/connect/api/tag", "/sandbox/tags", "/console/post"):
+        with socket.create_connection((url.host, url.port or 0)) as client:
+            client.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nContent-Length: 9\r\n\r\n{{".encode()
+            )
+    assert loopback.get(str(url.copy_with(path="/sandbox/state"))).status_code == 200
+    process.terminate()
+    done = ended(process)
+    assert (done.code, "Traceback" in done.err) == (0, False), done.err

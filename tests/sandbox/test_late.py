@@ -131,7 +131,7 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ({"late": 5}, "late must be an object"),
+        ({"late": 5}, "expected an object"),
         ({"late": {"second": 5}}, "unknown field: second"),
         ({"late": {"seconds": -1}}, "seconds must be a number of seconds"),
         ({"late": {"answer": "no"}}, "answer must be a status, cut or hold"),
