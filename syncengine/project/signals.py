@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Timer
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,23 +28,18 @@ def not_ignored(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
 
 def keep_interrupts() -> None:
     """Send an interrupt again that arrives in a callback of the garbage collector, where Python only prints it."""
-    sys.unraisablehook = _unraisable
 
+    def again() -> None:
+        for number in not_ignored((signal.SIGINT, signal.SIGTERM))[:1]:
+            os.kill(os.getpid(), number)
 
-def _unraisable(lost: Any) -> None:
-    try:
+    def unraisable(lost: Any) -> None:
         if issubclass(lost.exc_type, KeyboardInterrupt):
-            Thread(target=_interrupt_again, daemon=True).start()
+            Timer(AGAIN_SECONDS, again).start()
         else:
             sys.__unraisablehook__(lost)
-    except KeyboardInterrupt:  # another one
-        Thread(target=_interrupt_again, daemon=True).start()
 
-
-def _interrupt_again() -> None:
-    time.sleep(AGAIN_SECONDS)
-    for number in not_ignored((signal.SIGINT, signal.SIGTERM))[:1]:
-        os.kill(os.getpid(), number)
+    sys.unraisablehook = unraisable
 
 
 def is_interrupt(error: BaseException) -> bool:

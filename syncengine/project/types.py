@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 from pydantic_core import core_schema
 
-from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Scalar, TextValue, place, quoted
+from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Position, Scalar, TextValue, place, quoted
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character, either_case
 from syncengine.document.validation import each_part, problem, refusal
 from syncengine.instants import DURATION, EARLIEST, LATEST, duration, milliseconds, span
@@ -357,11 +357,16 @@ WebUrl = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Text that is compiled later, with its place in the file."""
+    """Text that is compiled later, with its place in the file and the style of its scalar."""
 
     text: str
     line: int
     column: int
+    style: str = ""
+
+    def node(self) -> Scalar:
+        """Return the text as a scalar at its place."""
+        return Scalar(self.text, Position(self.line - 1, self.column - 1), self.style)
 
 
 Json = Any
@@ -377,7 +382,7 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 def written(value: Any) -> Written:
     """Return text with its place. Text that no file contains has none."""
     node = getattr(value, "node", None)
-    return Written(str(value), *(place(node) if isinstance(node, Scalar) else (0, 0)))
+    return Written(str(value), *place(node), node.style) if isinstance(node, Scalar) else Written(str(value), 0, 0)
 
 
 def _template(value: Any) -> Written:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncengine.document.nodes import Position, Scalar, place
 from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic
 from syncengine.manifest.resources import declared_keywords, written_fields
@@ -15,6 +14,7 @@ from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS
 from syncengine.resource import Body, Key, Kind
 
 if TYPE_CHECKING:
+    from syncengine.project.types import Written
     from syncengine.rules.read import RuleTest
 
 
@@ -40,23 +40,6 @@ class Ruling(StrEnum):
 ACTIONS = ("create", "update", "delete", "retire", "forget")
 
 
-class TemplateText(NamedTuple):
-    """The source text of an expression or template, with its line and column from 1 and the style of its scalar."""
-
-    text: str
-    line: int
-    column: int
-    style: str
-
-    @classmethod
-    def of(cls, node: Scalar) -> TemplateText:
-        return cls(node.text, *place(node), node.style)
-
-    def node(self) -> Scalar:
-        """Return the text as a scalar at its place."""
-        return Scalar(self.text, Position(self.line - 1, self.column - 1), self.style)
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
     """A rule and its place. `by` are the people who are asked for an approval."""
@@ -64,8 +47,8 @@ class PolicyRule:
     name: str
     kind: RuleKind
     ruling: Ruling
-    condition: TemplateText
-    message: TemplateText | None
+    condition: Written
+    message: Written | None
     by: tuple[str, ...]
     file: str
     line: int

@@ -11,7 +11,7 @@ from msgspec import structs
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from syncengine.document.diagnostics import Collector, in_order, suggestion
-from syncengine.document.nodes import Fields, Items, Mapping, Node, RefusedNode, Scalar, described, place
+from syncengine.document.nodes import Fields, Items, Mapping, Node, RefusedNode, described, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
 from syncengine.document.validation import (
@@ -49,7 +49,6 @@ from syncengine.rules.model import (
     RuleSet,
     RuleTestCase,
     Ruling,
-    TemplateText,
     both_sides,
 )
 
@@ -302,12 +301,9 @@ def _rule(node: Mapping, findings: Collector) -> PolicyRule | None:
     if rule.by is not None and ruling is not Ruling.APPROVE:
         by = next(key for key in node.keys if key.text == "by")
         findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
-    # The models keep no style of a scalar, by which a block's text begins one line later.
-    condition, message = node.get(ruling.value), node.get("message")
-    assert isinstance(condition, Scalar)
-    words = TemplateText.of(message) if isinstance(message, Scalar) else None
+    condition = getattr(rule, ruling.value)
     at, by_whom = (findings.file, place(node)[0]), rule.by or ()
-    return PolicyRule(rule.name.text, rule.for_, ruling, TemplateText.of(condition), words, by_whom, *at)
+    return PolicyRule(rule.name.text, rule.for_, ruling, condition, rule.message, by_whom, *at)
 
 
 def _test(node: Mapping, findings: Collector) -> RuleTestCase | None:
