@@ -29,11 +29,11 @@ from syncengine.state.tables import (
     RUNS,
     SESSIONS,
     UNDONE,
+    VISIBLE,
     address_of,
     change_keyed,
     fetch,
     select_keyed,
-    visible_rows,
     write_many,
 )
 
@@ -389,7 +389,7 @@ def changes_of(connection: sa.Connection, run: str) -> list[ChangedRow]:
     if first is None:
         return []
     lines, undoes = _lines(connection, run, first.id), _undoes(connection)
-    rows = fetch(connection, lines, visible_rows())
+    rows = fetch(connection, lines, VISIBLE)
     return [_changed(key, of_key, rows.get(key), run, undoes) for key, of_key in lines.items()]
 
 

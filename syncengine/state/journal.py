@@ -23,7 +23,7 @@ from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state.codec import MESSAGE_LIMIT, RowDifference, difference, to_row
 from syncengine.state.lock import Clock
 from syncengine.state.records import Attempt, CallFailure, Outstanding, Settlement
-from syncengine.state.tables import CALLS, CHANGES, ROWS, change_keyed, fetch, in_flight, pieces, write_many
+from syncengine.state.tables import CALLS, CHANGES, IN_FLIGHT, ROWS, change_keyed, fetch, pieces, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 """The outcomes of calls. `INTENDED`: the run is over, and nobody will know how the call ended."""
@@ -152,7 +152,7 @@ def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
 def abandon(connection: sa.Connection) -> None:
     """Mark the rows of calls in flight as doubtful and close the calls, because their run is over or dead."""
     # Rows first: once the calls are closed, nothing tells any more which rows they were for.
-    connection.execute(sa.update(ROWS).where(in_flight(), ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    connection.execute(sa.update(ROWS).where(IN_FLIGHT, ROWS.c.doubtful.is_(False)).values(doubtful=True))
     connection.execute(sa.update(CALLS).where(CALLS.c.outcome.is_(None)).values(outcome=INTENDED))
 
 

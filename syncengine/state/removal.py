@@ -24,6 +24,7 @@ from syncengine.state.tables import (
     APPROVALS,
     CALLS,
     CHANGES,
+    DOUBTFUL,
     FACTS,
     LAST_LIMITS,
     MARKS,
@@ -32,12 +33,11 @@ from syncengine.state.tables import (
     ROWS,
     RUNS,
     SESSIONS,
+    VISIBLE,
     address_of,
     change_keyed,
-    doubtful,
     fetch,
     select_keyed,
-    visible_rows,
 )
 
 GATE_SECONDS = 86_400.0
@@ -62,7 +62,7 @@ class Pruned:
 
 def prune(connection: sa.Connection, before: float, *, is_trial: bool) -> Pruned:
     """Remove history before `before` (seconds since the epoch). A trial only counts it."""
-    in_doubt = sa.select(address_of(ROWS)).where(doubtful())
+    in_doubt = sa.select(address_of(ROWS)).where(DOUBTFUL)
     stays = sa.or_(CALLS.c.at >= before, address_of(CHANGES).in_(in_doubt))
     entries, last = connection.execute(
         sa.select(sa.func.count(), sa.func.max(CALLS.c.at)).select_from(OF_CALLS).where(sa.not_(stays))
@@ -121,7 +121,7 @@ class Obstacle:
 
 def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
     """Yield the reasons why `keys` cannot be erased. Earlier calls may be executed for `window` seconds."""
-    rows = fetch(connection, keys, visible_rows())
+    rows = fetch(connection, keys, VISIBLE)
     for key, row in rows.items():
         if row.status is Status.ACTIVE:
             yield Obstacle(key, "it is still declared (remove it from the manifests and apply, or run `state forget`)")

@@ -412,11 +412,7 @@ def address_of(table: sa.Table) -> sa.ColumnElement[str]:
     return table.c.kind + "/" + table.c.name
 
 
-def in_flight() -> sa.ColumnElement[bool]:
-    """Return the condition that a call for the row was sent, or is about to be, and has no known outcome.
-
-    It belongs in the statement that reads the rows: in PostgreSQL, a call may begin between two statements.
-    """
+def _in_flight() -> sa.ColumnElement[bool]:
     of_calls = sa.join(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id)
     is_open = sa.and_(CALLS.c.outcome.is_(None), CHANGES.c.outcome.is_(None))
     # The subquery does not depend on the row, so that it runs once. With a pair of columns in place of a joined text,
@@ -424,14 +420,16 @@ def in_flight() -> sa.ColumnElement[bool]:
     return address_of(ROWS).in_(sa.select(address_of(CHANGES)).select_from(of_calls).where(is_open))
 
 
-def doubtful() -> sa.ColumnElement[bool]:
-    return sa.or_(ROWS.c.doubtful, in_flight())
+IN_FLIGHT = _in_flight()
+"""The condition that a call for the row was sent, or is about to be, and has no known outcome.
 
+It belongs in the statement that reads the rows: in PostgreSQL, a call may begin between two statements.
+"""
 
-def visible_rows() -> Query:
-    """Return the query for rows as readers see them, where an intent without an end makes a row doubtful."""
-    is_doubtful = doubtful().label("doubtful")
-    return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
+DOUBTFUL = sa.or_(ROWS.c.doubtful, IN_FLIGHT)
+
+VISIBLE: Query = sa.select(*(DOUBTFUL.label(name) if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
+"""The query for rows as readers see them, where an intent without an end makes a row doubtful."""
 
 
 def pieces(values: Sequence[T], size: int = PIECE) -> Iterator[Sequence[T]]:
@@ -503,12 +501,12 @@ def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED)
 
 def visible(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, Recorded]:
     """Return the recorded rows of `keys` as readers see them. Keys that are not recorded are left out."""
-    return fetch(connection, keys, visible_rows())
+    return fetch(connection, keys, VISIBLE)
 
 
 def stream(connection: sa.Connection, kind: Kind | None = None) -> Iterator[Recorded]:
     """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
-    query = visible_rows().order_by(ROWS.c.kind, ROWS.c.name)
+    query = VISIBLE.order_by(ROWS.c.kind, ROWS.c.name)
     query = query if kind is None else query.where(ROWS.c.kind == kind.value)
     return map(from_row, connection.execution_options(yield_per=STREAM).execute(query))
 
@@ -525,9 +523,7 @@ def members(connection: sa.Connection, categories: Iterable[str]) -> list[Record
     keys = [Key(Kind.CATEGORY, name) for name in categories]
     ids = {f"id/{row.server_id}" for row in fetch(connection, keys).values() if row.server_id}
     references = ids.union(map(str, keys))  # tags name a category by externalId, or by the server's id
-    found = visible_rows().where(
-        ROWS.c.kind == Kind.TAG.value, sa.or_(ROWS.c.status != Status.DELETED.value, doubtful())
-    )
+    found = VISIBLE.where(ROWS.c.kind == Kind.TAG.value, sa.or_(ROWS.c.status != Status.DELETED.value, DOUBTFUL))
     queries = [
         found.where(MOVING),
         *(found.where(ROWS.c.category.in_(piece)) for piece in pieces(sorted(references))),
