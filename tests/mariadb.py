@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.support.once import made_once
 from tests.support.ports import unused_port
 
 PASSWORD = "maria-pa55-never-to-be-seen"
@@ -39,10 +40,26 @@ def running() -> Iterator[str]:
         f"CREATE USER tester@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
         "GRANT ALL ON ledger.* TO tester@'127.0.0.1';\n"
     )
-    data = ["--no-defaults", f"--datadir={folder / 'data'}"]
-    making = [install, *data, "--skip-test-db", "--auth-root-authentication-method=normal"]
-    subprocess.run(making, check=True, capture_output=True, cwd="/", **user)
-    command = [server, *data, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}"]
+
+    def make(template: Path) -> None:
+        if user:
+            shutil.chown(template, user["user"], user["group"])
+        making = [install, "--no-defaults", f"--datadir={template / 'data'}"]
+        making += ["--skip-test-db", "--auth-root-authentication-method=normal"]
+        subprocess.run(making, check=True, capture_output=True, cwd="/", **user)
+
+    data = folder / "data"
+    shutil.copytree(made_once("mariadb", make) / "data", data)
+    for path in [data, *data.rglob("*")] if user else ():
+        shutil.chown(path, user["user"], user["group"])
+    command = [
+        server,
+        "--no-defaults",
+        f"--datadir={data}",
+        f"--port={port}",
+        "--bind-address=127.0.0.1",
+        f"--socket={folder / 's'}",
+    ]
     command += ["--sql-mode=", f"--init-file={start}", "--skip-name-resolve"]
     url = f"mysql+pymysql://tester:{PASSWORD}@127.0.0.1:{port}/ledger"
     with (folder / "log").open("ab") as log:

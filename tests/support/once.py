@@ -1,0 +1,33 @@
+"""What is made once in a run of tests, for all of its workers: a folder that each of them copies."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+_SHARED = "SYNCENGINE_TEST_SHARED"
+"""The variable that leads the workers, which inherit it, to the folder of the first process."""
+
+if _SHARED not in os.environ:
+    os.environ[_SHARED] = tempfile.mkdtemp(prefix="syncengine-shared-")
+    Path(os.environ[_SHARED]).chmod(0o755)  # servers that refuse to run as root make their templates as their own user
+    atexit.register(shutil.rmtree, os.environ[_SHARED], ignore_errors=True)
+_FOLDER = Path(os.environ[_SHARED])
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return the folder of this name, which `make` fills for the first worker that asks; others wait for it."""
+    made, half = _FOLDER / name, _FOLDER / f"{name}.half"
+    with (_FOLDER / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            shutil.rmtree(half, ignore_errors=True)
+            half.mkdir()
+            make(half)
+            half.rename(made)
+    return made
