@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from syncengine.errors import SyncengineError
+from syncengine.http_server import BoundedProtocol, Bounds, bounded
 from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
@@ -39,7 +40,8 @@ def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda
         async with posted.delivery() as delivery:
             take = partial(delivery.take, mechanism="webhook")
             app = application(take, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
-            server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5)
+            bounds = bounded(BoundedProtocol, Bounds(2 * IN_TIME))  # the application answers before the connection ends
+            server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5, http=bounds)
             url = await server.start()
             try:
                 async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
@@ -202,8 +204,9 @@ async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bo
     answered = await reader.readline()
     with suppress(ConnectionError):
         while not reader.at_eof():
-            writer.write(piece * 1024)
+            writer.write(piece)
             await writer.drain()
+            await asyncio.sleep(IN_TIME / 100)  # without it, the receiver reads gigabytes until it closes
     closed = writer.transport.is_closing() or reader.at_eof()
     writer.close()
     return answered, closed
