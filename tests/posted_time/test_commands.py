@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -65,10 +66,16 @@ def filled(folder: Path) -> None:
     run(delivering(folder, JSONL + SQL_SINK), story)
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("filled")
+    filled(made)
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    filled(tmp_path)
-    return tmp_path
+def folder(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path, dirs_exist_ok=True)
 
 
 # --- `inbox` and `show`
