@@ -62,15 +62,19 @@ class Died(BaseException):
 
 
 class Trouble(NamedTuple):
-    """What happens at one instant, which is a call to the service or a write to the state."""
+    """What happens at one instant, which is a call to the service or a write to the state.
+
+    Of what can only happen to a call (OF_CALLS), the instant is the number of the call.
+    """
 
     instant: int
     what: str
 
 
-DEATHS = ("dies before", "dies during", "dies after", "dies and lands late")
+DEATHS = ("dies before", "dies after", "dies and lands late")
 ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
 LATE = ("unavailable and lands late", "answered twice")
+OF_CALLS = frozenset({"dies and lands late", *ANSWERS, *LATE})
 IDENTITIES = (
     (Kind.TAG, "name"),
     (Kind.TAG, "tagName"),
@@ -116,21 +120,24 @@ class Clockwork:
 
     def __init__(self, troubles: Sequence[Trouble] = (), land: Callable[[], None] = lambda: None) -> None:
         self._land = land
-        self._due = {trouble.instant: trouble.what for trouble in troubles}
-        self._instants = count()
+        self._due = {(trouble.instant, trouble.what in OF_CALLS): trouble.what for trouble in troubles}
+        self._instants, self._calls = count(), count()
         self.dead = False
         self.met: list[str] = []
 
-    def strike(self) -> str | None:
+    def strike(self, *, is_call: bool = False) -> str | None:
         if self.dead:
             raise Died
-        what = self._due.get(next(self._instants))
-        if what is not None:
-            self.met.append(what)
-        if what == LANDS:
+        due = [
+            self._due.get((next(self._instants), False)),
+            self._due.get((next(self._calls), True)) if is_call else None,
+        ]
+        met = [what for what in due if what is not None]
+        self.met += met
+        if LANDS in met:
             self._land()
-            return None
-        return what
+            met.remove(LANDS)
+        return met[0] if met else None
 
     def die(self) -> None:
         self.dead = True
@@ -177,7 +184,7 @@ class ServiceInMemory:
         self._house, self._clockwork = house, clockwork
 
     async def call(self, operation: Operation, body: Any = None) -> Answer:
-        what = self._clockwork.strike()
+        what = self._clockwork.strike(is_call=True)
         await asyncio.sleep(0)
         if self._clockwork.dead or what == "dies before":
             self._clockwork.die()
@@ -491,13 +498,18 @@ class House:
         *,
         reassert: bool = False,
         approves: bool = True,
+        plans_again: bool = False,
     ) -> Ending:
-        """Plan and apply with all earlier approvals, and if it `approves`, with those that the gate asks for."""
+        """Plan and apply with all earlier approvals, and if it `approves`, with those that the gate asks for.
+
+        `plans_again`: a plan that was not tampered with passes its own checks.
+        """
         try:
             planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
-        self._again(planned, manifest.rules)  # a plan that was not tampered with passes its own checks
+        if plans_again:
+            self._again(planned, manifest.rules)
         planned = replaced(planned, gate=planned.gate.with_approvals(self.approvals.at_hand()))
         if planned.gate.is_closed and not approves:
             return Ending(planned, asked=True)

@@ -30,12 +30,12 @@ from syncengine.state.store import open_state
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
-from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
+from .crash_model import ANSWERS, LANDS, LATE, OF_CALLS, Ending, House, Manifest, Time, Trouble
 from .truths import beyond_recorded, is_held, troubles_of
 
 pytestmark = pytest.mark.slow
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 APPLIES_TO_THE_END = 4
 
 TAGS, CATEGORIES, TYPES = ("T1", "T2", "T3"), ("C1", "C2", "C3"), ("A1", "A2", "A3")
@@ -130,10 +130,23 @@ def renames(draw: Any) -> Manifest:
     return Manifest({resource.key: resource for resource in _claimed_once([*grouped, *tagged])}, rules)
 
 
-KINDS_OF_TROUBLE = st.sampled_from([*DEATHS, *ANSWERS, *LATE, *LATE, LANDS])
-TROUBLES = st.lists(
-    st.builds(Trouble, st.integers(0, 24), KINDS_OF_TROUBLE), max_size=4, unique_by=lambda trouble: trouble.instant
-)
+IN_CALLS = ("dies and lands late", *ANSWERS, *LATE, *LATE)
+
+
+def troubles(most: int, *, instants: int, calls: int, in_calls: Iterable[str] = IN_CALLS) -> st.SearchStrategy[Any]:
+    """Return at most so many troubles in so many instants and calls, three quarters of them in calls."""
+    anywhere = st.builds(
+        Trouble, st.integers(0, instants), st.sampled_from(["dies before", "dies before", "dies after", LANDS])
+    )
+    of_call = st.builds(Trouble, st.integers(0, calls), st.sampled_from([*in_calls]))
+    return st.lists(
+        st.one_of(anywhere, of_call, of_call, of_call),
+        max_size=most,
+        unique_by=lambda trouble: (trouble.instant, trouble.what in OF_CALLS),
+    )
+
+
+TROUBLES = troubles(4, instants=24, calls=9)
 ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("keyword"), st.sampled_from(TAGS)),
@@ -168,14 +181,8 @@ OFTEN_APPROVED = st.sampled_from([True, True, False])
 HISTORY = st.lists(
     st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY, OFTEN_APPROVED), min_size=1, max_size=5
 )
-REFUSALS = st.lists(
-    st.builds(
-        Trouble,
-        st.integers(0, 16),
-        st.sampled_from(["item refused", "items refused", "refused", "item refused", *DEATHS, *ANSWERS, *LATE, LANDS]),
-    ),
-    max_size=5,
-    unique_by=lambda trouble: trouble.instant,
+REFUSALS = troubles(
+    5, instants=16, calls=6, in_calls=["item refused", "items refused", "refused", "item refused", *IN_CALLS]
 )
 
 
@@ -199,7 +206,7 @@ def refused_histories(draw: Any) -> list[Step]:
     return steps
 
 
-FEW_TROUBLES = st.lists(st.builds(Trouble, st.integers(0, 7), KINDS_OF_TROUBLE), max_size=1)
+FEW_TROUBLES = troubles(1, instants=7, calls=3)
 RENAMES = st.lists(
     st.builds(Step, renames(), FEW_TROUBLES, st.just([]), st.just(False), RARELY, RARELY), min_size=3, max_size=4
 )
@@ -287,12 +294,14 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
     with house_of() as home:
         for step in history:
             home.refused = step.refuses
-            ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves)
+            ending = home.apply(
+                step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves, plans_again=True
+            )
             _count(ending)
-            if ending.died:
+            if ending.died and has_begun(home, ending):
                 _nothing(asked_again(home, ending, step))
-            if ending.died and step.resumes:
-                _resume(home, ending, step)
+                if step.resumes:
+                    _resume(home, ending, step)
             _nothing(home.violations)
             _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
             if step.lands:
@@ -315,11 +324,14 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
     STATISTICS["histories"] += 1
 
 
+def has_begun(home: House, ending: Ending) -> bool:
+    """Return whether the state knows the run: one in Git does not, if the run died before it was pushed."""
+    return ending.plan is not None and home.state.plan_began(ending.plan.id)
+
+
 def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
     """Yield approved removals of a dead run that the next plan of the same manifest asks about again."""
     assert ending.plan is not None
-    if not home.state.plan_began(ending.plan.id):  # with a state in Git, the run died before it was pushed
-        return
     approved = [loss for losses in approved_of(ending.plan).uses.values() for loss in losses]
     approved += [loss for unit in ending.plan.gate.begun for loss in unit.losses]
     try:

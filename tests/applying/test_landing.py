@@ -71,7 +71,7 @@ def _troubled(how: str) -> Iterator[Snapshot]:
     for instant in count():
         with house(beginning()) as home:
             if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
-                assert instant > 20, "the plan was to have a call of every kind"
+                assert instant > 14, "the plan was to have a call of every kind"
                 return
             yield snapshot(home)
 
@@ -111,7 +111,7 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
         ended(home, last, instant)
 
 
-@pytest.mark.parametrize("how", ["dies before", "dies after", "unavailable", "refused"])
+@pytest.mark.parametrize("how", ["dies before", "unavailable", "refused"])
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
     """The manifests are put back with or without the rename; without it, the renamed category is deleted as planned."""
     for last in (BACK, ONE):
@@ -126,7 +126,7 @@ def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(h
 def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
     """The late call is executed between any two calls of the next run."""
     for instant, home in in_flight(how):
-        home.apply(BACK, [Trouble(instant // 2, "lands")])
+        home.apply(BACK, [Trouble(2 * instant, "lands")])
         ended(home, BACK, instant)
 
 

@@ -30,7 +30,7 @@ from .test_crashes import HISTORY, PLACE, RENAMES, TROUBLES, Step, house, manife
 
 pytestmark = pytest.mark.slow
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "30"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
 ATTEMPTS = st.lists(TROUBLES, min_size=1, max_size=3)
 STATISTICS: Counter[str] = Counter()

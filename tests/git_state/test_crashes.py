@@ -25,7 +25,7 @@ from .places import MemoryPlace, MemoryStore, bare, place_of
 
 pytestmark = pytest.mark.slow
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
 IN_GIT = max(3, HISTORIES // 20)
 
 Opening = Callable[[Time], State]
