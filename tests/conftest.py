@@ -38,9 +38,10 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: on few cores, more than one worker each, since many tests wait for a process or a server."""
+    """`-n auto`: on few cores, two workers each, since many tests wait for a process or a server."""
+    # No more: to collect all tests takes each worker ten seconds of processor time.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, min(4 * cores, 8))
+    return max(cores, min(2 * cores, 8))
 
 
 @pytest.hookimpl(wrapper=True)
