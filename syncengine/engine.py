@@ -139,7 +139,7 @@ class Application:
         try:
             try:
                 exit_code = self._execute(saved)
-            except (KeyboardInterrupt, RuntimeError) as error:  # while nothing is under way, as in a wait for the lock
+            except (Exception, KeyboardInterrupt) as error:  # while nothing is under way, as in a wait for the lock
                 if not is_interrupt(error):
                     raise
                 is_begun = self._chronicle.began

@@ -29,7 +29,7 @@ from syncengine.cli.streams import (
     unwritten,
 )
 from syncengine.errors import ExitCode, Interrupted, SyncengineError, Usage
-from syncengine.project.signals import not_ignored
+from syncengine.project.signals import not_ignored, raise_interrupts
 from syncengine.render.escape import harmless, visible
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -105,8 +105,7 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
-    for number in not_ignored((signal.SIGTERM,)):
-        signal.signal(number, signal.default_int_handler)
+    raise_interrupts()
     begin_printing()
     sys.stdout = sys.stdout or _Closed()
     sys.stderr = sys.stderr or _Closed()

@@ -159,11 +159,12 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
         output.data(dumped(*chosen.values()))
         return ExitCode.DONE
     place = options.folder / (folder or ".")
-    for name in chosen:
-        OutputFiles(options.folder).refuse_unsuitable(str(place / name), "-o")
+    outputs = OutputFiles(options.folder)
     try:
         refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)
+        for name in chosen:
+            outputs.refuse_unsuitable(str(Path(folder or ".", name)), "-o")
         for name, content in chosen.items():
             write_whole(place / name, [dumped(content).encode()])
             output.say(f"Wrote {place / name}")

@@ -77,6 +77,25 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
+class Number(click.ParamType[int]):
+    """A whole number of at least `least`, and at most `most` if that is given."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        number = int(text) if (text := _word(value, param)).isdecimal() else None
+        if number is None or number < self._least or (self._most is not None and number > self._most):
+            bounds = f"of at least {self._least}" if self._most is None else f"from {self._least} to {self._most}"
+            self.fail(f"{text!r} is not a whole number {bounds}", param, ctx)
+        return number
+
+
 class Age(Seconds):
     """A duration before now. Its unit is required, since a bare number would rarely mean seconds."""
 

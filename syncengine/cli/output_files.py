@@ -74,6 +74,8 @@ class OutputFiles:
         path, place = as_written(self.folder / file), self.place(file)
         if file == "-" or is_stream(path):
             return
+        if not path.parent.is_dir():
+            raise click.UsageError(f"{option}: there is no folder {(self.folder / file).parent}")
         trouble = ""
         with suppress(OSError):  # whoever writes the file reports a link
             refuse_links(path)
@@ -128,8 +130,6 @@ class Reports:
                     raise click.UsageError(
                         f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(kind.formats)}"
                     )
-                if not (parent := (files.folder / file).parent).is_dir():
-                    raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
                 files.refuse_unsuitable(file, f"--report {value!r}")
                 targets.append((format, file))
             except (click.UsageError, SyncengineError) as error:

@@ -19,6 +19,7 @@ from syncengine.cli.option_types import of_addresses
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports
+from syncengine.cli.streams import has_printed
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.project.model import APPROVAL, SANDBOX, Project
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
@@ -229,12 +230,15 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
             if wanted.out is not None:
                 files.refuse_unsuitable(wanted.out, f"--out {wanted.out}")
             result = _planned(options, reporting, wanted)
-            reporting.write(result)
+            output = reporting.output
+            try:
+                if not reporting.take_stdout:
+                    output.data(PLAN_FORMATS[format](result, output.look()))
+            finally:  # a reader of stdout that has gone away costs no report
+                reporting.write(result)
     except SyncengineError as error:
-        return reporting.output.refusal(error, "text" if reporting.take_stdout else format)
-    output, is_denied, is_closed = reporting.output, result.is_denied, result.gate.is_closed
-    if not reporting.take_stdout:
-        output.data(PLAN_FORMATS[format](result, output.look()))
+        return reporting.output.refusal(error, "text" if reporting.take_stdout or has_printed() else format)
+    is_denied, is_closed = result.is_denied, result.gate.is_closed
     if wanted.out is not None:
         from syncengine.render.view import asks_about_removals_alone
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.help import command
-from syncengine.cli.option_types import files, folders
+from syncengine.cli.option_types import Number, files, folders
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command
 from syncengine.cli.output_files import OutputFiles
@@ -126,10 +126,10 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
 )
 @click.option(
     "--commits",
-    type=click.IntRange(1, 100),
+    type=Number(1, 100),
     default=10,
     show_default=True,
-    help="How many commits of the branch to look at.",
+    help="How many commits of the branch to look at, up to 100.",
 )
 @click.option("--artifact", default="plan", show_default=True, help="The artifact with the plan; on GitLab, its job.")
 @click.option("--file", default="plan.json", show_default=True, help="The plan's file in the artifact.")
@@ -150,7 +150,9 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     kind = HOSTS[host]
     ids = git.recent(options.folder, commits)
     if not ids:
-        raise SyncengineError("this folder has no commits: check out the branch to apply", code="no-commit")
+        raise SyncengineError(
+            "no commit is checked out here: run this in a clone, with the branch to apply", code="no-commit"
+        )
     found = reviewed_files(kind, kind.place_in(os.environ), ids, Wanted(artifact, file))
     output = Output(options, options.folder)
     folder = options.folder / out

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from syncengine.cli.help import HelpfulGroup, command
-from syncengine.cli.option_types import Age, of_addresses, since
+from syncengine.cli.option_types import Age, Number, of_addresses, since
 from syncengine.cli.options import Globals, collect_rarely, group_with_globals, with_globals
 from syncengine.cli.output import Output, output_format, printing_command, show
 from syncengine.cli.streams import Lines
 from syncengine.errors import AuthFailed, ExitCode, GateTripped, LockHeld, SyncengineError, Usage, WrongTeam
-from syncengine.project.files import make_folder, write_whole
+from syncengine.project.files import write_whole
 from syncengine.project.flags import is_ci
 from syncengine.project.model import Project
 from syncengine.render.escape import file_name, visible
@@ -93,7 +93,6 @@ def serving(project: Project) -> Iterator[str]:
         return
     from syncengine.sandbox.app import running_sandbox
 
-    make_folder(project.sandbox_data.parent)
     with ExitStack() as stack:
         try:
             url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url
@@ -333,7 +332,7 @@ def serve(options: Globals, listen: str | None) -> int:
     "--port",
     default=8765,
     show_default=True,
-    type=click.IntRange(0, 65535),
+    type=Number(0, 65535),
     help="The port to listen on; 0 takes a free one.",
 )
 @click.option("--data", metavar="FILE", help="The file for its data (default: .syncengine/sandbox/service.db).")
@@ -350,7 +349,6 @@ def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: s
     collect_rarely()
     output = Output(options, options.folder)
     file = options.folder / (data or Path(".syncengine", "sandbox", "service.db"))
-    make_folder(file.parent)
     address = address_file(file)
 
     def ready(running: RunningSandbox) -> None:

@@ -192,7 +192,7 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
         return
     members: list[tuple[Key, Source | None]] = [(each.key, each.source) for each in desired.resources.values()]
     members += [(row.key, row.source) for row in recorded.values()]
-    found = [f"{name} matches no resource" for name in scope.matching_nothing(members)]
+    found = [f"`{name}` matches no resource" for name in scope.matching_nothing(members)]
     for name in scope.targets:
         keys = [key for key in {**desired.resources, **recorded} if fnmatchcase(str(key), name)]
         rows = [recorded[key] for key in keys if key in recorded]

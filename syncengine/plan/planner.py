@@ -275,7 +275,7 @@ def _whole(desired: Desired, state: StateReader, options: Options, basis: Basis)
             near = suggestion(name, addresses)
             if not near and (match := next((each for each in addresses if each.partition("/")[2] == name), None)):
                 near = f"; did you mean `{match}`?"  # the name was written without its kind
-            raise Usage(f"{name} matches no resource{kind}{near}")
+            raise Usage(f"`{name}` matches no resource{kind}{near}")
     options = replace(options, scope=options.scope.of(everything))
     refuse_emptied(desired, recorded, basis.sources)
     records = records_in(state, datetime.fromisoformat(basis.created).timestamp())

@@ -11,7 +11,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Lock, Timer
+from types import FrameType
 from typing import Any, TypeVar
+
+from syncengine.errors import SyncengineError
 
 T = TypeVar("T")
 
@@ -24,6 +27,24 @@ LOOK_SECONDS = 0.1
 def not_ignored(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
     """Return those of the signals that are not ignored, as SIGINT is in a job that a shell started by `&`."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+class _Interrupts:
+    """Whether an interrupt has arrived since `raise_interrupts`."""
+
+    have_arrived = False
+
+
+def raise_interrupts() -> None:
+    """Have SIGINT and SIGTERM raise `KeyboardInterrupt`, and be remembered for `is_interrupt`."""
+    _Interrupts.have_arrived = False
+    for number in not_ignored((signal.SIGINT, signal.SIGTERM)):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _Interrupts.have_arrived = True
+    raise KeyboardInterrupt
 
 
 def keep_interrupts() -> None:
@@ -43,8 +64,12 @@ def keep_interrupts() -> None:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether an error is an interrupt, or what Python 3.11 makes of one that arrives in `__set_name__`."""
-    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+    """Return whether an error is an interrupt, or what was made of one.
+
+    Python 3.11 makes a RuntimeError of one that arrives in `__set_name__`, and pydantic a SchemaError, without a cause,
+    of one that arrives while it builds a model. Errors of ours are no interrupts.
+    """
+    return isinstance(error, KeyboardInterrupt) or (_Interrupts.have_arrived and not isinstance(error, SyncengineError))
 
 
 # --- a run in a thread of its own, which no signal reaches

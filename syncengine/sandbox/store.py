@@ -169,7 +169,8 @@ def _opened(path: Path | None) -> sqlite3.Connection:
         # Opened by the caller's thread, used by the server's, never by both at once. Transactions are begun by hand.
         database = sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
-        raise SyncengineError(f"{path}: {error}", code="sandbox-data") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SyncengineError(f"{path}: {why}", code="sandbox-data") from error
     try:
         database.executescript(
             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"

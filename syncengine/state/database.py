@@ -140,6 +140,8 @@ FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ i
 def _fault_of(error: Exception) -> DatabaseFault:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return faults.DISK_FULL
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return faults.READ_ONLY_FILE
     of_class = (fault for family, fault in BY_CLASS if isinstance(error, family))
     return faults.fault_of(error) or next(of_class, faults.OTHER)
 

@@ -147,11 +147,35 @@ sys.meta_path.insert(0, Naming())
 """Start-up code: the signal arrives in `__set_name__`, where Python 3.11 turns the interrupt into a RuntimeError."""
 
 
-@pytest.mark.parametrize("module", ["click", "syncengine.apply.run"])
-def test_an_interrupt_during_the_creation_of_a_class_is_no_bug(estate: Estate, tmp_path: Path, module: str) -> None:
+MODELLED = """
+import os, signal, sys
+
+class Interrupted:
+    def __repr__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+class Modelling:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            import pydantic_core
+            pydantic_core.SchemaValidator({{"type": "literal", "expected": [Interrupted()]}})
+
+sys.meta_path.insert(0, Modelling())
+"""
+"""Start-up code: the signal arrives while a model is built, where pydantic makes an error of its own of it."""
+
+
+@pytest.mark.parametrize(
+    ("code", "module"), [(NAMED, "click"), (NAMED, "syncengine.apply.run"), (MODELLED, "syncengine.apply.run")]
+)
+def test_an_interrupt_during_the_creation_of_a_class_is_no_bug(
+    estate: Estate, tmp_path: Path, code: str, module: str
+) -> None:
     """The command exits with 130 and prints only "interrupted"."""
     (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(NAMED.format(module=module))
+    (tmp_path / "start" / "sitecustomize.py").write_text(code.format(module=module))
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
     done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
     assert (done.code, done.err.strip()) == (130, "interrupted")
