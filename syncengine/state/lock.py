@@ -303,6 +303,8 @@ class Lease:
         self.info = info
         self.quiet = quiet
         self._locks = locks
+        # It writes to the row, so that nobody else takes the lock before this transaction ends: reading would not do.
+        self._proof = sa.update(LOCK).where(locks.mine(info)).values(epoch=LOCK.c.epoch)
         self._seconds = seconds
         self._began = began
         self._over = threading.Event()
@@ -316,9 +318,7 @@ class Lease:
 
     def prove(self, connection: sa.Connection) -> None:
         """Raise `LockLost` unless the lease still holds the lock."""
-        # It writes to the row, so that nobody else takes the lock before this transaction ends: reading would not do.
-        proof = sa.update(LOCK).where(self._locks.mine(self.info)).values(epoch=LOCK.c.epoch)
-        if connection.execute(proof).rowcount != 1:
+        if connection.execute(self._proof).rowcount != 1:
             raise self._locks.loss(connection, self.info)
 
     def refuse_lost(self, words: str, least: float = 0.0) -> None:
