@@ -68,6 +68,8 @@ def plain_text(value: Any) -> str:
             return str(value)  # raises for an undefined value
         case datetime() | date():
             return value.isoformat()
+        case float() | Decimal() if not _is_finite(value):
+            raise FilterTrouble(f"{value} is not a number")
         case int() | float() | Decimal() | time() | timedelta() | UUID() | dict():
             return str(value)
         case list() | tuple():
@@ -80,6 +82,11 @@ def plain_text(value: Any) -> str:
             raise FilterTrouble("the value is a sequence, not text: append `| list`")
         case _:
             raise FilterTrouble(f"the value has the type {type(value).__name__}, which cannot be written as text")
+
+
+def _is_finite(value: float | Decimal) -> bool:
+    """Return whether a number is none of the infinities and NaN of databases; `math` takes a large decimal for one."""
+    return value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
 
 
 def writable(value: Any) -> Any:
@@ -195,7 +202,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
         case None | bool() | int():
             return json.dumps(value)
         case float() | Decimal():
-            if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+            if not _is_finite(value):
                 raise FilterTrouble(f"{value} is not a JSON number")
             return str(value)
         case dict():

@@ -42,6 +42,14 @@ def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) 
     assert re.search(ENCODING_SCHEMA["pattern"], name)
 
 
+@pytest.mark.parametrize("name", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path, name: str) -> None:
+    """Programs write it in any Unicode encoding, and twice where they join files."""
+    data = "\ufeff\ufeffn\nAcme\n".encode(name)
+    desired = loaded(tmp_path, {"r.csv": data, "manifests/m.yaml": BLOCK % name})
+    assert [str(key) for key in desired.resources] == ["tag/Acme"]
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_any_bytes_are_text_or_trouble(name: str) -> None:
     """In every encoding, malformed bytes raise SourceTrouble and nothing else."""

@@ -317,6 +317,11 @@ def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
             "r.csv:1: every other byte is 0; the file is probably utf-16-be",
         ),
         ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not valid ASCII; the file is probably utf-8"),
+        (
+            "n,v\nA,Müller\n".encode("utf-8-sig"),
+            "cp1252",
+            "r.csv:1: the file begins with the byte order mark of UTF-8: write `encoding: utf-8`",
+        ),
     ],
 )
 def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str, words: str) -> None:
@@ -404,7 +409,10 @@ JSON_SOURCES = {
     "an object": ('{"n": 1}', "r.json: the file must contain a list of objects, not an object"),
     "JSON lines": ('{"n": 1}\n{"n": 2}\n', "r.json:2:1: this is not JSON; with one value in each line"),
     "texts": ('["n"]', "r.json:1: a row must be an object, not text"),
-    "a name twice": ('[{"n": 1, "n": 2}]', 'an object has two values named "n"'),
+    "a name twice": (
+        '[{"n": 0},\n {"n": 1, "n": 2}]',
+        'r.json:2: this is not JSON: an object has two values named "n"',
+    ),
 }
 
 
@@ -441,6 +449,7 @@ NO_TEXT = {
     "a method in a list": ("{{ [row.keys] }}", "the value is a function"),
     "a series": ("{{ ['a'] | map('upper') }}", "append `| list`"),
     "bytes": ("{{ row.b }}", "the value is bytes"),
+    "an infinite number": ("{{ row.i }}", "inf is not a number"),
 }
 
 
@@ -449,10 +458,10 @@ NO_TEXT = {
 def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: str) -> None:
     """The error names the template's place and the row, and shows no Python representation."""
     connection = sqlite3.connect(tmp_path / "r.db")
-    connection.executescript("CREATE TABLE t (b BLOB); INSERT INTO t VALUES (x'00ff')")
+    connection.executescript("CREATE TABLE t (b BLOB, i REAL); INSERT INTO t VALUES (x'00ff', 9e999)")
     connection.close()
     written = {"description": f'"{value}"', "keywords": f'["{value}"]', "metadata": f'{{a: "{value}"}}'}[field]
-    block = "generate:\n  - forEach: {sql: {file: ../r.db, query: SELECT b FROM t}}\n    tags:\n      - name: Alpha\n"
+    block = "generate:\n  - forEach: {sql: {file: ../r.db, query: SELECT * FROM t}}\n    tags:\n      - name: Alpha\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml": f"{block}        {field}: {written}\n"})
     assert (found.code, found.line) == ("bad-template", 5)
     assert words in found.message

@@ -83,6 +83,7 @@ def test_rows_of_a_query(database: Path) -> None:
         "ATTACH DATABASE ''/tmp/x'' AS y",
         "SELECT load_extension(''x'')",
         "SELECT * FROM nowhere",
+        "SELECT 1 AS n, cast(x''ff'' AS TEXT) AS v",
     ],
 )
 def test_a_query_can_only_ask(database: Path, query: str) -> None:

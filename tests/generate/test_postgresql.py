@@ -50,6 +50,22 @@ def test_values_keep_their_types(url: str) -> None:
     assert second == {"n": "A-2", "title": None, "fee": None, "scan": None}
 
 
+@pytest.mark.parametrize("kind", ["json", "jsonb"])
+def test_numbers_in_json_keep_their_digits(url: str, kind: str) -> None:
+    """As in a JSON file, and with the same bounds."""
+    (row,) = rows(url, f"""SELECT '{{"a": [12345678901234567890.50]}}'::{kind} AS v""")
+    assert str(row["v"]) == "{'a': [12345678901234567890.50]}"
+    with pytest.raises(SourceTrouble, match="pms: a JSON value cannot be read: a number has more than 1000 digits"):
+        rows(url, f"SELECT ('1' || repeat('0', 2000))::{kind} AS v")
+
+
+def test_a_parameter_without_a_value_is_named(url: str) -> None:
+    """Also a word behind a colon in a text, which a backslash makes part of it."""
+    with pytest.raises(SourceTrouble, match="the query's parameter `:b` has no value: add it to `params`, or write"):
+        rows(url, "SELECT 'a :b' AS v")
+    assert rows(url, r"SELECT 'a \:b' AS v") == [{"v": "a :b"}]
+
+
 def test_a_manifest_is_made_of_them(url: str, tmp_path: Path) -> None:
     """The connection comes from the environment, and a timestamp becomes an instant."""
     block = (

@@ -54,9 +54,10 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
     """Return the decoded text. Raise `SourceTrouble` with the line, the byte and the probable encoding."""
     if what := foreign(data):
         raise SourceTrouble(what, name, 1)
-    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    if data.startswith(codecs.BOM_UTF8) and not encoding.startswith("utf-8"):
+        raise SourceTrouble("the file begins with the byte order mark of UTF-8: write `encoding: utf-8`", name, 1)
     try:
-        text = data.decode(codec)
+        text = data.decode(encoding).lstrip("\ufeff")  # a mark may be there in any Unicode encoding, even twice
     except UnicodeDecodeError as error:
         read = error.object  # the bytes after a byte order mark
         line = read.count(b"\n", 0, error.start) + 1
@@ -251,8 +252,7 @@ class Number(Decimal):
     def __str__(self) -> str:
         return self.text
 
-    def __repr__(self) -> str:
-        return f"Number({self.text!r})"
+    __repr__ = __str__  # as part of a list or mapping that is written as text
 
 
 def _too_large(number: str) -> bool:
@@ -303,13 +303,19 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
         raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
         found = (match for match in _NO_NUMBER.finditer(text) if match[1])
-        # Of `NaN`, `Infinity` or a number with too many digits; other errors have no line.
+        # Of `NaN`, `Infinity` or a number with too many digits; the line of a repeated name is that of YAML's reader.
         number = next((match for match in found if match[1].endswith(("N", "y")) or _too_large(match[1])), None)
-        line = text.count("\n", 0, number.start(1)) + 1 if number else None
+        line = text.count("\n", 0, number.start(1)) + 1 if number else _line_of_repeated_name(text)
         raise SourceTrouble(f"this is not JSON: {error}", name, line) from None
     rows = _list_in(value, form.items, name)
     lines = list(_lines_of_items(text, keys_to(value, form.items) or ())) if rows else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(rows) + 1), rows, strict=True)
+
+
+def _line_of_repeated_name(text: str) -> int | None:
+    findings = Collector("")
+    read(text.encode("utf-8", "surrogatepass"), findings)
+    return next((found.line for found in findings.found if found.code == "duplicate-key"), None)
 
 
 def _list_in(value: Any, steps: Steps, name: str, line: int | None = None) -> list[Any]:
@@ -356,7 +362,7 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
             except (RecursionError, ValueError) as error:
                 why = ": it is nested too deeply" if isinstance(error, RecursionError) else ""
                 why = f": {error}" if isinstance(error, NotJson) else why
-                raise SourceTrouble(f"this is not JSON{why}", name, number) from None
+                raise SourceTrouble(f"this is not JSON{why}", name, number, getattr(error, "colno", None)) from None
 
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:

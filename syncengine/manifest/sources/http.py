@@ -194,6 +194,7 @@ class _Listing:
             answer = loads(reply.content)
         except (ValueError, RecursionError) as error:
             why = f": {error}" if isinstance(error, NotJson) else ""
+            why = ": it is not encoded as UTF-8" if isinstance(error, UnicodeDecodeError) else why
             is_page = "html" in reply.headers.get("content-type", "").lower()
             why = ", but a web page, as of a login or a proxy" if is_page else why
             raise self._trouble(f"the answer of {label} is not JSON{why}") from None
@@ -253,4 +254,5 @@ def _elsewhere(url: httpx.URL, reply: Reply) -> str:
         host = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
     except ValueError:
         return ""
-    return f": it redirects to {host}, which is not followed" if 300 <= reply.status < 400 else ""
+    is_redirect = 300 <= reply.status < 400 and "location" in reply.headers
+    return f": it redirects to {host}, which is not followed" if is_redirect else ""

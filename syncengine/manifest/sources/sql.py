@@ -14,6 +14,7 @@ from syncengine.database.open import connect
 from syncengine.document.text import foreign
 from syncengine.errors import SOURCE_UNREACHABLE, Problems
 from syncengine.manifest.context import near_name
+from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.records import BAD_SOURCE, MAX_MEMORY, SourceTrouble, memory_of
 from syncengine.project.references import sqlite_file
 from syncengine.project.signals import is_stopped, when_stopped
@@ -74,7 +75,7 @@ def _of_file(
     name: str, file: Path, query: str, parameters: Mapping[str, Any], seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Yield rows of a SQLite file, which is opened for reading and allows only the operations that reading needs."""
-    deadline, reading = time.monotonic() + seconds, _ReadingOnly()
+    deadline, reading, number = time.monotonic() + seconds, _ReadingOnly(), 0
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database does not exist{near_name(file)}")
     with file.open("rb") as opened:
@@ -92,8 +93,13 @@ def _of_file(
         connection.set_progress_handler(lambda: time.monotonic() > deadline or is_stopped(), INSTRUCTIONS)
         cursor = connection.execute(query, dict(parameters))
         names = _names([column[0] for column in cursor.description or ()], name)
+        # SQLite stores any bytes as text, and the words of its module quote them.
+        connection.text_factory = bytes.decode
         for values in cursor:
+            number += 1
             yield dict(zip(names, values, strict=True))
+    except UnicodeDecodeError:
+        raise SourceTrouble("a text is not encoded as UTF-8", name, number + 1) from None
     except (sqlite3.Error, sqlite3.Warning) as error:
         if time.monotonic() > deadline:
             raise _too_long(name, seconds) from None
@@ -143,11 +149,17 @@ def _of_server(
     try:
         with engine.connect() as connection, when_stopped(lambda: _cancel(engine, connection)):
             if engine.dialect.name == "postgresql":
+                from psycopg.types.json import set_json_loads
+
+                set_json_loads(loads, connection.connection.driver_connection)  # numbers keep all their digits
                 connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin() as transaction:
                 for statement in bounds_of(engine.dialect, seconds):
                     connection.exec_driver_sql(statement)
                 select = sa.text(query).execution_options(stream_results=True, yield_per=ROWS_AT_ONCE)
+                if missing := select.compile().params.keys() - parameters.keys():
+                    cure = "add it to `params`, or write `\\:` for a colon in a text"
+                    raise SourceTrouble(f"{name}: the query's parameter `:{min(missing)}` has no value: {cure}")
                 result = connection.execute(select, dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:
@@ -157,6 +169,9 @@ def _of_server(
                     plain = (bytes(value) if isinstance(value, memoryview) else value for value in values)
                     yield dict(zip(names, plain, strict=True))
                 transaction.rollback()
+    except (NotJson, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise SourceTrouble(f"{name}: a JSON value cannot be read: {why}") from None
     except exc.SQLAlchemyError as error:
         if time.monotonic() > deadline:  # the server ended the query with a message of its own
             raise _too_long(name, seconds) from None
