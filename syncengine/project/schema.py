@@ -16,14 +16,12 @@ from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSch
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Fields, Node, Scalar, Sequence, at
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.text import either_case
 from syncengine.document.validation import Model, display, names_of, part_of, problem
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
 from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
 from syncengine.project.types import (
     AS_WRITTEN,
     DISTINCT,
-    NAMED,
     SOME_TEXT,
     BaseUrl,
     Duration,
@@ -61,9 +59,7 @@ class NotSecret(Model):
     not_secret: OnlyTrue = Field(description="Must be true: the variable holds no secret, despite its name.")
 
 
-_PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
 _NAME: TypeAdapter[str] = TypeAdapter(Identity)
-_NameLike = Annotated[str, WithJsonSchema({**NAMED, "not": {"type": "string", "pattern": f"^({_PATTERN})$"}})]
 
 
 def _allowed(value: Any) -> str:
@@ -72,7 +68,7 @@ def _allowed(value: Any) -> str:
 
 
 AllowedNames = Annotated[
-    tuple[Annotated[NotSecret | str, PlainValidator(_allowed, json_schema_input_type=_NameLike | NotSecret)], ...],
+    tuple[Annotated[NotSecret | str, PlainValidator(_allowed, json_schema_input_type=Identity | NotSecret)], ...],
     DISTINCT,
 ]
 

@@ -16,9 +16,9 @@ from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 from pydantic_core import core_schema
 
 from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Position, Scalar, TextValue, place, quoted
-from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character, either_case
+from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
 from syncengine.document.validation import each_part, problem, refusal
-from syncengine.instants import DURATION, EARLIEST, LATEST, duration, milliseconds, span
+from syncengine.instants import DURATION, EARLIEST, LATEST, RFC3339, duration, milliseconds, span
 from syncengine.project.references import REFERENCE_KEYS, Reference, base_url_trouble, has_password, web_url_trouble
 
 T = TypeVar("T")
@@ -196,13 +196,6 @@ class OrFalse:
         return {"enum": [*handler.resolve_ref_schema(handler(schema))["enum"], False]}
 
 
-_DATE = (
-    r"((?!0000)[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-    r"|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
-)
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
-_INSTANT = rf"^(?!0000){_DATE}[Tt ]{_TIME}:[0-5][0-9]([.][0-9]{{1,9}})?([Zz]|[+-]{_TIME})$"
-"""The pattern of an RFC 3339 date-time, with the number of days of each month."""
 _BEYOND = re.compile(r"[-+]?[0-9]{13,}|[-+]?[0-9]{5,}-[0-9]{2}-[0-9]{2}.*|-[0-9]+-.*|0000-.*")
 """Milliseconds or a date in another year than these."""
 
@@ -226,7 +219,7 @@ Instant = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "pattern": _INSTANT},
+                {"type": "string", "pattern": f"^{RFC3339.pattern}$"},
                 {"type": "integer", "minimum": EARLIEST, "maximum": LATEST},
             ],
             "examples": ["2024-05-01T09:00:00Z"],
@@ -315,14 +308,9 @@ def filled_path(text: str) -> str | None:
     return text if text.strip() and "\0" not in text else None
 
 
-_SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
 _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?://\[[0-9a-fA-F:.]+\](:[0-9]{0,5})?"
-_AFTER_SCHEME = r"^(?:git\+ref://)?(?!git\+ref:)[A-Za-z][A-Za-z0-9+.-]*://"
-_SECRET_IN_URL = rf"{_AFTER_SCHEME}(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
-NO_PASSWORD: dict[str, Any] = {"not": {"type": "string", "pattern": _SECRET_IN_URL}}
-"""The JSON Schema of text that is not a URL with a password."""
 BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}
-WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$", **NO_PASSWORD}
+WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$"}
 REFERENCE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -346,7 +334,7 @@ SecretReference = Annotated[Reference, PlainValidator(_secret), WithJsonSchema(R
 Place = Annotated[
     Reference | str,
     PlainValidator(_place),
-    WithJsonSchema({"anyOf": [{**SOME_TEXT, **NO_PASSWORD}, REFERENCE_SCHEMA]}),
+    WithJsonSchema({"anyOf": [SOME_TEXT, REFERENCE_SCHEMA]}),
 ]
 WebUrl = Annotated[
     Reference | str, PlainValidator(_web_url), WithJsonSchema({"anyOf": [WEB_URL_SCHEMA, REFERENCE_SCHEMA]})

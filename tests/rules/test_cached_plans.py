@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from syncengine.plan.model import Plan
 from tests.applying.bench import Bench, Sandbox
-from tests.planning.editing import edit, first
 from tests.planning.test_cached_plans import beginning, new_bench, sandbox, settle
-from tests.support.profiles import tried
 
 __all__ = ["sandbox"]
 
@@ -51,20 +46,3 @@ def test_new_rules_judge_a_plan_without_changes(bench: Bench) -> None:
     assert isinstance(planned, Plan)
     assert findings(planned) == [f"{planned.summary.unchanged} 0", "this plan as a whole"]
     assert planned.summary.unchanged > 3
-
-
-@settings(max_examples=tried(6), deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32))
-def test_any_edit_is_judged_alike(sandbox: Sandbox, seed: int) -> None:
-    """With the cache and without."""
-    random = Random(seed)
-    estate = first(random)
-    with new_bench(sandbox) as bench:
-        twice = settle(bench, estate)
-        judge(bench)
-        for _ in range(4):
-            before = estate.copy()
-            edit(estate, random)
-            estate.write(bench.folder / "manifests")
-            if not isinstance(twice.same(), Plan):
-                estate = before

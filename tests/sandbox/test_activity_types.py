@@ -47,13 +47,6 @@ def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None
     assert service.activity_types()["A"]["description"] == ""
 
 
-def test_without_a_session_nothing_is_deleted(service: Asking) -> None:
-    """docs/interface.md 3."""
-    upload(service, "A")
-    upload(service, "B")
-    assert service.alive() == {"A", "B"}
-
-
 def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking) -> None:
     """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it."""
     upload(service, "A", "B", "C")

@@ -9,7 +9,6 @@ import pytest
 
 from syncengine.sandbox import posting
 from syncengine.sandbox.rules import MESSAGES
-from syncengine.sandbox.store import TEAM
 
 from .conftest import Asking
 
@@ -49,13 +48,6 @@ def test_a_registration_is_kept_without_its_credentials(service: Asking) -> None
     held = str(service.sandbox.store.connection)
     assert answer["serviceKey"] not in held
     assert answer["serviceSessionToken"] not in held
-
-
-def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> None:
-    """docs/interface.md 2.6: an object of named settings."""
-    chosen = {"connectorConfiguration": {"ADD_SUMMARY_TO_NARRATIVE": True}}
-    service.sandbox.store.put(TEAM, "settings", chosen)
-    assert service.told("registerConnector")["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
 
 
 @pytest.mark.parametrize("body", [{"environment": []}, {"clientTimestamp": "now"}, {"connectorType": 1}])

@@ -81,23 +81,11 @@ def test_the_log_has_the_user_agent_and_the_body(running: Talking) -> None:
     assert running.connector.headers["x-api-key"] not in str(running.requests())
 
 
-def test_answers_are_json(running: Talking) -> None:
-    """Refusals are JSON with a message."""
-    response = running.post("/tag/delete", {"name": "no"})
-    assert response.headers["content-type"] == "application/json"
-    assert response.json() == {"message": "there is no tag no"}
-
-
 def test_names_of_any_script_come_through(running: Talking) -> None:
     """Names outside ASCII, emoji and a NUL character are stored as sent."""
     name = "Ærø – 商標 🏷 \u0000'"
     running.post("/tag", {"name": name})
     assert running.names() == [name]
-
-
-def test_the_root_page_says_that_this_is_a_sandbox(running: Talking) -> None:
-    """The root page tells a person with a browser that this is the sandbox."""
-    assert "sandbox" in loopback.get(running.connector.base_url.join("/")).text
 
 
 def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:

@@ -73,25 +73,3 @@ def test_a_service_that_answers_400_for_item_errors_applies_nothing(
     assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])
     assert service.state()[table] == []
     assert service.ask(operation, **{table: [good]}) == (200, {"errors": []})
-
-
-def test_team_info_names_the_team(service: Asking) -> None:
-    """docs/service.md §1."""
-    choose(service, teamName="Patents EU")
-    assert service.told("teamInfo") == {"teamName": "Patents EU"}
-
-
-def test_settings_are_shown_by_the_names_they_are_set_by(service: Asking) -> None:
-    """The state shows each setting under the name by which the control API sets it."""
-    assert service.state()["settings"] == {
-        "teamName": "Sandbox",
-        "tagLimit": None,
-        "batchLimit": 2000,
-        "statusForItemErrors": 200,
-        "holdSeconds": 60,
-        "reofferSeconds": 480,
-        "retrySeconds": 60,
-        "webhookTimeoutSeconds": 30,
-        "webhookCalls": 10,
-        "connectorConfiguration": {},
-    }

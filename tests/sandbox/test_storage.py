@@ -8,15 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.sandbox import instance, posting
@@ -27,7 +23,6 @@ from syncengine.sandbox.posted_time import next_call
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.store import TAGS, Store
 from tests.support import loopback
-from tests.support.profiles import tried
 
 SERVER = """
 import sys
@@ -72,27 +67,6 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
         assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False
         assert client.post(f"{second.url}/tagcategory/delete", json={"externalId": "c"}).status_code == 200
         assert client.get(f"{second.control_url}/state").json()["tags"] == []
-
-
-def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path) -> None:
-    """Groups with their statuses, the webhook, the registration and the health survive; the webhook's key does not."""
-    data = tmp_path / "sandbox.db"
-    with closing(Sandbox(data)) as sandbox:
-        sandbox.do(RULES["registerFetchClient"], {})
-        sandbox.do(posting.post, {"groups": [{"groupId": "a"}, {"groupId": "b", "user": None}]})
-        sandbox.do(RULES["fetchPostedTime"], {}, query={"limit": "1"})
-        update = {"timeGroupId": "a", "status": "RETRIABLE_FAILURE", "message": "m", "externalId": "e"}
-        sandbox.do(RULES["updatePostedTimeStatus"], update)
-        sandbox.do(RULES["unregisterFetchClient"], {})
-        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k"})
-        sandbox.do(RULES["registerConnector"], {"connectorType": "t"})
-        sandbox.do(RULES["reportHealthFailure"], {"errorType": "UNKNOWN"})
-        before = instance.everything(sandbox.store)
-    with closing(Sandbox(data)) as again:
-        after = instance.everything(again.store)
-        assert after["postedTime"] == before["postedTime"]
-        assert (before["connection"]["callerKeyLost"], after["connection"]["callerKeyLost"]) == (False, True)
-        assert after["connection"] == {**before["connection"], "callerKeyLost": True}
 
 
 def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
@@ -206,43 +180,3 @@ def test_a_file_that_is_not_ours_is_refused_by_name(tmp_path: Path, make: Any, w
     make(data)
     with pytest.raises(SyncengineError, match=f"sandbox.db: .*{words}"):
         Sandbox(data)
-
-
-NAMES = st.sampled_from(["a", "b", "c", "ü\u0000'"])
-IDS = st.sampled_from(["", "id-1", "id-2", "id-3"])
-ASKED = st.one_of(
-    st.tuples(st.just("upsertTag"), st.fixed_dictionaries({"name": NAMES, "tagCategoryId": IDS})),
-    st.tuples(st.just("deleteTag"), st.fixed_dictionaries({"name": NAMES})),
-    st.tuples(
-        st.just("upsertTagCategories"),
-        st.fixed_dictionaries(
-            {"tagCategories": st.lists(st.fixed_dictionaries({"externalId": NAMES}, optional={"id": IDS}), max_size=3)}
-        ),
-    ),
-    st.tuples(st.just("deleteTagCategory"), st.fixed_dictionaries({"externalId": NAMES})),
-    st.tuples(st.sampled_from(["registerFetchClient", "unregisterFetchClient", "fetchPostedTime"]), st.just({})),
-    st.tuples(st.just("registerWebhook"), st.just({"callbackUrl": "http://127.0.0.1:9/"})),
-    st.tuples(st.just("post"), st.fixed_dictionaries({"groupId": NAMES, "tag": NAMES})),
-    st.tuples(
-        st.just("updatePostedTimeStatus"),
-        st.fixed_dictionaries(
-            {"timeGroupId": NAMES, "status": st.sampled_from(["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"])}
-        ),
-    ),
-)
-ASKABLE = {**RULES, "post": posting.post}
-
-
-@given(st.lists(ASKED, max_size=20))
-@settings(max_examples=tried(60), deadline=None)
-def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]]]) -> None:
-    """After any sequence of operations, a reopened sandbox has the same state."""
-    ids = count(1)
-    with TemporaryDirectory() as folder:
-        data = Path(folder) / "sandbox.db"
-        with closing(Sandbox(data, new_id=lambda: f"id-{next(ids)}")) as sandbox:
-            for operation, body in history:
-                sandbox.do(ASKABLE[operation], body)
-            held = instance.everything(sandbox.store)
-        with closing(Sandbox(data)) as again:
-            assert instance.everything(again.store) == held

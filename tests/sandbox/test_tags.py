@@ -106,13 +106,6 @@ def test_visibility_and_timestamps_stay_when_they_are_not_sent(service: Asking) 
     assert (tag["visibility"], tag["createdTimestamp"], tag["closedTimestamp"]) == ("PRIVATE", 0, 6)
 
 
-def test_a_rename_is_a_new_tag(service: Asking) -> None:
-    """docs/service.md §2: a tag is identified by its name, so the tag with the old name stays."""
-    service.told("upsertTag", name="old", externalId="1")
-    service.told("upsertTag", name="new", externalId="1")
-    assert [tag["name"] for tag in service.state()["tags"]] == ["new", "old"]
-
-
 WRONG = [
     ({}, "name is missing"),
     ({"name": ""}, "name is missing"),

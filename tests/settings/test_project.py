@@ -211,6 +211,8 @@ BAD: dict[str, tuple[str, tuple[tuple[str, int, int], ...]]] = {
     "too many at once": ("version: 1\nservice: {concurrency: 65}\n", (("bad-value", 2, 24),)),
     "more than all": ("version: 1\npolicy: {maxDeletes: {tags: 101%}}\n", (("bad-value", 2, 29),)),
     "less than none": ("version: 1\npolicy: {maxDeletes: {tags: -1}}\n", (("bad-value", 2, 29),)),
+    "no port": ("version: 1\nserve: {listen: '127.0.0.1:65536'}\n", (("bad-value", 2, 17),)),
+    "a secret for templates": ("version: 1\nallowEnv: [my_api_key]\n", (("secret-allowed", 2, 12),)),
     "no approval": ("version: 1\napprovals: [yes]\n", (("bad-value", 2, 13),)),
     "a link that runs": ("version: 1\nlinks: {blob: 'javascript:{file}'}\n", (("bad-value", 2, 15),)),
     "a link to no file": ("version: 1\nlinks: {blob: 'https://example.com/{line}'}\n", (("bad-value", 2, 15),)),

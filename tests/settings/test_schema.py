@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +134,6 @@ BAD = {
         "activityTypes: [{code: a, label: ' '}]",
         "defaults: {tags: {visibility: PRIVATE}}\nactivityTypes: [{code: a}]",
         "tags: [{name: a, url: 'javascript:alert(1)'}]",
-        "tags: [{name: a, createdTimestamp: '2024-13-01T09:00:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '2023-02-29T09:00:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '1900-02-29T09:00:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '2024-04-31T09:00:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '2024-05-01T24:00:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '2024-05-01T09:60:00Z'}]",
-        "tags: [{name: a, createdTimestamp: '2024-05-01T09:00:60Z'}]",
-        "tags: [{name: a, createdTimestamp: '2024-05-01T09:00:00+24:00'}]",
-        "tags: [{name: a, createdTimestamp: '0000-05-01T09:00:00Z'}]",
     ],
     "project.schema.json": [
         "{}",
@@ -187,21 +177,14 @@ BAD = {
         "version: 1\napprovals: ['x@abc']",
         "version: 1\napprovals: ['3@0123456789abcdef012']",
         "version: 1\napprovals: ['3@0123456789AB']",
-        "version: 1\nstate: postgresql://u:p@h/db",
-        "version: 1\nstate: 'postgresql://h/db?password=p'",
         "version: 1\nstate: ' '",
         "version: 1\nmanifests: ['']",
-        "version: 1\nsources: {a: {sql: 'mysql://u:p@h/db'}}",
         "version: 1\nsources: {a: {http: 'https://u:p@h'}}",
-        "version: 1\nsources: {a: {http: {url: 'https://h?api_key=x'}}}",
         "version: 1\nsources: {a: {http: {url: 'https://h#x'}}}",
         "version: 1\nsources: {a: {http: {headers: {}}}}",
         "version: 1\npostedTime: {webhook: {callbackUrl: 'ftp://h'}}",
         "version: 1\npostedTime: {webhook: {callbackUrl: 'https://u:p@h'}}",
         "version: 1\npostedTime: {keep: 0d}",
-        "version: 1\nserve: {listen: '127.0.0.1:65536'}",
-        "version: 1\nallowEnv: [A_TOKEN]",
-        "version: 1\nallowEnv: [my_api_key]",
     ],
 }
 
@@ -372,46 +355,3 @@ def test_patterns_use_only_escapes_of_ecma_262(path: Path) -> None:
     patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', path.read_text(encoding="utf-8"))
     escaped = {name for pattern in patterns for name in re.findall(r"\\(.)", json.loads(pattern))}
     assert escaped <= set("dDsSwWbBnrtfvu^$\\.*+?()[]{}|/-")
-
-
-KEYWORDS = frozenset(
-    "$schema $defs $ref title description default examples enum const type anyOf allOf not if else properties required "  # noqa: SIM905 - words
-    "additionalProperties propertyNames dependentSchemas dependentRequired items minItems maxItems uniqueItems "
-    "minLength maxLength pattern minimum maximum minProperties maxProperties prefixItems format deprecated".split()
-)
-"""The keywords of draft 2020-12 that the schemas use; a strict validator refuses unknown ones."""
-NAMES = frozenset({"properties", "$defs", "dependentSchemas", "dependentRequired"})
-"""Keywords whose values are mappings with names chosen by this project."""
-DATA = frozenset({"enum", "const", "default", "examples", "required", "type"})
-
-
-def parts(schema: Any, is_schema: bool = True) -> Iterator[dict[str, Any]]:
-    """All schemas in a schema."""
-    if isinstance(schema, list):
-        for item in schema:
-            yield from parts(item)
-    elif isinstance(schema, dict):
-        if is_schema:
-            yield schema
-        for name, inner in schema.items():
-            if not is_schema or name not in DATA:
-                yield from parts(inner, not (is_schema and name in NAMES))
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_accepted_by_strict_validators(name: str) -> None:
-    """They refuse unknown keywords, several types other than null, and required names without a description."""
-    for part in parts(SCHEMAS[name]):
-        assert part.keys() <= KEYWORDS
-        types = part.get("type", [])
-        assert isinstance(types, str) or len(set(types) - {"null"}) <= 1
-        assert set(part.get("required", ())) <= part.get("properties", {}).keys()
-        if "pattern" in part:
-            assert part["type"] == "string"
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_descriptions_in_a_schema_refer_to_no_documents(name: str) -> None:
-    """Users who read them in an editor have neither the documentation nor the sources."""
-    said = [part["description"] for part in parts(SCHEMAS[name]) if "description" in part]
-    assert [text for text in said if re.search(r"\.md|§|docs/", text)] == []
