@@ -178,7 +178,7 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
 
     was, now = _settings(base), _settings(head)
     for name in dict.fromkeys((*was, *now)):
-        yield from changed("policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+        yield from changed("policy", name, was.get(name), now.get(name), head.lines.get(f"policy.{name}"))
     before, after = ({each.key: each for each in side.quarantine} for side in (base, head))
     for key in dict.fromkeys((*before, *after)):
         was_so, is_so = (

@@ -357,7 +357,7 @@ def _approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
     """Yield the approvals of the command line, the project file and the environment."""
     yield from (Approval(text, "--approve-deletes") for text in request.approvals)
     for text in project.approvals:
-        line = project.approval_lines.get(text)
+        line = project.lines.get(f"approvals.{text}")
         yield Approval(text, "SYNCENGINE_APPROVE_DELETES" if line is None else project.config_name, line)
 
 
@@ -371,7 +371,7 @@ def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield a warning for each limit that was loosened since the last complete apply, and so does not count yet."""
     for name, judging in judged_since(project.policy, last).items():
         if judging != (own := project.policy.max_deletes.by_name()[name]):
-            line = project.policy_lines.get(f"maxDeletes.{name}")
+            line = project.lines.get(f"policy.maxDeletes.{name}")
             message = (
                 f"maxDeletes.{name} was {last[name]} at the last complete apply and is now {own}: "
                 f"this plan is judged by {judging}, and {own} takes effect with the next apply"

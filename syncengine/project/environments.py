@@ -20,13 +20,11 @@ from syncengine.project.types import Texts
 
 
 class EnvironmentSettings(NamedTuple):
-    """The settings of one environment, the locations of all secrets, and lines of the project file for messages."""
+    """The settings of one environment, the locations of all secrets, and the line of each setting."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
-    approval_lines: AnyMapping[str, int] = {}
-    policy_lines: AnyMapping[str, int] = {}
-    quarantine_lines: tuple[int, ...] = ()
+    lines: AnyMapping[str, int] = {}
 
 
 REFERRING = ("service", "state", "sources", "postedTime")
@@ -70,22 +68,18 @@ def settings_of(
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
         check_addresses(settings.posted_time, settings.serve or ServeSection(), node, findings)
-    return EnvironmentSettings(
-        settings,
-        secrets,
-        # reversed: the first of equal approvals has the line
-        {item.text: place(item)[0] for item in reversed(items(merged.get("approvals"))) if isinstance(item, Scalar)},
-        dict(_lines_below(merged.get("policy"))),
-        tuple(place(item)[0] for item in items(merged.get("quarantine"))),
-    )
+    return EnvironmentSettings(settings, secrets, dict(_lines_below(merged)))
 
 
-def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]:
-    """Yield each setting below a node as a dotted name, like `maxDeletes.tags`, with its line."""
+def _lines_below(node: Node, name: str = "") -> Iterator[tuple[str, int]]:
+    """Yield each setting below a node with its line, as a dotted name: `policy.maxDeletes.tags`, `quarantine.0`."""
     if isinstance(node, Mapping):
         for key, value in zip(node.keys, node.values, strict=True):
             yield f"{name}{key.text}", place(key)[0]
             yield from _lines_below(value, f"{name}{key.text}.")
+    elif isinstance(node, Sequence):
+        for number, item in reversed([*enumerate(node.items)]):  # the first of equal texts has the line
+            yield f"{name}{number if item.text is None else item.text}", place(item)[0]
 
 
 def environment_names(path: Path) -> list[str]:

@@ -107,11 +107,10 @@ def load_project(
         is_sandbox=sandbox or service.base_url == SANDBOX,
         policy=here.policy or PolicySection(),
         approvals=(*(here.approvals or ()), *approvals),
-        approval_lines=read.approval_lines,
-        policy_lines=read.policy_lines,
+        lines=read.lines,
         quarantine=tuple(
-            QuarantineEntry(Key.parse(each.address), each.reason, each.until, line)
-            for each, line in zip(here.quarantine or (), read.quarantine_lines, strict=True)
+            QuarantineEntry(Key.parse(each.address), each.reason, each.until, read.lines[f"quarantine.{number}"])
+            for number, each in enumerate(here.quarantine or ())
         ),
         checkout=checkout,
         allow_env=tuple(map(str, here.allow_env or ())),

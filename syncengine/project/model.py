@@ -136,11 +136,11 @@ class Project:
 
     `checkout`: the files of another revision, from which manifests and data are read; state, cache and secrets stay in
     `root`. `policies`: files and folders with rules, `None` for the default folder. `inline_policies`: rules in the
-    project file, as nodes. `other_judges`: projects whose rules apply too. `approval_lines` and `policy_lines`: the
-    lines of the project file's approvals, and of its settings below `policy`; approvals without a line come from the
-    environment. `defaults`: an unparsed node. `posted_time`: `None` when no posted time is delivered. `blob`: the URL
-    of a line of a file at the repository's host. `quarantine`: entries of the project file. `warnings`: findings about
-    the project file that did not keep it from being read. `digests`: the SHA-256 of each file from which these settings
+    project file, as nodes. `other_judges`: projects whose rules apply too. `lines`: the line of each setting in the
+    project file, such as `policy.maxDeletes.tags` and, by its text, `approvals.1@…`; an approval of the environment has
+    none. `defaults`: an unparsed node. `posted_time`: `None` when no posted time is delivered. `blob`: the URL of a
+    line of a file at the repository's host. `quarantine`: entries of the project file. `warnings`: findings about the
+    project file that did not keep it from being read. `digests`: the SHA-256 of each file from which these settings
     were read, by path; empty for a missing project file. `again` loads the project anew, in the same way.
     """
 
@@ -159,8 +159,7 @@ class Project:
     is_sandbox: bool = False
     checkout: Checkout | None = None
     approvals: tuple[str, ...] = ()
-    approval_lines: Mapping[str, int] = field(default_factory=dict)
-    policy_lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     quarantine: tuple[QuarantineEntry, ...] = ()
     allow_env: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
