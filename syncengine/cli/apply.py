@@ -26,7 +26,7 @@ from syncengine.apply.report import (
     Stopping,
     Waiting,
 )
-from syncengine.cli.option_types import Number, Seconds
+from syncengine.cli.option_types import Seconds, WholeNumber
 from syncengine.cli.option_types import files as complete_files
 from syncengine.cli.options import Globals, collect_rarely, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
@@ -71,7 +71,7 @@ class ApplyCommand(ReportingCommand):
     multiple=True,
     help="Also write the report to this file (- is stdout).",
 )
-@click.option("--max-errors", type=Number(1), help="Stop after this many failed resources.")
+@click.option("--max-errors", type=WholeNumber(1), help="Stop after this many failed resources.")
 @click.option(
     "--lock-timeout",
     type=Seconds(),

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from syncengine.cli.help import command
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, printing_command
+from syncengine.cli.output import Output, printing_command, show
 from syncengine.errors import ExitCode, SyncengineError
 
-SCHEMAS = ("manifest.schema.json", "project.schema.json")
-"""The schemas of the files that people edit."""
 WITHOUT_INSTALL = (
     "--ci needs --install REQUIREMENT, what the jobs install, since no public package index has this program: "
     "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel; in a clone of this program, "
@@ -47,26 +45,10 @@ def init(
     It can plan and apply against the embedded sandbox right away. Existing files are kept.
     """
     from syncengine.document.text import as_word
-    from syncengine.project.git import default_branch
-    from syncengine.project.model import FILE_NAME
-    from syncengine.render.documents import dumped
     from syncengine.render.escape import file_name
     from syncengine.render.formats import InitFormat
-    from syncengine.render.schemas import schemas
-    from syncengine.tools.init import (
-        CI,
-        EXAMPLES,
-        SAMPLES,
-        advice,
-        begin,
-        beside_others,
-        is_project,
-        next_steps,
-        of_file,
-        refuse_subfolder,
-        starter_files,
-    )
-    from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
+    from syncengine.tools.init import advice, create
+    from syncengine.tools.init.from_csv import generated
     from syncengine.tools.init.jobs import UNCHOSEN, WAYS, installation_of
 
     if key is not None and csv is None:
@@ -79,54 +61,29 @@ def init(
         words = [word for name, value in values.items() if value is not None for word in (f"--{name}", value)]
         return " ".join(map(as_word, ["syncengine", "init", *([folder] if folder != "." else []), *words]))
 
-    installation = UNCHOSEN
-    if install is not None:
-        try:
-            installation = installation_of(install)
-        except ValueError as error:
-            raise click.UsageError(f"--install {install!r}: {error}") from None
-    elif ci is not None:
+    if ci is not None and install is None:
         for way, example in WAYS.items():
             output.say(f"{way}:", level="error")
             output.say(f"  {this(install=example)}{options.place()}", level="error")
         raise click.UsageError(WITHOUT_INSTALL)
-    branch = default_branch(place)
-    contents: dict[str, str | bytes] = dict(starter_files(installation, ci, branch))
-    if ci is not None:
-        refuse_subfolder(place)
-    if ci is not None and is_project(place):
-        contents = {CI[ci]: contents[CI[ci]]}
-    else:
-        by_name = schemas()
-        contents |= {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
-        for host, name in CI.items():  # a host's own jobs are better examples
-            if (place / name).exists():
-                contents.pop(EXAMPLES[host], None)
-    contents = beside_others(place, contents)
-    made = Generated()
-    if csv is not None:
-        contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        made = generated(options.folder / csv, csv, place, key, lambda key: this(key=key))
-        contents |= made.files
-    begun = begin(place, contents)
-    if format == "json":
-        left_out: tuple[str, ...] | UnsetType = UNSET if csv is None else tuple(made.left_out)
-        output.data(dumped(InitFormat(begun.written, begun.kept, left_out)))
-        return ExitCode.DONE
-    output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
-    for sentence in advice(made):
-        output.say(sentence)
-    for name in begun.kept:
-        output.say(f"{Path(folder, name)} already exists and was kept.")
+    try:
+        installation = UNCHOSEN if install is None else installation_of(install)
+    except ValueError as error:
+        raise click.UsageError(f"--install {install!r}: {error}") from None
+    made = None if csv is None else generated(options.folder / csv, csv, place, key, lambda key: this(key=key))
     run = "syncengine " if place.resolve() == Path.cwd() else f"syncengine -C {as_word(str(place))} "
-    commit = ""
-    if ci:
-        file, name = place / CI[ci], CI[ci]
-        is_own = name in begun.written or (file.is_file() and file.read_bytes() == str(contents[name]).encode())
-        commit = of_file(name, installation, is_kept=not is_own)
-    fresh = (MANIFEST if csv else "") if FILE_NAME in begun.written else None
+    created = create(place, made, ci, installation, run)
+    document = InitFormat(created.written, created.kept, UNSET if made is None else made.left_out)
+    text = "".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in created.written)
+    show(options, format, document, text)
+    if format == "json":
+        return ExitCode.DONE
+    for sentence in advice(made) if made is not None else ():
+        output.say(sentence)
+    for name in created.kept:
+        output.say(f"{Path(folder, name)} already exists and was kept.")
     output.say("Next:")
-    for number, step in enumerate(next_steps(run, fresh, ci, branch, commit), 1):
+    for number, step in enumerate(created.steps, 1):
         output.say(f"{number:2}. {step}")
     return ExitCode.DONE
 

@@ -77,7 +77,7 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
-class Number(click.ParamType[int]):
+class WholeNumber(click.ParamType[int]):
     """A whole number of at least `least`, and at most `most` if that is given."""
 
     name = "number"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.help import command
-from syncengine.cli.option_types import Number, files, folders
+from syncengine.cli.option_types import WholeNumber, files, folders
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command
 from syncengine.cli.output_files import OutputFiles
@@ -126,7 +126,7 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
 )
 @click.option(
     "--commits",
-    type=Number(1, 100),
+    type=WholeNumber(1, 100),
     default=10,
     show_default=True,
     help="How many commits of the branch to look at, up to 100.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from syncengine.cli.help import HelpfulGroup, command
-from syncengine.cli.option_types import Age, Number, of_addresses, since
+from syncengine.cli.option_types import Age, WholeNumber, of_addresses, since
 from syncengine.cli.options import Globals, collect_rarely, group_with_globals, with_globals
 from syncengine.cli.output import Output, output_format, printing_command, show
 from syncengine.cli.streams import Lines
@@ -332,7 +332,7 @@ def serve(options: Globals, listen: str | None) -> int:
     "--port",
     default=8765,
     show_default=True,
-    type=Number(0, 65535),
+    type=WholeNumber(0, 65535),
     help="The port to listen on; 0 takes a free one.",
 )
 @click.option("--data", metavar="FILE", help="The file for its data (default: .syncengine/sandbox/service.db).")

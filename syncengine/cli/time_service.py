@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.help import command
-from syncengine.cli.option_types import Number, since
+from syncengine.cli.option_types import WholeNumber, since
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.service import calling
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 @command("list", "syncengine time list --since 7d --format json\n# what was posted this week")
 @since("Only groups submitted since")
-@click.option("--limit", type=Number(1, 500), default=500, show_default=True, help="Groups per request, up to 500.")
+@click.option(
+    "--limit", type=WholeNumber(1, 500), default=500, show_default=True, help="Groups per request, up to 500."
+)
 @printing_command
 def list_time(options: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
@@ -142,7 +144,9 @@ def audit_time(options: Globals, format: str, since: float) -> int:
 
 
 @command("pull", "syncengine time pull --limit 5\n# one small round")
-@click.option("--limit", type=Number(1), help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25).")
+@click.option(
+    "--limit", type=WholeNumber(1), help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25)."
+)
 @printing_command
 def pull_time(options: Globals, format: str, limit: int | None) -> int:
     """Fetch posted time once, deliver it and acknowledge it. Waits up to a minute when there is none."""

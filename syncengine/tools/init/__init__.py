@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,7 +13,10 @@ from syncengine.document.nodes import quoted
 from syncengine.errors import SyncengineError
 from syncengine.manifest.files import Search
 from syncengine.project.files import refuse_links, write_whole
+from syncengine.project.git import default_branch
 from syncengine.project.model import FILE_NAME, MANIFESTS
+from syncengine.render.documents import dumped
+from syncengine.render.schemas import schemas
 from syncengine.tools.init.from_csv import MANIFEST, Generated
 from syncengine.tools.init.jobs import UNCHOSEN, Installation, laid
 
@@ -21,6 +25,8 @@ RENAMED = {"gitignore": ".gitignore"}
 IGNORE = ".gitignore"
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml", "manifests/activity-types.yaml")
 """Sample manifests that are omitted when the user brings data."""
+SCHEMAS = ("manifest.schema.json", "project.schema.json")
+"""The schemas of the files that people edit."""
 
 EXAMPLES = {"github": "ci/github-actions.yml", "gitlab": "ci/gitlab-ci.yml"}
 """The CI files, as stored in a project without a chosen host."""
@@ -33,11 +39,50 @@ EXAMPLE_HEAD = """\
 """
 
 
-class Begun(NamedTuple):
-    """Names of the files that were written, and of existing files that were kept."""
+class Created(NamedTuple):
+    """The names of files that were written, and of existing ones that were kept, and the steps that follow."""
 
-    written: tuple[str, ...]
-    kept: tuple[str, ...]
+    written: Sequence[str]
+    kept: Sequence[str]
+    steps: Sequence[str]
+
+
+def create(folder: Path, made: Generated | None, host: str | None, installation: Installation, run: str) -> Created:
+    """Create a project in a folder, or write only the jobs of `host` into an existing one. Existing files are kept.
+
+    `made` is generated from a person's own list, in place of the samples; the jobs install `installation`. `run` begins
+    a command that names the folder, in the steps. Raise `SyncengineError` if the folder has a project already, if the
+    host would not read jobs there, or when writing fails.
+    """
+    is_new = not os.path.lexists(folder / FILE_NAME)
+    if host is not None:
+        _refuse_subfolder(folder)
+    elif not is_new:
+        raise SyncengineError(f"{folder / FILE_NAME} exists: the folder already has a project", code="project-exists")
+    branch = default_branch(folder)
+    contents: dict[str, str | bytes] = dict(starter_files(installation, host, branch))
+    if is_new:
+        by_name = schemas()
+        contents |= {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
+        left_out = {EXAMPLES[each] for each, file in CI.items() if (folder / file).exists()}  # its jobs say more
+        if made is not None:
+            left_out |= set(SAMPLES)
+        elif _has_other_manifests(folder, contents):  # which may declare the same
+            left_out |= {name for name in SAMPLES if not (folder / name).exists()}
+        contents = {name: content for name, content in contents.items() if name not in left_out}
+    elif host is not None:
+        contents = {CI[host]: contents[CI[host]]}
+    if made is not None:
+        contents |= made.files
+    written = list(_written(folder, contents))
+    steps = _beginning(run, made) if is_new else []
+    if host is None:
+        steps += _steps_by_hand(run)
+    else:
+        file = folder / CI[host]
+        is_ours = file.is_file() and file.read_bytes() == str(contents[CI[host]]).encode()
+        steps += _steps_of_jobs(run, host, branch, installation if is_ours else None)
+    return Created(written, [name for name in contents if name not in written], steps)
 
 
 def starter_files(installation: Installation = UNCHOSEN, ci: str | None = None, branch: str = "main") -> dict[str, str]:
@@ -54,36 +99,6 @@ def starter_files(installation: Installation = UNCHOSEN, ci: str | None = None, 
     return {**own, CI[ci]: contents[EXAMPLES[ci]]}
 
 
-def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
-    """Return the files to write, without new samples if `folder` has other manifests, which may declare the same."""
-    samples = {name: text for name, text in contents.items() if name.startswith(f"{MANIFESTS}/")}
-    there = Search(folder)
-    there.start(folder / MANIFESTS)
-    others = [each for each in there.files if each.name not in samples or not _is(each.path, samples[each.name])]
-    return {
-        name: text for name, text in contents.items() if not others or name not in samples or (folder / name).exists()
-    }
-
-
-def _is(file: Path, content: str | bytes) -> bool:
-    """Return whether a file has this content. One of another size is not read."""
-    whole = content.encode() if isinstance(content, str) else content
-    return file.stat().st_size == len(whole) and file.read_bytes() == whole
-
-
-def is_project(folder: Path) -> bool:
-    return (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink()
-
-
-def refuse_subfolder(folder: Path) -> None:
-    """Raise `SyncengineError` if the folder is not the root of its repository, where hosts look for CI files."""
-    folder = folder.resolve()
-    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-    if root != folder:
-        message = f"hosts read CI files only at the root of a repository, {root}: run init there, or drop --ci"
-        raise SyncengineError(message, code="not-the-root")
-
-
 def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
     for entry in folder.iterdir():
         if entry.is_dir():
@@ -92,39 +107,56 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
             yield f"{prefix}{entry.name}", entry.read_text(encoding="utf-8")
 
 
-def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
-    """Write `contents` into the folder. An existing file stays, but for the lines that `.gitignore` lacks.
+def _has_other_manifests(folder: Path, contents: Mapping[str, str | bytes]) -> bool:
+    """Return whether the folder has manifests that are not, or no longer, as `contents` has them."""
+    there = Search(folder)
+    there.start(folder / MANIFESTS)
+    samples = {name: str(contents[name]).encode() for name in SAMPLES}
+    return any(
+        # A large file is not read.
+        (sample := samples.get(each.name)) is None
+        or each.path.stat().st_size != len(sample)
+        or each.path.read_bytes() != sample
+        for each in there.files
+    )
 
-    Raise `SyncengineError` if the folder already has a project, or when writing fails.
-    """
-    if FILE_NAME in contents and is_project(folder):
-        raise SyncengineError(f"{folder / FILE_NAME} exists: the folder already has a project", code="project-exists")
-    written: list[str] = []
-    kept: list[str] = []
+
+def _refuse_subfolder(folder: Path) -> None:
+    """Raise `SyncengineError` if the folder is not the root of its repository, where hosts look for CI files."""
+    folder = folder.resolve()
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    if root != folder:
+        message = f"hosts read CI files only at the root of a repository, {root}: run init there, or drop --ci"
+        raise SyncengineError(message, code="not-the-root")
+
+
+def _written(folder: Path, contents: Mapping[str, str | bytes]) -> Iterator[str]:
+    """Write `contents`, and yield the names. An existing file stays, but `.gitignore` gets the lines that it lacks."""
     try:
         for name, content in contents.items():
             path = folder / name
-            new: bytes | None = content.encode() if isinstance(content, str) else content
-            if not (path.exists() or path.is_symlink()):
+            new = content.encode() if isinstance(content, str) else content
+            if os.path.lexists(path):
+                if name != IGNORE:
+                    continue
+                there = path.read_bytes()
+                missing = [line for line in new.splitlines() if line not in there.splitlines()]
+                if not missing:
+                    continue
+                end = b"" if there.endswith(b"\n") or not there else b"\n"
+                new = there + end + b"".join(line + b"\n" for line in missing)
+            else:
                 refuse_links(path)
                 path.parent.mkdir(parents=True, exist_ok=True)
-            elif name == IGNORE and isinstance(content, str):
-                there = path.read_bytes()
-                missing = [line for line in content.encode().splitlines() if line not in there.splitlines()]
-                end = b"" if there.endswith(b"\n") or not there else b"\n"
-                new = there + end + b"".join(line + b"\n" for line in missing) if missing else None
-            else:
-                new = None
-            if new is not None:
-                write_whole(path, [new])
-            (kept if new is None else written).append(name)
+            write_whole(path, [new])
+            yield name
     except OSError as error:
         place = error.filename or folder
         raise SyncengineError(f"{place}: cannot be written: {error.strerror}", code="unwritable-file") from None
-    return Begun(tuple(written), tuple(kept))
 
 
-_SANDBOX = "It plans against the embedded sandbox, where nothing is real."
+# --- what a person is told --------------------------------------------------------------------------------------------
+
 _SERVICE = "In syncengine.yaml, set baseUrl, apiKey: {{env: SYNCENGINE_API_KEY}} and team; then `{run}connector check`."
 _ADOPT = "Record what the service already has, so that nothing is created twice: `{run}adopt tags.csv`."
 _SETTINGS = {
@@ -171,43 +203,46 @@ def advice(made: Generated) -> Iterator[str]:
         )
 
 
-def next_steps(run: str, generated: str | None, host: str | None, branch: str, commit: str) -> list[str]:
-    """Return the steps from a new project to the real service, and to the jobs of a host if one was chosen.
-
-    `run` begins a command that names the folder. `generated` is the manifest that was made from the user's own data,
-    `""` if there are samples, or `None` if the project was there before. `commit` is the step for the file with the
-    jobs, which apply a push to `branch`.
-    """
-    steps = (
-        [f"Check the fields that were guessed in {generated}, and `visibility: PRIVATE` there."] if generated else []
+def _beginning(run: str, made: Generated | None) -> list[str]:
+    """Return the first steps in a new project. `made` has the manifest from the user's own data, if there are any."""
+    steps = [f"`{run}plan`, then `{run}apply`. It plans against the embedded sandbox, where nothing is real."]
+    return (
+        steps
+        if made is None
+        else [f"Check the fields that were guessed in {MANIFEST}, and `visibility: PRIVATE` there.", *steps]
     )
-    if generated is not None:
-        steps.append(f"`{run}plan`, then `{run}apply`. {_SANDBOX}")
-    service, adopt = _SERVICE.format(run=run), _ADOPT.format(run=run)
-    if host is None:
-        return [
-            *steps,
-            f"For the real service: {service[0].lower()}{service[1:]}",
-            adopt,
-            f"For pull requests: `{run}init --ci github`, or gitlab; it shows how to say what the jobs install.",
-        ]
+
+
+def _steps_by_hand(run: str) -> list[str]:
+    """Return the steps to the real service, and to the jobs of a host."""
+    service = _SERVICE.format(run=run)
     return [
-        *steps,
-        service,
+        f"For the real service: {service[0].lower()}{service[1:]}",
+        _ADOPT.format(run=run),
+        f"For pull requests: `{run}init --ci github`, or gitlab; it shows how to say what the jobs install.",
+    ]
+
+
+def _steps_of_jobs(run: str, host: str, branch: str, installation: Installation | None) -> list[str]:
+    """Return the steps to the real service, and to jobs of a host that apply a push to `branch`.
+
+    `installation` is what the jobs install, or `None` if their file was there before.
+    """
+    return [
+        _SERVICE.format(run=run),
         "Create the database of the state, with a role that writes and one that may only SELECT, and set "
         "state: {env: SYNCENGINE_STATE}. A state in Git (git+ref://…) needs no database, but one "
         "URL that may push, and one that may only fetch.",
-        adopt,
+        _ADOPT.format(run=run),
         f"Apply once by hand, since a job creates no state: `{run}apply --new-state`.",
         *(each.format(branch=branch) for each in _SETTINGS[host]),
-        commit,
+        _of_file(CI[host], installation),
         _CHECK[host],
     ]
 
 
-def of_file(file: str, installation: Installation, *, is_kept: bool) -> str:
-    """Return the step for a file of jobs: it was there, or it is written, and its jobs install what was chosen."""
-    if is_kept:
+def _of_file(file: str, installation: Installation | None) -> str:
+    if installation is None:
         return (
             f"{file} was not changed. If it lacks these jobs, move it away, repeat this command, and join both files;"
             " to change what its jobs install, edit SYNCENGINE_PACKAGE in it."
