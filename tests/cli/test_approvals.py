@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .conftest import moved
 from .program import Ended, Project, activity_type, category, ended, tag
-from .service import Service
+from .service import Service, serving
 
 pytestmark = pytest.mark.slow
 
@@ -44,13 +48,62 @@ def applied(project: Project) -> Ended:
     return project.run("apply", "-y", "--format", "json")
 
 
-@pytest.fixture
-def firm(project: Project) -> Project:
-    """A category with 36 tags, and 60 other tags in another manifest."""
-    approve(project)
-    others(project, OTHERS)
-    project.settle(tagCategories=[category("jacobi")], tags=[tag(name, category="jacobi") for name in MEMBERS])
+@pytest.fixture(scope="module")
+def settled_firm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a service and a project: a category with 36 tags, and 60 other tags in another manifest."""
+    folder = tmp_path_factory.mktemp("firm")
+    with serving(folder / "service.db") as service:
+        project = Project(folder / "project", service.url)
+        approve(project)
+        others(project, OTHERS)
+        project.settle(tagCategories=[category("jacobi")], tags=[tag(name, category="jacobi") for name in MEMBERS])
+    return folder
+
+
+@pytest.fixture(scope="module", params=["unit", "everything"])
+def killed_firm(request: pytest.FixtureRequest, settled_firm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with 30 approved retirements was killed after about ten of them."""
+    folder = tmp_path_factory.mktemp("killed")
+    with serving(Path(shutil.copyfile(settled_firm / "service.db", folder / "service.db"))) as service:
+        project = copied(settled_firm, Project(folder / "project", service.url))
+        others(project, OTHERS[30:])
+        asked = gate(project)
+        approval = units(asked)["manifests/others.yaml"] if request.param == "unit" else asked["approve"]
+        service.fault("deleteKeyword", after=10, times=None, **DELAYED)
+        process = project.start("apply", "-y", "--approve-deletes", approval)
+        service.wait_for("deleteKeyword", 11)
+        process.kill()
+        assert ended(process).code == -signal.SIGKILL
+        (project.folder / "approval").write_text(approval, encoding="utf-8")
+    return folder
+
+
+def copied(firm: Path, project: Project) -> Project:
+    shutil.copytree(firm / "project", project.folder, dirs_exist_ok=True)
+    moved(project.folder / ".syncengine" / "state.db", project.url)
+    approve(project)  # the copied project file has the address of another service
     return project
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    """A service with the data of the firm that the test asks for, if any."""
+    data = None
+    for name in ("killed_firm", "settled_firm"):
+        if data is None and name in request.fixturenames:
+            data = Path(shutil.copyfile(request.getfixturevalue(name) / "service.db", tmp_path / "service.db"))
+    with serving(data) as started:
+        yield started
+
+
+@pytest.fixture
+def firm(project: Project, settled_firm: Path) -> Project:
+    return copied(settled_firm, project)
+
+
+@pytest.fixture
+def killed(project: Project, killed_firm: Path) -> Project:
+    return copied(killed_firm, project)
 
 
 def test_an_approval_stays_valid_when_another_manifest_changes(firm: Project, service: Service) -> None:
@@ -120,22 +173,6 @@ def test_an_approval_of_everything_is_used_once_as_well(firm: Project) -> None:
     assert firm.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": first}).code == 4
     assert firm.run("apply", "-y", "--approve-deletes", first).code == 4
     assert firm.run("apply", "-y", "--approve-deletes", gate(firm)["approve"]).code == 0
-
-
-@pytest.fixture(params=["unit", "everything"])
-def killed(firm: Project, service: Service, request: pytest.FixtureRequest) -> Project:
-    """A run with 30 approved retirements was killed after about ten of them."""
-    others(firm, OTHERS[30:])
-    asked = gate(firm)
-    approval = units(asked)["manifests/others.yaml"] if request.param == "unit" else asked["approve"]
-    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
-    process = firm.start("apply", "-y", "--approve-deletes", approval)
-    service.wait_for("deleteKeyword", 11)
-    process.kill()
-    assert ended(process).code == -signal.SIGKILL
-    service.heal()
-    (firm.folder / "approval").write_text(approval, encoding="utf-8")
-    return firm
 
 
 def test_a_killed_run_goes_on_without_a_new_approval(killed: Project) -> None:
