@@ -24,6 +24,7 @@ from syncengine.project.model import Project as Settings
 from syncengine.render.documents import SHOWN
 from syncengine.resource import Key
 from syncengine.state.store import State, open_state
+from tests.support.profiles import thinned
 
 from .conftest import Estate
 from .program import Project, category, tag
@@ -181,7 +182,7 @@ def test_a_forged_execution_is_refused_or_harmless(estate: Estate, planned: Plan
         honest = is_accepted(settings, file, state)
         assert honest, "the plan itself"
         true, asks = sent_and_shown(honest), asking(honest)
-        for forged in rewritten(json.loads(msgspec.json.encode(Listed.of(planned)))):
+        for forged in thinned(rewritten(json.loads(msgspec.json.encode(Listed.of(planned)))), 4):
             try:
                 plan = msgspec.convert(forged, Listed).restored()
                 save(plan, SHOWN, file)
@@ -193,8 +194,8 @@ def test_a_forged_execution_is_refused_or_harmless(estate: Estate, planned: Plan
                 harm += list(differing(true, sent_and_shown(accepted)))
                 harm += [f"{unit} no longer asks" for unit in asks - asking(accepted)]
     assert harm == [], "\n".join(harm)
-    assert tried > 1000
-    assert tried - taken > 500, "accepted forgeries may only change places, texts and the saved gate"
+    assert tried > 250
+    assert tried - taken > 125, "accepted forgeries may only change places, texts and the saved gate"
 
 
 def test_a_forged_document_of_a_plan_is_refused(estate: Estate, planned: Plan, tmp_path: Path) -> None:
@@ -208,11 +209,11 @@ def test_a_forged_document_of_a_plan_is_refused(estate: Estate, planned: Plan, t
     count = 0
     settings = estate.project.loaded()
     with open_state(settings.state, write=False) as state:
-        for forged in rewritten(deepcopy(shown)):
+        for forged in thinned(rewritten(deepcopy(shown)), 4):
             file.write_bytes(as_file(forged, execution, planned.id))
             assert is_accepted(settings, file, state) is None, forged
             count += 1
-    assert count > 300
+    assert count > 75
 
 
 def test_a_plan_is_read_as_it_was_written(planned: Plan, tmp_path: Path) -> None:

@@ -7,7 +7,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
 from hypothesis import settings
+
+T = TypeVar("T")
 
 FULL = 100
 """`max_examples` of the profiles `ci` and `search`: the profiles' numbers are percents of what a property asks for."""
@@ -16,3 +22,8 @@ FULL = 100
 def tried(examples: int) -> int:
     """As many of so many examples as the profile says that is loaded."""
     return max(1, examples * settings().max_examples // FULL)
+
+
+def thinned(cases: Iterable[T], by: int) -> Iterator[T]:
+    """Yield one of so many cases, and every case with the profiles that look for new ones."""
+    return islice(cases, 0, None, by if settings().derandomize else 1)
