@@ -50,6 +50,9 @@ LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 OWN = ("local", "worktree")
 """The scopes of a repository's own settings. Git reads the other scopes anyway, and must not send a header twice."""
 
+SEEN = "refs/heads/seen"
+"""The local ref that names the snapshot last seen."""
+
 BUSY, REFUSED = "state-busy", "state-refused"
 
 _ID = re.compile(r"[0-9a-f]{40}")
@@ -167,7 +170,7 @@ class BareRepository:
     def keep(self, id: str) -> None:
         """Point a local ref to `id`, so that the next fetch is incremental."""
         # Written as a plain file: a lock file of Git would outlive a kill.
-        replace_whole(self.folder / "refs" / "heads" / "seen", [f"{id}\n".encode()])
+        replace_whole(self.folder / SEEN, [f"{id}\n".encode()])
 
     def tidy(self) -> None:
         """Pack the leftovers of many writes and drop unreachable objects, except those written in the last hour."""

@@ -1,7 +1,7 @@
-"""A state in a Git ref: its snapshots, and the project's memory of them, by which a ref set back is noticed.
+"""A state in a Git ref: its snapshots, and whether the ref was set back, as far as the project remembers.
 
 state.json       facts of the version                  lock.json    the rows of the lock
-TABLE.0000       rows of a table, by primary key       ancestors    ids of earlier versions, a line each
+TABLE.0000       rows of a table, by primary key
 
 Each version is a commit without parents: what is no longer among the parents of the ref's commit is unreachable.
 """
@@ -28,16 +28,16 @@ from msgspec import Struct
 from syncengine.content import sha256_of
 from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
-from syncengine.project.files import make_folder, replace_whole
+from syncengine.project.files import make_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
-from syncengine.state.database import OTHER_VERSION, diagnose, is_of_disk
-from syncengine.state.folder_memory import NEW_STATE, REWOUND
-from syncengine.state.git_repository import BareRepository, Remote, Superseded, no_git
-from syncengine.state.tables import INDEXES, LOCK, METADATA, STATE_LOCK, VERSION
+from syncengine.state.database import FAILURES, OTHER_VERSION, diagnose, is_of_disk
+from syncengine.state.folder_memory import NEW_STATE, REWOUND, ChangeMark, FolderMemory, KnownChange, StateMarks
+from syncengine.state.git_repository import SEEN, BareRepository, Remote, Superseded, no_git
+from syncengine.state.tables import INDEXES, LOCK, MARKS, METADATA, STATE_LOCK, VERSION
 
-FORMAT = "syncengine.git-state/v3"
+FORMAT = "syncengine.git-state/v4"
 FAMILY = "syncengine.git-state/"
-INFO_FILE, LOCK_FILE, ANCESTORS_FILE = "state.json", "lock.json", "ancestors"
+INFO_FILE, LOCK_FILE = "state.json", "lock.json"
 
 KEPT = 100
 """The number of versions that can be restored."""
@@ -94,11 +94,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of the next version. `also` are further versions that it descends from; `keeps` versions are kept."""
+    """The content of the next version. `keeps` versions are kept."""
 
     info: VersionInfo
     files: Mapping[str, bytes] = field(repr=False)
-    also: tuple[str, ...] = ()
     keeps: int = KEPT
 
 
@@ -180,11 +179,6 @@ def info_of(data: bytes) -> VersionInfo | None:
     return info if (info.format, info.schema) == (FORMAT, VERSION) else None
 
 
-REMEMBERED = 2_000
-"""The number of earlier versions whose ids a version lists, so that a project recognizes the one it saw last: those of
-three days in which `serve` writes every five minutes. Each version stores the list anew, 34 kB."""
-ID_LENGTH = 16
-
 DAMAGED = "state-damaged"
 UNREADABLE = (SyncengineError, ValueError, LookupError, TypeError)
 """The errors of reading a snapshot from a local repository that may be broken."""
@@ -247,9 +241,16 @@ class GitStore:
     def purge(self) -> None:
         self.repository.purge()
 
-    def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        """Return the files with the lines of a snapshot's tables, by name."""
-        names = [name for name in head.blobs if name not in (INFO_FILE, LOCK_FILE, ANCESTORS_FILE)]
+    def seen(self) -> Snapshot | None:
+        """Return the snapshot that was kept last, or `None` if there is none, or it cannot be read."""
+        try:
+            return self._read_head(SEEN)
+        except UNREADABLE:
+            return None
+
+    def files(self, head: Snapshot, table: str = "") -> Mapping[str, bytes]:
+        """Return the files with the lines of a snapshot's tables, or of one of them, by name."""
+        names = [name for name in head.blobs if name not in (INFO_FILE, LOCK_FILE) and name.startswith(table)]
         ids = [head.blobs[name] for name in names]
         try:
             data = self.repository.read(ids)
@@ -276,20 +277,6 @@ class GitStore:
             message = f"state {self.name} has no version {id}; run `syncengine state versions` to list the versions"
             raise SyncengineError(message, code="no-such-version") from None
 
-    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
-        """Return whether a head descends from a version, or `None` when the records do not reach back far enough."""
-        if version in head.version_ids:
-            return True
-        ids = self.ancestors(head)
-        if version[:ID_LENGTH] in ids:
-            return True
-        return None if len(ids) >= REMEMBERED else False
-
-    def ancestors(self, head: Snapshot) -> list[str]:
-        """Return the shortened ids of a snapshot's earlier versions, oldest first."""
-        id = head.blobs.get(ANCESTORS_FILE)
-        return self.repository.read([id])[0].decode().split() if id else []
-
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
         repository = self.repository
@@ -300,9 +287,7 @@ class GitStore:
             tree = repository.write_tree(blobs)
         else:
             info = content.info
-            ids = [*(self.ancestors(over) if over else ()), *content.also, *([over.version] if over else ())]
-            ancestors = "".join(f"{id[:ID_LENGTH]}\n" for id in ids[-REMEMBERED:]).encode()
-            own = {INFO_FILE: msgspec.json.encode(info), LOCK_FILE: lock, ANCESTORS_FILE: ancestors}
+            own = {INFO_FILE: msgspec.json.encode(info), LOCK_FILE: lock}
             blobs = repository.write_blobs({**content.files, **own})
             tree = repository.write_tree(blobs)
             version = repository.commit_tree(tree, (), int(info.when), f"{info.serial}: {info.command}")
@@ -351,15 +336,6 @@ _CURES = (
 )
 
 
-class Seen(Struct, frozen=True):
-    """A snapshot that this project has seen: its id and version, and the epoch of its lock."""
-
-    id: str
-    version: str
-    serial: int
-    epoch: int
-
-
 class GitPlace:
     """One ref of one remote. `create`: the ref may be missing. `allows_rewound`: the ref may have been set back."""
 
@@ -371,7 +347,7 @@ class GitPlace:
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
         self.store = GitStore(BareRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name)
-        self._memory = self.folder / "seen.json"
+        self.memory = FolderMemory(self.folder / "seen.json", self.name)
 
     def look(self, *, is_ours: bool = False) -> Snapshot | None:
         """Return the current snapshot, or `None` when it is missing and that is permitted.
@@ -380,14 +356,14 @@ class GitPlace:
         is ours), the caller checks itself whether the ref was set back.
         """
         for _ in range(TRIES):
-            before = self.last_seen()  # before the look: another process may write both after it
+            before = self.memory.last()  # before the look: another process may write both after it
             id = self.store.current()
             if id is None and self.create:
                 return None
             if id is None:
                 why = f"there is no state at {self.name}; check the name, {_CURES}"
-                if before is not None:
-                    version = before.version[:12]
+                if before is not None and (seen := self.store.seen()) is not None:
+                    version = seen.version[:12]
                     why = (
                         f"there is no state at {self.name}, although this project saw version {version} of it; bring"
                         f" that back with `syncengine state restore {version}`, {_CURES}"
@@ -403,27 +379,20 @@ class GitPlace:
         message = f"state {self.name} is busy: it changes faster than it can be read; repeat the command"
         raise SyncengineError(message, code="state-busy")
 
-    def accept(self, head: Snapshot, before: Seen | None) -> None:
+    def accept(self, head: Snapshot, before: KnownChange | None) -> None:
         """Remember the snapshot as last seen. Raise `GateTripped` if it does not descend from the one seen before."""
         if self.allows_rewound:
             return
-        if before is None:
-            follows = True
-        elif head.version == before.version:
-            follows = _epoch_of(head) >= before.epoch  # set back within a version, a lock would count as never taken
-        elif (descends := self.store.is_descendant(head, before.version)) is not None:
-            follows = descends
-        else:
-            follows = head.info.serial > before.serial + REMEMBERED
-        if before is not None and not follows:
-            cure = (
-                "list the versions with `syncengine state versions`; to return to the one last seen, run `syncengine"
-                f" state restore {before.version[:12]}`"
-            )
+        if before is not None and not self.marks(head).follow(before):
+            now = f"version {head.version[:12]} (number {head.info.serial})"
+            then, cure = "", "list the versions with `syncengine state versions`"
+            if (seen := self.store.seen()) is not None:
+                id = seen.version[:12]
+                then = f", {id} (number {seen.info.serial})"
+                cure += f"; to return to the one last seen, run `syncengine state restore {id}`"
             message = (
-                f"state {self.name} was set to version {head.version[:12]} (number {head.info.serial}), which does not"
-                f" descend from the version that this project last saw, {before.version[:12]} (number {before.serial}):"
-                f" {cure}"
+                f"state {self.name} was set to {now}, which does not descend from the version that this project last"
+                f" saw{then}: {cure}"
             )
             raise GateTripped(message, code=REWOUND)
         self.remember(head)
@@ -431,15 +400,17 @@ class GitPlace:
     def remember(self, head: Snapshot) -> None:
         """Record the snapshot as the one that this project last saw, and keep its objects."""
         self.store.keep(head)
-        seen = Seen(head.id, head.version, head.info.serial, _epoch_of(head))
-        replace_whole(self._memory, [msgspec.json.encode(seen)], mode=0o600)
+        self.memory.remember(self.marks(head))
 
-    def last_seen(self) -> Seen | None:
-        """Return the snapshot last seen, or `None` when there is none or the file cannot be read."""
+    def marks(self, head: Snapshot) -> StateMarks:
+        """Return the marks of a snapshot."""
         try:
-            return msgspec.json.decode(self._memory.read_bytes(), type=Seen)
-        except (OSError, msgspec.MsgspecError):
-            return None
+            rows = list(rows_of(MARKS, self.store.files(head, MARKS.name)))
+        except FAILURES as error:
+            raise self.unread(error) from error
+        epoch = max(int(row["epoch"]) for row in lock_rows(head.lock))
+        marks = (ChangeMark(row["id"], row["verb"], row["change"]) for row in rows)
+        return StateMarks(head.info.lineage, tuple(marks), epoch)
 
     def drop_earlier(self) -> bool:
         """Delete this machine's data of earlier versions; return whether that succeeded."""
@@ -452,10 +423,6 @@ class GitPlace:
     def unread(self, error: Exception) -> SyncengineError:
         """Return the error for rows that could not be read: damage, unless this machine's disk failed."""
         return diagnose(error).error(self.name) if is_of_disk(error) else self.store.damaged(error)
-
-
-def _epoch_of(head: Snapshot) -> int:
-    return max(int(row["epoch"]) for row in lock_rows(head.lock))
 
 
 def _remote_of(ref: GitRef) -> Remote:

@@ -217,6 +217,9 @@ RUNS_WITH_CHANGES, RUNS_KEPT = 100, 1000
 """The numbers of runs whose changes, and which themselves, are kept: of `serve`, eight hours and three days."""
 MOST_CHANGES = 40_000
 """The number of changes kept, about 10 MB: those of two applies of the largest state that Git may have."""
+MARKS_KEPT = 2000
+"""The number of marks kept, by which a project recognizes the state that it saw last: with two publications an apply,
+those of three days of `serve`."""
 LOSSES_SECONDS = 2 * 86_400.0
 """The seconds for which losses are always kept, since the gate counts those of a day (docs/planning.md 5)."""
 
@@ -238,3 +241,5 @@ def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_CHANGES
     old = sa.select(RUNS.c.id).where(RUNS.c.command != PRUNED_RUN, RUNS.c.ended.is_not(None))
     drop_runs(connection, RUNS.c.id.in_(old.order_by(RUNS.c.started.desc()).offset(RUNS_KEPT)))
     connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))
+    last_mark = connection.execute(sa.select(sa.func.max(MARKS.c.id))).scalar() or 0
+    connection.execute(sa.delete(MARKS).where(MARKS.c.verb == MARKED, MARKS.c.id <= last_mark - MARKS_KEPT))

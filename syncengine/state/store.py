@@ -20,7 +20,7 @@ from syncengine.resource import Key, Recorded, Status
 from syncengine.state import decisions, journal, tables
 from syncengine.state import history as history_rows
 from syncengine.state.database import StateDatabase, StateReplaced, as_state_errors, empty, new_lineage, open_database
-from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
+from syncengine.state.folder_memory import BRANCHED, MARKED, ChangeMark, FolderMemory, StateMarks, number_of
 from syncengine.state.history import Run
 from syncengine.state.journal import Stamp
 from syncengine.state.lock import LEASE_SECONDS, Clock, Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
@@ -91,9 +91,8 @@ def open_state(
         from syncengine.state.working_copy import open_to_read, open_to_write
 
         place = GitPlace(url, create=create, allows_rewound=allows_rewound)
-        return State(
-            open_to_write(place, now) if write else open_to_read(place) or empty(place.name), now, seconds=seconds
-        )
+        database = open_to_write(place, now) if write else open_to_read(place) or empty(place.name)
+        return State(database, now, seconds=seconds, memory=place.memory, branches=allows_rewound)
     if write and not (create or allows_rewound):
         refuse_vanished(url, memory)  # before it is created below
     state = State(open_database(url, write=write), now, seconds=seconds, memory=memory, branches=allows_rewound)
@@ -138,8 +137,8 @@ def streaming(
     return method
 
 
-def read_marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
-    """Return the marks that matter to a folder that saw the one with this number last, oldest first.
+def read_marks(connection: sa.Connection, number: int) -> StateMarks:
+    """Return the marks that matter to a folder that saw the one with this number last.
 
     They are all branches, the mark with this number, the last one, and the oldest that was kept.
     """
@@ -147,7 +146,8 @@ def read_marks(connection: sa.Connection, number: int) -> Sequence[Sequence[obje
     oldest = sa.select(sa.func.min(MARKS.c.id)).where(MARKS.c.verb == MARKED).scalar_subquery()
     matters = sa.or_(MARKS.c.verb == BRANCHED, MARKS.c.id.in_((number, last, oldest)))
     query = sa.select(MARKS.c.id, MARKS.c.verb, MARKS.c.change).where(matters).order_by(MARKS.c.id)
-    return [tuple(row) for row in connection.execute(query)]
+    lineage = connection.execute(sa.select(FACTS.c.lineage)).scalar_one()
+    return StateMarks(lineage, tuple(ChangeMark(*row) for row in connection.execute(query)))
 
 
 class State:
@@ -252,11 +252,11 @@ class State:
             self.lease.before_release = self._publish_rest
             return self.lease
         with self.database.transaction() as connection:
-            lineage, self._generation = connection.execute(_LAST_WRITTEN).one()
-            present = read_marks(connection, number_of(self._memory)) if self._memory else ()
+            self._generation = connection.execute(sa.select(FACTS.c.generation)).scalar_one()
+            present = read_marks(connection, number_of(self._memory) if self._memory else 0)
         self._tried = self._generation
         if self._memory is not None:  # not before the lock is ours: a run that ends now would still add its mark
-            self._memory.take(lineage, present, is_meant=self._branches)
+            self._memory.take(present, is_meant=self._branches)
         self.lease.before_release = self._mark_end
         return self.lease
 
@@ -533,6 +533,7 @@ class State:
     def begin_lineage(self, *, base_url: str, team: str | None) -> None:
         """Give the state a new lineage at this service, so that earlier saved plans and approvals no longer fit."""
         values = {"lineage": new_lineage(), "base_url": base_url, "owns_activity_types": False}
+        self._branches, self._is_marked = True, False
         with self._writing() as connection:
             connection.execute(sa.update(FACTS).values(values | ({"team": team} if team else {})))
 
@@ -606,18 +607,19 @@ class State:
             if connection.execute(advance.where(last) if snapshots is None else advance).rowcount == 0:
                 raise StateReplaced.of(self.database.name)
             if is_first:
-                self._mark(connection, BRANCHED if self._branches else MARKED)
+                self._mark(connection)
             yield connection
         self._generation = self._tried
         if is_first:
-            self._is_marked = True
+            self._is_marked, self._branches = True, False
             self._remember()
         if snapshots is not None:
             snapshots.dirty = True
             self._publish_intents()
 
-    def _mark(self, connection: sa.Connection, verb: str) -> None:
+    def _mark(self, connection: sa.Connection) -> None:
         """Append a mark of a change, by which it is noticed that a state was set back."""
+        verb = BRANCHED if self._branches else MARKED
         connection.execute(sa.insert(MARKS).values(at=self._now(), verb=verb, change=new_lineage()))
 
     def _mark_end(self) -> None:
@@ -627,7 +629,7 @@ class State:
         self._is_marked = False
         try:
             with proven(self.database, self.lease) as connection:  # of the same generation: no row changes
-                self._mark(connection, MARKED)
+                self._mark(connection)
         except StateReplaced:
             raise
         except LockLost:
@@ -638,9 +640,8 @@ class State:
         """Have the project's folder remember our last mark."""
         if self._memory is not None:
             with self.database.transaction() as connection:
-                lineage, _ = connection.execute(_LAST_WRITTEN).one()
                 present = read_marks(connection, 0)
-            self._memory.take(lineage, present, is_meant=True)
+            self._memory.remember(present)
 
     def _publish_intents(self) -> None:
         """Publish the intents that no publication covers yet, before the next call is sent."""
@@ -665,9 +666,11 @@ class State:
         So a plan of many calls is published once before the first, and not before each: a push takes about a second.
         """
         snapshots, lease = self.database.snapshots, self.lease
+        with proven(self.database, lease) as connection:
+            self._mark(connection)
+        self._branches = False
         assert snapshots is not None
-        if lease is None:
-            raise LockLost("the state is not locked by this run")
+        assert lease is not None, "it was proven"
 
         def with_all_under_way(connection: sa.Connection) -> None:
             lease.prove(connection)
@@ -701,9 +704,6 @@ class State:
     def _stamp(self) -> Stamp:
         run = self._run
         return Stamp(run.id if run else None, run.plan if run else None, self._now())
-
-
-_LAST_WRITTEN = sa.select(FACTS.c.lineage, FACTS.c.generation)
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:

@@ -35,7 +35,6 @@ from syncengine.state.database import (
 from syncengine.state.git_repository import Superseded, private_folder
 from syncengine.state.git_store import (
     FORMAT,
-    ID_LENGTH,
     KEPT,
     Content,
     GitPlace,
@@ -51,7 +50,7 @@ from syncengine.state.git_store import (
 )
 from syncengine.state.history import REFUSED
 from syncengine.state.journal import FORGOTTEN, INTENDED, Stamp, note
-from syncengine.state.tables import CALLS, FACTS, LOCK, METADATA, ROWS, RUNS, STATE_LOCK, VERSION
+from syncengine.state.tables import CALLS, FACTS, LOCK, MARKS, METADATA, ROWS, RUNS, STATE_LOCK, VERSION
 
 MOST_ROWS = 20_000
 """The number of rows that a state in Git may have: about 10 MB, which every write reads, and pushes in part."""
@@ -67,8 +66,8 @@ class WorkingCopy:
     """The private database behind `engine`, made from the snapshot `head`, which is `None` for a new state.
 
     `epoch` is the epoch of our lock, `None` without one. `dirty`: there are unpublished changes. `is_damaged`: the rows
-    of the snapshot could not be read, so that the database begins empty. Of the next version, `run` is its run, `also`
-    are further versions that it descends from, and `keeps` is the number of versions kept.
+    of the snapshot could not be read, so that the database begins empty. Of the next version, `run` is its run, and
+    `keeps` is the number of versions kept.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class WorkingCopy:
         self.dirty = False
         self.is_damaged = False
         self.run: str | None = None
-        self.also: tuple[str, ...] = ()
         self.keeps = KEPT
         self._engine = engine
         self._now = now
@@ -93,7 +91,6 @@ class WorkingCopy:
             if head is None:
                 with self._engine.begin() as connection:
                     tables.create(connection, new_lineage())
-                    self._outlive_lost_locks(connection)
             else:
                 self._load(head)
 
@@ -111,7 +108,10 @@ class WorkingCopy:
                 return None
             return lock_of(connection), self._content(connection) if rows or self.head is None else None
 
-        return self._replace(changed, lambda connection, lock: change(connection))
+        # While the rows are still those of a ref that was set back, the project must not take them for the last.
+        return self._replace(
+            changed, lambda connection, lock: change(connection), remembers=not self.place.allows_rewound
+        )
 
     def publish(self, prepare: Callable[[sa.Connection], None] = lambda connection: None) -> None:
         """Publish all rows under our lock, as changed by `prepare`. The private rows stay unchanged."""
@@ -125,8 +125,10 @@ class WorkingCopy:
         for pause in (*PAUSES, None):
             try:
                 with self._mutex:
-                    self._replace(prepared, lambda connection, lock: set_lock(connection, lock_rows(lock)))
-                    self.dirty, self.also, self.keeps = False, (), KEPT
+                    self._replace(
+                        prepared, lambda connection, lock: set_lock(connection, lock_rows(lock)), remembers=True
+                    )
+                    self.dirty, self.keeps = False, KEPT
                 return
             except SyncengineError as error:
                 if error.code != "state-unreachable" or pause is None:
@@ -137,10 +139,13 @@ class WorkingCopy:
         self,
         made: Callable[[sa.Connection], tuple[bytes, Content | None] | None],
         then: Callable[[sa.Connection, bytes], object],
+        *,
+        remembers: bool,
     ) -> bool:
         """Write the content that `made` returns over the version in the store, and call `then` on the private rows.
 
-        Retry on the new version when another process wrote meanwhile. Return whether `made` returned any content.
+        Retry on the new version when another process wrote meanwhile. Return whether `made` returned any content. With
+        `remembers`, the project remembers it as the version last seen.
         """
         words = ""
         with self._mutex:
@@ -155,7 +160,7 @@ class WorkingCopy:
                     words = str(other)
                     self._catch_up()
                     continue
-                if content is not None or not self.place.allows_rewound:
+                if remembers:
                     self.place.remember(self.head)
                 with self._engine.begin() as connection:
                     then(connection, lock)
@@ -192,12 +197,12 @@ class WorkingCopy:
                     if refused:
                         with self._engine.begin() as connection:
                             connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
-                if not self.place.store.is_descendant(head, last.version):
+                if last.version not in head.version_ids:
                     head = replace(last, id=head.id)
             else:
                 self.epoch = None
                 self._take_lock(head)
-                self.place.accept(head, self.place.last_seen())
+                self.place.accept(head, self.place.memory.last())
         self.head = head
 
     def _take_lock(self, head: Snapshot) -> None:
@@ -210,7 +215,6 @@ class WorkingCopy:
             with self._engine.begin() as connection:
                 METADATA.drop_all(connection)
                 fill(connection, head, files)
-                self._outlive_lost_locks(connection)
         except FAILURES as error:
             if is_of_disk(error) or not self.place.allows_rewound:
                 raise self.place.unread(error) from error
@@ -218,15 +222,7 @@ class WorkingCopy:
             with self._engine.begin() as connection:
                 tables.create(connection, head.info.lineage)
                 set_lock(connection, lock_rows(head.lock))
-                self._outlive_lost_locks(connection)
         self.head = head
-
-    def _outlive_lost_locks(self, connection: sa.Connection) -> None:
-        """Raise the lock's epoch to the last one seen, so that no lock from before a set-back becomes valid again."""
-        last = self.place.last_seen() if self.place.allows_rewound else None
-        if last is not None:
-            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < last.epoch)
-            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=last.epoch))
 
     def _content(self, connection: sa.Connection) -> Content:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
@@ -255,7 +251,7 @@ class WorkingCopy:
             rows=rows,
             run=self.run,
         )
-        return Content(info, files_of(connection), self.also, self.keeps)
+        return Content(info, files_of(connection), self.keeps)
 
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
@@ -271,14 +267,17 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
     """
     store, head = copy.place.store, copy.head
     files = store.files(version)
-    comes_from_it = bool(head and not copy.is_damaged and store.is_descendant(head, version.version))
+    comes_from_it = False
+    if head is not None and not copy.is_damaged and head.info.lineage == version.info.lineage:
+        last = copy.place.marks(version).last
+        comes_from_it = copy.place.marks(head).contain(last.number, last.change)
     before = _keys(connection)
     source = sa.create_engine("sqlite://", poolclass=StaticPool)
     try:
         with source.begin() as other:
             fill(other, version, files)
             for table in (ROWS,) if comes_from_it else METADATA.sorted_tables:
-                if table is LOCK:
+                if table in (LOCK, MARKS):  # the marks tell every folder that what follows is meant
                     continue
                 rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
                 if table is CALLS:
@@ -290,13 +289,6 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
         raise copy.place.unread(error) from error
     if comes_from_it:
         note(connection, stamp, FORGOTTEN, sorted(before - _keys(connection)))
-    # Versions that this project saw, and from which the current one does not descend, are ancestors of the next one.
-    last = copy.place.last_seen()
-    if last is not None and not (head and store.is_descendant(head, last.version)):
-        seen = store.version(last.id)
-        ancestors = set(store.ancestors(head)) if head else set()
-        names = dict.fromkeys((*store.ancestors(seen), *reversed(seen.version_ids)))
-        copy.also = tuple(name for name in names if name[:ID_LENGTH] not in ancestors)
 
 
 def _landing(connection: sa.Connection, restored: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -337,8 +329,10 @@ def open_to_write(place: GitPlace, now: Callable[[], float]) -> StateDatabase:
         stack.callback(place.store.tidy)
         database = _new_database(place, stack)
         pragma(database.engine, "PRAGMA journal_mode = WAL")
+        head = place.look()
+        database.is_new = head is None
         database.snapshots = WorkingCopy(place, database.engine, now)
-        database.snapshots.begin(place.look())
+        database.snapshots.begin(head)
         database.resources = stack.pop_all()
         return database
 

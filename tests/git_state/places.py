@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from syncengine.errors import SyncengineError
+from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.git_repository import Superseded
 from syncengine.state.git_store import Content, GitPlace, Snapshot, Version
 
@@ -62,6 +63,9 @@ class MemoryStore:
     def keep(self, head: Snapshot) -> None:
         return
 
+    def seen(self) -> Snapshot | None:
+        return None
+
     def tidy(self) -> None:
         return
 
@@ -71,8 +75,8 @@ class MemoryStore:
     def damaged(self, error: Exception) -> SyncengineError:
         return SyncengineError(f"damaged: {error!r}")
 
-    def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        return self.contents[head.version]
+    def files(self, head: Snapshot, table: str = "") -> Mapping[str, bytes]:
+        return {name: data for name, data in self.contents[head.version].items() if name.startswith(table)}
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         if self.ref != (over.id if over else None):
@@ -92,12 +96,6 @@ class MemoryStore:
     def versions(self, head: Snapshot) -> list[Version]:
         return [Version(id, self.version(id).info) for id in head.version_ids]
 
-    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
-        return version in head.version_ids or int(version[1:]) <= int(head.version[1:])
-
-    def ancestors(self, head: Snapshot) -> list[str]:
-        return [f"v{number}" for number in range(1, int(head.version[1:]))]
-
 
 class MemoryPlace(GitPlace):
     """The place of a state in a `MemoryStore`, as seen from a separate machine."""
@@ -105,4 +103,4 @@ class MemoryPlace(GitPlace):
     def __init__(self, store: MemoryStore, folder: Path) -> None:
         self.name, self.create, self.allows_rewound = store.name, True, False
         self.folder, self.store = folder, store
-        self._memory = folder / "seen.json"
+        self.memory = FolderMemory(folder / "seen.json", self.name)

@@ -170,7 +170,7 @@ def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> No
 
 
 def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
-    """A hundred versions are kept; older ones are unreachable for Git's garbage collection, but their ids are known."""
+    """A hundred versions are kept; older ones are unreachable for Git's garbage collection."""
     head, ids = None, []
     for number in range(103):
         head = store.write(head, LOCK, content(number, n=str(number).encode()))
@@ -182,8 +182,6 @@ def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path
     reachable = git(remote, "rev-list", "--all").split()
     assert len(reachable) == 101
     assert ids[0] not in reachable
-    assert store.is_descendant(head, ids[0])
-    assert not store.is_descendant(head, "0" * 40)
 
 
 def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
@@ -211,7 +209,7 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
         {"schema": 99},
         {"schema": 1},
         {"format": "syncengine.git-state/v1"},
-        {"format": "syncengine.git-state/v4"},
+        {"format": "syncengine.git-state/v5"},
     ):
         forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc] # a lambda with a default
         with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
