@@ -173,16 +173,18 @@ class _Applying:
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
         """Show the plan, and return whether it is approved: by the option, or by the person at the terminal."""
+        from syncengine.render.documents import plan_document
+
         self._has_shown = True
         if self._format == "text" and self.shows:
             try:
-                self.output.data(PLAN_FORMATS["text"](plan, self.output.look()) + "\n")
+                self.output.data(PLAN_FORMATS["text"](plan_document(plan), self.output.look()) + "\n")
             except OutputFailed as error:  # as under a daemon that closes stdout
                 if not self._auto_approve:
                     raise
                 self.unshown = error
         elif not self._auto_approve:
-            tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
+            tell(PLAN_FORMATS["text"](plan_document(plan), self.output.look(sys.stderr)))
         if self._auto_approve:
             return True
         progress.close()
@@ -194,6 +196,8 @@ class _Applying:
 
     def show(self, done: Applied) -> None:
         """Print the report, preceded by the plan if that was not printed yet."""
+        from syncengine.render.documents import plan_document
+
         if not self.shows:
             return
         if self._format == "json":
@@ -204,7 +208,7 @@ class _Applying:
             others = tuple(d for d in done.report.diagnostics if d not in plan.diagnostics)
             done = replace(done, report=replace(done.report, diagnostics=others))
         if plan is not None and not self._has_shown:
-            self.output.data(PLAN_FORMATS["text"](plan, self.output.look()))
+            self.output.data(PLAN_FORMATS["text"](plan_document(plan), self.output.look()))
             if not plan.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
         if done.report.began:
@@ -220,7 +224,8 @@ class _Applying:
         elif stops is not None and stops.is_undone:
             self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
         elif stops is not None and stops.gate.is_closed:
-            what = "removals above need" if asks_about_removals_alone(stops.gate) else "plan above needs"
+            kinds = (unit.kind for unit in stops.gate.units if unit.is_open)
+            what = "removals above need" if asks_about_removals_alone(kinds) else "plan above needs"
             self.output.say(f"Not applied: the {what} an approval.", level="error")
         elif [error.code for error in errors] == [NOT_CONFIRMED]:
             self.output.say("Not applied.")

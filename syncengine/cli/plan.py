@@ -220,6 +220,8 @@ class PlanCommand(ReportingCommand):
 @with_globals
 def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcode: bool, **chosen: Any) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
+    from syncengine.render.documents import plan_document
+
     wanted = PlanOptions(**chosen)
     files = OutputFiles(options.folder, [] if wanted.since is None else [wanted.since])
     reporting = Reports(REPORTS, Output(options, options.folder), files, reports, wanted.out)
@@ -230,12 +232,13 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
             if wanted.out is not None:
                 files.refuse_unsuitable(wanted.out, f"--out {wanted.out}")
             result = _planned(options, reporting, wanted)
+            document = plan_document(result)
             output = reporting.output
             try:
                 if not reporting.take_stdout:
-                    output.data(PLAN_FORMATS[format](result, output.look()))
+                    output.data(PLAN_FORMATS[format](document, output.look()))
             finally:  # a reader of stdout that has gone away costs no report
-                reporting.write(result)
+                reporting.write(document)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if reporting.take_stdout or has_printed() else format)
     is_denied, is_closed = result.is_denied, result.gate.is_closed
@@ -248,7 +251,8 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
         elif result.is_undone:
             step = f"`{command} --redo` applies it"
         elif is_closed:
-            what = "its removals are" if asks_about_removals_alone(result.gate) else "it is"
+            kinds = (unit.kind for unit in result.gate.units if unit.is_open)
+            what = "its removals are" if asks_about_removals_alone(kinds) else "it is"
             step = f"once {what} approved, `{command}` applies it"
         else:
             step = f"`{command}` applies it"
@@ -321,13 +325,12 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
 def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
     """Show a saved plan again, in any format, even when it is stale."""
     from syncengine.plan import saved as saved_plan
-    from syncengine.plan.build import narrowed
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.plan.diff import Action
     from syncengine.plan.planner import with_approvals
     from syncengine.plan.request import PlanRequest, Scope
-    from syncengine.render.documents import SHOWN
-    from syncengine.resource import selector
+    from syncengine.render.documents import SHOWN, part_of, plan_document
+    from syncengine.resource import Key, selector
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
@@ -347,10 +350,14 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         output = Output(options, project.root, project.blob, file)
         plan = with_approvals(plan, project, PlanRequest("show"))
     is_target = selector(targets, (change.key for change in plan.changes))
-    part = narrowed(
-        plan,
-        lambda change: (not actions or change.action.word in actions) and (not targets or is_target(change.key)),
-    )
+    document = plan_document(plan)
+    if actions or targets:
+        document = part_of(
+            document,
+            lambda change: (
+                (not actions or change.action in actions) and (not targets or is_target(Key.parse(change.address)))
+            ),
+        )
     if targets:
         keys = {change.key for change in plan.changes}
         globs = Scope(targets=tuple(targets)).of(keys).matching_nothing((key, None) for key in keys)
@@ -358,5 +365,5 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         output.diagnostics(
             [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]
         )
-    output.data(PLAN_FORMATS[format](part if actions or targets else plan, output.look()))
+    output.data(PLAN_FORMATS[format](document, output.look()))
     return ExitCode.DONE

@@ -7,7 +7,7 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import count
 from operator import attrgetter
@@ -224,9 +224,3 @@ def _counts(changes: Sequence[Change]) -> dict[str, int]:
         "metadata_deletes": sum(map(len, map(attrgetter("metadata_deleted"), changes))),
         "cascaded_tags": len(changes) - [*map(attrgetter("cascade"), changes)].count(None),
     }
-
-
-def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
-    """Return the plan with only the changes that `keeps` accepts, counted again. Its calls are unchanged."""
-    changes = tuple(change for change in plan.changes if keeps(change))
-    return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))

@@ -174,7 +174,10 @@ def warnings(
         if key != cause:
             waiting.setdefault(cause, []).append(key)
     for key, entry in verdict.entries.items():
-        parts = [f"{key} {entry_words(entry, quarantine.file)}", refused_words(entry.refusal, quarantine.now)]
+        refusal = entry.refusal
+        since, now = (datetime.fromtimestamp(at, UTC).isoformat() for at in (refusal.since, quarantine.now))
+        words = refused_words(refusal.times, since, now, refusal.message)
+        parts = [f"{key} {entry_words(entry, quarantine.file)}", words]
         if others := waiting.get(key):
             parts.append(f"{few(map(str, others), 3)} {'waits' if len(others) == 1 else 'wait'} with it")
         if target.keeps_types == key:
@@ -190,9 +193,10 @@ def entry_words(entry: SetAside, file: str) -> str:
     return f"is in quarantine{until} ({entry.reason}{place})"
 
 
-def refused_words(refusal: Refusal, now: float) -> str:
-    """Return the last refusal in the service's words: `refused 3 times since 11:03: "…"` (UTC)."""
-    first, today = (datetime.fromtimestamp(seconds, UTC) for seconds in (refusal.since, now))
-    since = f"{first:%H:%M}" if first.date() == today.date() else f"{first:%Y-%m-%d %H:%M}"
-    times = "1 time" if refusal.times == 1 else f"{refusal.times:,} times"
-    return f'refused {times} since {since}: "{refusal.message}"'
+def refused_words(times: int, since: str, now: str, message: str) -> str:
+    """Return the last refusal in the service's words: `refused 3 times since 11:03: "…"`.
+
+    `since` is the time of the first one, and `now` today's, both in ISO 8601 and UTC.
+    """
+    at = since[11:16] if since[:10] == now[:10] else since[:16].replace("T", " ")
+    return f'refused {"1 time" if times == 1 else f"{times:,} times"} since {at}: "{message}"'

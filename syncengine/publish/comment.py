@@ -30,7 +30,7 @@ from syncengine.publish.api import NotAllowed, NotThere
 from syncengine.publish.hosts import Host
 from syncengine.publish.place import CommentPlace, PullState, RunOrder, as_number
 from syncengine.render import formats
-from syncengine.render.documents import SHOWN, diagnostics_of, document_in, plan_of, report_of
+from syncengine.render.documents import SHOWN, diagnostics_of, document_in, plan_document, report_of
 from syncengine.render.markdown import Size, code, plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.style import Look
 
@@ -83,7 +83,7 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         is_saved = False
     if is_saved:
-        return _of_plan(approved(saved.load(path, SHOWN)), name)
+        return _of_plan(plan_document(approved(saved.load(path, SHOWN))), name)
     try:
         document = document_in(content, formats.PlanFormat | formats.ReportFormat | formats.Diagnostics)
     except msgspec.ValidationError as error:
@@ -94,7 +94,7 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
         raise _unfit(f"{name} is not JSON: {CURE}") from None
     try:
         if isinstance(document, formats.PlanFormat):
-            return _of_plan(plan_of(document), name)
+            return _of_plan(document, name)
         if isinstance(document, formats.ReportFormat):
             return _of_report(report_of(document), name)
         found = diagnostics_of(document.diagnostics)
@@ -120,10 +120,10 @@ def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="publish-file")
 
 
-def _of_plan(plan: Plan, name: str) -> Publication:
+def _of_plan(plan: formats.PlanFormat, name: str) -> Publication:
     counts = {word: getattr(plan.summary, word) for word in COUNTED}
-    outputs = _outputs(counts, plan.changes_something, plan.gate.is_closed, plan.id, name)
-    return Publication(partial(plan_markdown, plan), outputs, plan.basis.commit, has_commit=True)
+    outputs = _outputs(counts, bool(plan.changes or plan.sweep), plan.gate.tripped, plan.id, name)
+    return Publication(partial(plan_markdown, plan), outputs, plan.commit, has_commit=True)
 
 
 def _of_report(report: Report, name: str) -> Publication:

@@ -15,7 +15,7 @@ from syncengine.render.style import Look
 if TYPE_CHECKING:
     from syncengine.apply.report import Report
     from syncengine.errors import Diagnostic
-    from syncengine.plan.model import Plan
+    from syncengine.render.formats import PlanFormat
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Renderer(Generic[T]):
         return self.load()(value, look)
 
 
-PLAN_FORMATS: Mapping[str, Renderer[Plan]] = {
+PLAN_FORMATS: Mapping[str, Renderer[PlanFormat]] = {
     "text": Renderer("text", "plan_text"),
     "json": Renderer("documents", "plan_json"),
     "markdown": Renderer("markdown", "plan_markdown"),
@@ -52,7 +52,7 @@ REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
     "markdown": Renderer("markdown", "report_markdown"),
 }
 
-PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {
+PLAN_REPORTS: Mapping[str, Renderer[PlanFormat]] = {
     **PLAN_FORMATS,
     "github": Renderer("ci", "github"),
     "gitlab": Renderer("ci", "gitlab"),

@@ -18,16 +18,13 @@ from syncengine.apply.report import Outcome, Report
 from syncengine.content import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.lints import LINTS
-from syncengine.plan.diff import Action, Change
-from syncengine.plan.losses import losses_of
-from syncengine.plan.model import Plan
 from syncengine.render import formats
 from syncengine.render.diagnostics import diagnostic_lines, merged, message, where
-from syncengine.render.documents import diagnostic_items, dumped
+from syncengine.render.documents import diagnostic_items, diagnostics_of, dumped
 from syncengine.render.escape import cut, file_name, harmless, visible
 from syncengine.render.report import finding, headline
 from syncengine.render.report import findings as findings_of_report
-from syncengine.render.sections import GONE
+from syncengine.render.sections import GONE, UPDATE
 from syncengine.render.style import PLAIN, Look, Tone, in_repository, lettered, painted
 from syncengine.render.values import (
     BRIEF,
@@ -40,6 +37,7 @@ from syncengine.render.values import (
 )
 from syncengine.render.view import gate_view
 from syncengine.render.words import comma_list, count_of, number
+from syncengine.resource import is_blank
 from syncengine.rules.model import Deviation, RuleTestResult
 
 GITHUB_SHOWS = 10
@@ -51,7 +49,7 @@ SARIF_SHOWS = 5_000
 SHOWN_VALUES = 3
 _LONGEST = 300  # a few lines of the box in which a host shows a finding
 
-Shown = Plan | Report | Sequence[Diagnostic]
+Shown = formats.PlanFormat | Report | Sequence[Diagnostic]
 """What hosts show: changes to review, changes that were not applied, or findings."""
 
 
@@ -64,42 +62,54 @@ class HostFinding(NamedTuple):
 
 def findings_of(value: Shown, most: int | None = None) -> list[HostFinding]:
     """Return the findings of a report or of diagnostics, or at most `most` of a plan."""
-    if isinstance(value, Plan):
+    if isinstance(value, formats.PlanFormat):
         found = plan_findings(value)
         return found if most is None else at_most(most, found)
     diagnostics = findings_of_report(value) if isinstance(value, Report) else value
     return [HostFinding(each.severity.value, each) for each in diagnostics]
 
 
-def plan_findings(plan: Plan) -> list[HostFinding]:
+def plan_findings(plan: formats.PlanFormat) -> list[HostFinding]:
     """Return findings for the gate, removals, diagnostics and all other changes, in this order."""
     found: list[HostFinding] = []
-    if plan.gate.is_closed:
+    if plan.gate.tripped:
         reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(gate_view(plan).approvals)
         words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
         found.append(HostFinding("warning", Diagnostic(severity=Severity.WARNING, code="gate", message=words)))
-    groups = defaultdict[tuple[object, Action, bool], list[Change]](list)
+    groups = defaultdict[tuple[object, str, bool], list[formats.ChangeItem]](list)
     for change in plan.changes:
-        place = (change.source.file, change.source.line) if change.source else change.key
-        removes = change.action in GONE or any(losses_of(change))  # a resource or a part of it
-        groups[place, change.action, removes].append(change)
+        place = (change.source.file, change.source.line) if change.source else change.address
+        groups[place, change.action, _removes(change)].append(change)
     removals, others = list[HostFinding](), list[HostFinding]()
     for (_, action, removes), group in groups.items():
         source = group[0].source
         diagnostic = Diagnostic(
             severity=Severity.WARNING,
-            code=action.word,
+            code=action,
             message=_words(group),
             file=source.file if source else None,
             # the line of a removed resource may be another one's now
             line=source.line if source and action not in GONE else None,
-            address=str(group[0].key),
+            address=group[0].address,
         )
         if removes:
             removals.append(HostFinding("warning", diagnostic))
         else:
             others.append(HostFinding("notice", diagnostic))
-    return [*found, *removals, *findings_of(plan.diagnostics), *others]
+    return [*found, *removals, *findings_of(diagnostics_of(plan.diagnostics)), *others]
+
+
+def _removes(change: formats.ChangeItem) -> bool:
+    """Return whether a change takes away a resource or a part of it, or opens it."""
+    metadata = change.metadata
+    blanked = (is_blank(value) and not is_blank(metadata.before.get(name)) for name, value in metadata.set.items())
+    return (
+        change.action in GONE
+        or change.opening is not None
+        or bool(change.keywords.delete or metadata.delete)
+        or any(field.clears for field in change.fields)
+        or any(blanked)
+    )
 
 
 def at_most(count: int, every: Sequence[HostFinding]) -> list[HostFinding]:
@@ -112,20 +122,20 @@ def at_most(count: int, every: Sequence[HostFinding]) -> list[HostFinding]:
     return [*every[: count - 1], HostFinding(rest[0].level, more)]
 
 
-def _words(group: Sequence[Change]) -> str:
+def _words(group: Sequence[formats.ChangeItem]) -> str:
     """Return `update tag/ACME-0042: keywords: removed "x"; url: "old" → "new"`, or the names of several resources."""
     first = group[0]
     if len(group) > 1:
-        names = comma_list([str(change.key) for change in group])
-        return f"{first.action.word} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
+        names = comma_list([change.address for change in group])
+        return f"{first.action} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
     values = (*keywords_deleted(first), *metadata_deleted(first), *cleared(first))  # removals come first
-    if first.action is Action.UPDATE:
-        values += (*(opened(first.opening, first) if first.opening else ()), *updated(first))
+    if first.action == UPDATE:
+        values += (*(opened(first.opening.before, first) if first.opening else ()), *updated(first))
     details = [f"deleted with {first.cascade}"] if first.cascade else []
     details += map(str, value_details(values, BRIEF))
     more = f"; and {number(len(details) - SHOWN_VALUES)} more" if len(details) > SHOWN_VALUES else ""
     shown = "; ".join(details[:SHOWN_VALUES]) + more
-    return f"{first.action.word} {first.key}{f': {cut(shown, _LONGEST)}' if shown else ''}"
+    return f"{first.action} {first.address}{f': {cut(shown, _LONGEST)}' if shown else ''}"
 
 
 def _path(diagnostic: Diagnostic, look: Look) -> str:
@@ -154,7 +164,7 @@ def github(value: Shown, look: Look = PLAIN) -> str:
     GitHub shows ten of each level, so that there is one for each mistake, and those of a plan are counted by level.
     """
     lines = []
-    if isinstance(value, Plan):
+    if isinstance(value, formats.PlanFormat):
         every = plan_findings(value)
         by_level = ([each for each in every if each.level == level] for level in ("error", "warning", "notice"))
         found = [each for group in by_level for each in at_most(GITHUB_SHOWS, group)]

@@ -1,12 +1,13 @@
-"""Plans, reports and diagnostics → documents of the published formats, and back; pure.
+"""Plans, reports and diagnostics → documents of the published formats, from which all views are made; pure.
 
 A document may come from anywhere: reading one raises `ValueError` or `KeyError` for a word without a meaning. Nothing
-in it is executed, and a plan that is made of one has no calls.
+in it is executed, and no plan is made of it again.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -17,23 +18,18 @@ import msgspec
 from msgspec import UNSET, UnsetType, convert, structs, to_builtins
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
-from syncengine.content import ValueChange
-from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
+from syncengine.errors import Diagnostic, Row, SyncengineError
 from syncengine.plan import saved
-from syncengine.plan.aim import Note
-from syncengine.plan.calls import Sweep
-from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import RULE, Approval, Gate, Unit
+from syncengine.plan.diff import Action, Change, FieldChange
+from syncengine.plan.gate import RULE, Approval
 from syncengine.plan.judgement import POLICY_DENIED
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Excess, Plan, Since, Summary, Tree, Undo, Wait, whose
+from syncengine.plan.model import ChangeOrigin, Plan, Tree, whose
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.files import refuse_missing
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
 from syncengine.resource import Body, Key, Kind, Source
-from syncengine.state.codec import frozen
-from syncengine.state.records import Refusal
 
 CODE = "plan-file"
 MAX_BYTES = 512 * 1024 * 1024
@@ -48,8 +44,8 @@ def dumped(document: object) -> str:
         return json.dumps(to_builtins(document), indent=2) + "\n"
 
 
-def plan_json(plan: Plan, look: Look = PLAIN) -> str:
-    return dumped(plan_document(plan))
+def plan_json(plan: formats.PlanFormat, look: Look = PLAIN) -> str:
+    return dumped(plan)
 
 
 def report_json(report: Report, look: Look = PLAIN) -> str:
@@ -89,6 +85,10 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
     if base is not None:
         waiting = sum(base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
         by_origin = {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
+    sweep = None
+    if plan.sweep:
+        side = ChangeOrigin.WAITING if base and base.sweeps else ChangeOrigin.PULL_REQUEST
+        sweep = formats.SweepItem(plan.sweep.known, True, side if base else None)
     units = []
     for unit in gate.shown:
         by = unit.by or () if unit.kind == RULE else UNSET
@@ -117,7 +117,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         gate=formats.GateState(
             gate.is_closed, gate.reasons, gate.approve, units, _approval_item(gate.approved), whose(gate, base).origins
         ),
-        sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
+        sweep=sweep,
         notes=[formats.NoteItem(str(n.key), n.kind, n.message, _place(n.source)) for n in plan.notes],
         commit=basis.commit,
         changes=list(map(change_items(plan), plan.changes)),
@@ -126,70 +126,23 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         since=comparison,
         base=formats.BaseItem(base.ref, base.commit) if base else None,
         undo=convert(plan.undo, formats.UndoItem, from_attributes=True) if plan.undo else None,
+        redoes=tuple(map(str, plan.redoes or ())),
     )
 
 
-def plan_of(document: formats.PlanFormat) -> Plan:
-    """Return the plan in a document, for rendering."""
-    base, basis, service, gate = document.base, document.basis, document.service, document.gate
-    refusals = {}
-    for each in document.changes:
-        if refused := each.refused:
-            at = datetime.fromisoformat(refused.since).timestamp()
-            refusals[each.address] = Refusal(
-                key=Key.parse(each.address), times=refused.times, since=at, at=at, message=refused.message, content=""
-            )
-    # An unknown word in `origin` is an error.
-    origins = {each.address: ChangeOrigin(each.origin) for each in document.changes if each.origin is not None}
-    waiting = {
-        each.address: Wait(each.wait_cause or "", each.waits or "")
-        for each in document.changes
-        if origins.get(each.address) is ChangeOrigin.WAITING
-    }
-    plain = Basis(document.id, document.created, service.base_url, service.team, commit=document.commit)
-    if basis is not None:
-        uncommitted = None if basis.uncommitted is None else dict.fromkeys(basis.uncommitted, "")
-        tree = Tree(basis.tree, uncommitted) if basis.tree is not None else None
-        plain = structs.replace(plain, lineage=basis.lineage or "", environment=basis.environment or "", tree=tree)
-    since: Since | UnsetType = UNSET
-    if item := document.since:  # in which each excess is only a sentence
-        different = {
-            d.address: tuple(ValueChange(c.path, c.before, c.after) for c in d.changes) for d in item.different
-        }
-        excess = tuple(Excess(each.message) for each in item.more)
-        since = Since((item.plan,), item.new, item.gone, different, item.same, excess)
-    units = tuple(
-        Unit(
-            unit.kind,
-            unit.unit,
-            unit.count,
-            unit.approve,
-            tuple(unit.lost.items()),
-            missing=unit.missing,
-            total=unit.total,
-            approved=_approval(unit.approve, unit.approved),
-            is_open=unit.approved is None,
-            by=unit.by,
-            is_own=unit.origin != ChangeOrigin.WAITING,
-        )
-        for unit in gate.units
+def part_of(plan: formats.PlanFormat, keeps: Callable[[formats.ChangeItem], bool]) -> formats.PlanFormat:
+    """Return a plan with only the changes that `keeps` accepts, counted again; the rest is that of the whole plan."""
+    changes = [change for change in plan.changes if keeps(change)]
+    actions = Counter(change.action for change in changes)
+    summary = structs.replace(
+        plan.summary,
+        **{action.word: actions[action.word] for action in Action},
+        keyword_adds=sum(len(each.keywords.add) for each in changes if each.action != Action.CREATE.word),
+        keyword_deletes=sum(len(each.keywords.delete) for each in changes),
+        metadata_deletes=sum(len(each.metadata.delete) for each in changes),
+        cascaded_tags=sum(each.cascade is not None for each in changes),
     )
-    # In a document, `tripped` is false for an approved gate: it means that an approval is missing.
-    tripped = gate.tripped or gate.approved is not None
-    return Plan(
-        plain,
-        convert(document.summary, Summary, from_attributes=True),
-        Gate(tripped, gate.reasons, gate.approve, _approval("", gate.approved), units),
-        Sweep(document.sweep.known, (), saved.NO_CALL) if document.sweep else None,
-        tuple(map(change_of, document.changes)),
-        tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
-        (),
-        diagnostics=diagnostics_of(document.diagnostics),
-        compared=Base(base.ref, base.commit, waiting) if base else UNSET,
-        since=since,
-        refused=refusals or UNSET,
-        undo=convert(document.undo, Undo, from_attributes=True) if document.undo else UNSET,
-    )
+    return structs.replace(plan, changes=changes, summary=summary)
 
 
 def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
@@ -221,7 +174,7 @@ def _change_item(change: Change) -> formats.ChangeItem:
         change.key.kind,
         change.action.word,
         _place(change.source),
-        [formats.FieldChangeItem(field.name, field.before, field.after, field.effect) for field in change.fields],
+        [formats.FieldChangeItem(f.name, f.before, f.after, f.effect, f.replaced) for f in change.fields],
         formats.KeywordChange(change.keywords_added, change.keywords_deleted),
         formats.MetadataChange(change.metadata_set, change.metadata_deleted, change.metadata_before),
         change.reason,
@@ -231,6 +184,7 @@ def _change_item(change: Change) -> formats.ChangeItem:
         change.merges or (),
         before,
         change.cause or None,
+        again=change.again or None,
     )
 
 
@@ -239,28 +193,19 @@ SHOWN = saved.Shown(plan_document, change_items)
 
 
 def change_of(item: formats.ChangeItem) -> Change:
-    """Return the change of a document."""
+    """Return the change of a reviewed document, which today's change is compared with; places are not."""
     removed: Body | UnsetType = UNSET
     if item.before is not None:
-        body = {name: frozen(value) for name, value in item.before.items() if name != "metadata"}
+        fields = dict(item.before)
+        metadata = fields.pop("metadata", None)
         # A tag's content has metadata, and keywords that are no field; a category's keywords are one.
-        keywords = body.pop("keywords", ()) if "metadata" in item.before else ()
-        removed = Body(body, keywords if isinstance(keywords, tuple) else (), dict(item.before.get("metadata", {})))
-    changed = []
-    for each in item.fields:
-        values = before, after = frozen(each.before), frozen(each.after)
-        for value in values:
-            texts = value if isinstance(value, tuple) else ()
-            if not (
-                isinstance(value, str | bool | int | tuple | None) and all(isinstance(text, str) for text in texts)
-            ):
-                raise ValueError(f"the field {each.name} has a value of an unsupported type")
-        changed.append(FieldChange(each.name, before, after, FieldEffect(each.effect)))
+        keywords = () if metadata is None else fields.pop("keywords", ())
+        removed = convert({"fields": fields, "keywords": keywords, "metadata": metadata or {}}, Body)
     return Change(
         key=Key.parse(item.address),
         action=Action[item.action.upper()],
-        source=_source(item.source),
-        fields=tuple(changed),
+        source=None,
+        fields=tuple(FieldChange(f.name, f.before, f.after, f.effect, f.replaced) for f in item.fields),
         keywords_added=item.keywords.add,
         keywords_deleted=item.keywords.delete,
         metadata_set=item.metadata.set,
@@ -294,10 +239,6 @@ def _row(row: formats.DataRow | None) -> Row | None:
 
 def _approval_item(approval: Approval | None) -> formats.GateApproval | None:
     return formats.GateApproval(approval.by, approval.line) if approval else None
-
-
-def _approval(text: str, approval: formats.GateApproval | None) -> Approval | None:
-    return Approval(text, approval.by, approval.line) if approval else None
 
 
 # --- reports and diagnostics ------------------------------------------------------------------------------------------
@@ -361,8 +302,10 @@ def diagnostic_items(diagnostics: Iterable[Diagnostic]) -> list[formats.Diagnost
 def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic, ...]:
     return tuple(
         Diagnostic(
-            **{name: getattr(item, name) for name in ("code", "message", "file", "line", "column", "address")},
-            severity=Severity(item.severity),
+            **{
+                name: getattr(item, name)
+                for name in ("severity", "code", "message", "file", "line", "column", "address")
+            },
             data=_row(item.data),
             rule=UNSET if item.rule is None else item.rule,
         )
@@ -411,7 +354,7 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
     try:
         changes: dict[Key, Change] = {}
         for item in document.changes:
-            change = structs.replace(change_of(item), source=None)  # a place is no part of what was reviewed
+            change = change_of(item)
             if changes.setdefault(change.key, change) is not change:
                 raise ValueError(f"{change.key} appears twice")
         return ReviewedPlan(

@@ -1,6 +1,7 @@
 """The models of JSON plans, reports and diagnostics, and of what small commands print (docs/formats.md). Data only.
 
-Both the documents and their JSON Schemas are made from these models. A text in an annotation is a description.
+The documents, their JSON Schemas and all views of a plan are made from these models. A text in an annotation is a
+description.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from syncengine.apply.report import Outcome, RunStatus
-from syncengine.errors import Severity
+from syncengine.errors import Severity, Undone, with_row
 from syncengine.plan.aim import RemovalCause
-from syncengine.plan.diff import Action, FieldEffect
+from syncengine.plan.diff import OPENED, Action, FieldEffect, SendCause
 from syncengine.plan.model import ChangeOrigin
-from syncengine.resource import Kind
+from syncengine.resource import Kind, Row, Value, is_blank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,7 @@ def one_of(*words: str) -> JsonSchema:
 
 
 Address = Annotated[str, "`tag/NAME`, `category/EXTERNAL_ID` or `activity-type/CODE`."]
+PlannedAddress = Annotated[Address, Meta(pattern=f"^({'|'.join(Kind)})/(?s:.)")]
 Line = Annotated[int, Meta(ge=1)]
 
 
@@ -53,7 +55,7 @@ class DataRow(OpenModel, frozen=True):
 class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
     """An error or a warning, with its place."""
 
-    severity: Annotated[str, one_of(*Severity), "An error prevents planning and applying, a warning does not."]
+    severity: Annotated[Severity, one_of(*Severity), "An error prevents planning and applying, a warning does not."]
     code: Annotated[str, "A stable code: `duplicate-resource`, `same-keyword`, …"]
     message: Annotated[str, "The message."]
     file: Annotated[str | None, "The file, relative to the project's folder; null if the message refers to no file."]
@@ -78,6 +80,9 @@ class Place(OpenModel, frozen=True, omit_defaults=True):
     data: Annotated[DataRow | None, "The row of data that the resource was generated from; absent if it was not."] = (
         None
     )
+
+    def __str__(self) -> str:
+        return with_row(f"{self.file}:{self.line}", Row(self.data.file, self.data.row) if self.data else None)
 
 
 class PlannedService(OpenModel, frozen=True):
@@ -112,6 +117,9 @@ class GateApproval(OpenModel, frozen=True):
     ]
     line: Annotated[Line | None, "The line of the project file; null for other places."]
 
+    def __str__(self) -> str:
+        return self.by if self.line is None else f"{self.by}:{self.line}"
+
 
 class ApprovalItem(GateApproval, frozen=True):
     """An approval and the place where it was found."""
@@ -119,7 +127,7 @@ class ApprovalItem(GateApproval, frozen=True):
     approve: Annotated[str, "The approval, COUNT@HASH."]
 
 
-Side = Annotated[str, one_of(*ChangeOrigin)]
+Side = Annotated[ChangeOrigin, one_of(*ChangeOrigin)]
 
 
 class GateUnit(OpenModel, frozen=True):
@@ -155,30 +163,43 @@ class GateState(OpenModel, frozen=True, omit_defaults=True):
     ] = ()
 
 
-class SweepItem(OpenModel, frozen=True):
+class SweepItem(OpenModel, frozen=True, omit_defaults=True):
     """Activity types that completing the sync session would delete."""
 
     known: Annotated[tuple[str, ...], "Codes of the activity types known to this project that would be deleted."]
     unknown: Annotated[bool, "Whether activity types unknown to this project would also be deleted."]
+    origin: Annotated[Side | None, "`waiting` if the plan of the base also sweeps; only with `plan --base`."] = None
 
 
 class NoteItem(OpenModel, frozen=True):
     """A note of the plan, for which nothing is sent to the service."""
 
-    address: Annotated[Address, "The resource that the note is about."]
+    address: Annotated[PlannedAddress, "The resource that the note is about."]
     kind: Annotated[str, "The kind of the note: `create-only`, `ignored`, `kept`, `released`, …"]
     message: Annotated[str, "The message."]
     source: Annotated[Place | None, "The place where the resource is declared or was last declared."]
 
 
-class FieldChangeItem(OpenModel, frozen=True):
+AnyValue = Annotated[Value | None, JsonSchema({})]
+
+
+class FieldChangeItem(OpenModel, frozen=True, omit_defaults=True):
     schema_name = "FieldChange"
     name: Annotated[str, "The name of the field."]
-    before: Annotated[Any, "The recorded value; null if there is none."]
-    after: Annotated[Any, "The desired value; null if there is none."]
+    before: Annotated[AnyValue, "The recorded value; null if there is none."]
+    after: Annotated[AnyValue, "The desired value; null if there is none."]
     effect: Annotated[
-        str, one_of(*FieldEffect), "Whether the service accepts the change, only for new resources, or ignores it."
+        FieldEffect,
+        one_of(*FieldEffect),
+        "Whether the service accepts the change, only for new resources, or ignores it.",
     ]
+    replaced: Annotated[bool, "Whether another field has the same information now; absent if not."] = False
+
+    @property
+    def clears(self) -> bool:
+        """Whether the change clears a value that the service holds."""
+        empties = self.effect is FieldEffect.APPLIES and not is_blank(self.before) and is_blank(self.after)
+        return empties and not self.replaced
 
 
 class KeywordChange(OpenModel, frozen=True):
@@ -200,12 +221,15 @@ class RefusedItem(OpenModel, frozen=True):
     message: Annotated[str, "The service's message at the last rejection."]
 
 
+ACTIONS = tuple(action.word for action in Action)
+
+
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     """The changes of one resource."""
 
-    address: Annotated[Address, "The resource that changes."]
-    kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "The kind of the resource."]
-    action: Annotated[str, one_of(*(action.word for action in Action)), "The planned action."]
+    address: Annotated[PlannedAddress, "The resource that changes."]
+    kind: Annotated[Kind, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "The kind of the resource."]
+    action: Annotated[str, Meta(pattern=f"^({'|'.join(ACTIONS)})$"), one_of(*ACTIONS), "The planned action."]
     source: Annotated[Place | None, "The place where it is declared or was last declared."]
     fields: Annotated[list[FieldChangeItem], "The fields that differ."]
     keywords: Annotated[KeywordChange, "A tag's keywords that differ."]
@@ -222,7 +246,7 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
         tuple[str, ...], "All former names of a renamed resource, if there are several; absent otherwise."
     ] = ()
     before: Annotated[
-        Mapping[str, Any] | None,
+        Mapping[str, Annotated[Value | Mapping[str, str] | None, JsonSchema({})]] | None,
         "The recorded content of a removed resource: its fields, and a tag's keywords and metadata. "
         "The service cannot give it back. Absent for other changes.",
     ] = None
@@ -233,7 +257,22 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     ] = None
     waits: Annotated[str | None, "Why the change waits; only with `plan --base`."] = None
     wait_cause: Annotated[str | None, "The beginning of `waits`, which changes may share; absent otherwise."] = None
+    again: Annotated[
+        SendCause | None, "Why a recorded resource is sent, apart from what differs; absent if nothing else is why."
+    ] = None
     refused: Annotated[RefusedItem | None, "Rejections by the service; absent if none since its last apply."] = None
+
+    @property
+    def name(self) -> str:
+        """The name in the address."""
+        return self.address.partition("/")[2]
+
+    @property
+    def opening(self) -> FieldChangeItem | None:
+        """The change of visibility by which tags become public, or `None`. Before it, `None` means unknown."""
+        found = next((each for each in self.fields if each.name == OPENED.name), None)
+        is_private = found is not None and (found.before, found.after) == (OPENED.before, OPENED.after)
+        return found if self.opens or is_private else None
 
 
 class PlanBasis(OpenModel, frozen=True):
@@ -322,6 +361,16 @@ class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format",
     since: Annotated[SinceItem | None, "The comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
     undo: Annotated[UndoItem | None, "The run that the plan undoes; absent without `plan --undo`."] = None
+    redoes: Annotated[
+        tuple[Address, ...], "Resources for which the manifests ask again for what an undone run did; absent if none."
+    ] = ()
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the manifests, or the pull request's own changes, still ask for changes of an undone run."""
+        asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
+        waiting = {change.address for change in self.changes if change.origin is ChangeOrigin.WAITING}
+        return asks and (self.base is None or any(address not in waiting for address in self.redoes))
 
 
 class TestSummary(OpenModel, frozen=True):

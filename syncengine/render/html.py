@@ -19,9 +19,9 @@ from markupsafe import Markup
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action
-from syncengine.plan.model import Basis, Plan
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
+from syncengine.render.formats import PlanFormat
 from syncengine.render.sections import NOTE_SYMBOL, Fold
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.view import (
@@ -41,9 +41,9 @@ TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
 """The tone of each action; the others remove."""
 
 
-def plan_html(plan: Plan, look: Look = PLAIN) -> str:
+def plan_html(plan: PlanFormat, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
-    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
+    look = replace(look, links=look.links.at(plan.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND)
     own, summary = view.own, view.own.summary
     # Each counter is in the colour of its action; a tag made public is a warning.
@@ -54,7 +54,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         view.diagnostics,
         view=view,
         look=look,
-        subject=subject_of(plan.basis, look),
+        subject=subject_of(plan, look),
         headline=headline(plan),
         foremost=(*view.foremost, *view.doubts),
         counts=counts,
@@ -69,10 +69,11 @@ def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     return _page(diagnostics, view=None, subject=subject, headline=tally(diagnostics), foremost=())
 
 
-def subject_of(basis: Basis, look: Look) -> str:
+def subject_of(plan: PlanFormat, look: Look) -> str:
     """Return the team, or else the service, with the project and the environment that a plan is for."""
-    service = "Embedded sandbox" if basis.base_url == "sandbox" else urlsplit(basis.base_url).netloc
-    return " · ".join(filter(None, (basis.team or service, look.project, basis.environment or "")))
+    url, environment = plan.service.base_url, plan.basis.environment if plan.basis else None
+    service = "Embedded sandbox" if url == "sandbox" else urlsplit(url).netloc
+    return " · ".join(filter(None, (plan.service.team or service, look.project, environment)))
 
 
 def _page(diagnostics: Iterable[Diagnostic], **values: object) -> str:

@@ -19,10 +19,10 @@ from markupsafe import Markup
 
 from syncengine.apply.report import Outcome, Report, Result
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
+from syncengine.render.formats import PlanFormat
 from syncengine.render.report import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.sections import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
@@ -52,9 +52,9 @@ Size = Callable[[str], int]
 """A host's measure of a text, in which its limit is given."""
 
 
-def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT, size: Size = len) -> str:
+def plan_markdown(plan: PlanFormat, look: Look = PLAIN, limit: int = LIMIT, size: Size = len) -> str:
     """Return the plan as Markdown: summary table and gate, which are never cut, then sections and diagnostics."""
-    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
+    look = replace(look, links=look.links.at(plan.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG, limit // SHORTEST_ROW)
     # The texts of rows are made once for however many trials of their number.
     sections = [(section, [_row(row, look) for row in section.rows]) for section in view.sections]

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change
-from syncengine.plan.model import Plan
+from syncengine.plan import gate
+from syncengine.plan.diff import OPENED, PUBLISHED, Action
 from syncengine.render.escape import file_name, visible
 from syncengine.render.fold import MANY, AlikeGroup, Arrangement, arranged, example_of, group_details
+from syncengine.render.formats import ChangeItem, KeywordChange, MetadataChange, Place, PlanFormat
 from syncengine.render.style import Look, Tone, in_repository
 from syncengine.render.values import (
     ALL,
@@ -45,7 +46,7 @@ from syncengine.render.values import (
     value_details,
 )
 from syncengine.render.words import NOUNS, count_of, number, place, plural
-from syncengine.resource import Key, Kind, Source
+from syncengine.resource import Kind
 
 MOST = 200
 """The largest number of rows of a section: more of them nobody reads."""
@@ -77,7 +78,7 @@ class Member(NamedTuple):
     """
 
     name: str
-    source: Source | None
+    source: Place | None
     kind: str = ""
     is_gone: bool = False
 
@@ -242,30 +243,33 @@ def _compared(entries: Entries, group: AlikeGroup, *, fresh: bool) -> GroupWords
 
 # --- sections ---------------------------------------------------------------------------------------------------------
 
-GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
+CREATE, UPDATE, DELETE = Action.CREATE.word, Action.UPDATE.word, Action.DELETE.word
+GONE = frozenset({DELETE, Action.RETIRE.word, Action.FORGET.word})
 """The actions by which a resource leaves the project."""
 
-Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
+SYMBOLS = {action.word: action.value for action in Action}
+
+Buckets = Mapping[tuple[Kind, str], Sequence[ChangeItem]]
 
 
-def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]:
+def sections_of(plan: PlanFormat, fold: Fold, most: int = MOST) -> tuple[Section, ...]:
     """Return all sections of a plan: removals, tags made public, odd changes, other changes, and notes.
 
     Each section has at most `most` rows.
     """
     extent = Extent(fold, most)
-    changes: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
-    cascaded: list[Change] = []
+    changes: dict[tuple[Kind, str], list[ChangeItem]] = defaultdict(list)
+    cascaded: list[ChangeItem] = []
     for change in plan.changes:
-        (cascaded if change.cascade else changes[change.key.kind, change.action]).append(change)
+        (cascaded if change.cascade else changes[change.kind, change.action]).append(change)
     others = _topics(OTHERS, changes, extent)
     # Where people read every row of every section, the odd ones need no section of their own.
     parts_odd = len(others) > 1 and not all(
         each.size <= MANY and not any(row.label for row in (*each.rows.odd, *each.rows.rest)) for each in others
     )
     return (
-        *_sweep(plan, changes[Kind.ACTIVITY_TYPE, Action.DELETE], extent),
-        *_category_deletes(changes[Kind.CATEGORY, Action.DELETE], cascaded, extent),
+        *_sweep(plan, changes[Kind.ACTIVITY_TYPE, DELETE], extent),
+        *_category_deletes(changes[Kind.CATEGORY, DELETE], cascaded, extent),
         *(each.section() for each in _topics(REMOVALS, changes, extent)),
         *(each.section(odd=True, rest=False) for each in others if parts_odd and each.rows.odd),
         *(each.section(odd=not parts_odd) for each in others if each.rows.rest or not parts_odd),
@@ -286,58 +290,58 @@ class Topic(NamedTuple):
     """
 
     kind: Kind
-    action: Action
+    action: str
     title: str
     tone: Tone
     says: tuple[str, ...]
-    values: Callable[[Change], Values | None]
+    values: Callable[[ChangeItem], Values | None]
 
 
-def _with_reason(values: Callable[[Change], Values]) -> Callable[[Change], Values | None]:
+def _with_reason(values: Callable[[ChangeItem], Values]) -> Callable[[ChangeItem], Values | None]:
     """Return a function that adds the reason to the values of a change; it returns `None` when there are none."""
     return lambda change: (*found, *reason(change)) if (found := values(change)) else None
 
 
-def _remaining(change: Change) -> Values | None:
+def _remaining(change: ChangeItem) -> Values | None:
     """Return the values of an update without its removals; `None` for an update that only removes."""
-    removes = change.keywords_deleted or change.metadata_deleted or change.opening is not None
+    removes = change.keywords.delete or change.metadata.delete or change.opening is not None
     if not (rest := updated(change)) and (removes or any(field.clears for field in change.fields)):
         return None
     return (*rest, *reason(change))
 
 
-FORGET = "A forgotten tag stays on the service and still tags time; this project no longer manages it."
-RETIRE = "A retired tag loses its keywords, so it no longer tags time; its metadata stays for reports."
-DELETE = "A deleted tag is removed from the service."
+FORGETTING = "A forgotten tag stays on the service and still tags time; this project no longer manages it."
+RETIRING = "A retired tag loses its keywords, so it no longer tags time; its metadata stays for reports."
+DELETING = "A deleted tag is removed from the service."
 OPEN = "The whole team can read a public tag; only authorized members could read it before."
 UNKNOWN = "The whole team can read a public tag; who could read it before is unknown, so it counts as PRIVATE."
 
-_OPENED, _PUBLISHED = _with_reason(partial(opened, OPENED)), _with_reason(partial(opened, PUBLISHED))
+_OPENED, _PUBLISHED = _with_reason(partial(opened, OPENED.before)), _with_reason(partial(opened, PUBLISHED.before))
 
 REMOVALS: tuple[Topic, ...] = (
-    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), removed),
-    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), removed),
-    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), removed),
+    Topic(Kind.TAG, DELETE, "Delete {}", Tone.REMOVE, (DELETING,), removed),
+    Topic(Kind.TAG, Action.RETIRE.word, "Retire {}", Tone.REMOVE, (RETIRING,), removed),
+    Topic(Kind.TAG, Action.FORGET.word, "Forget {}", Tone.REMOVE, (FORGETTING,), removed),
     *(
-        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), removed)
+        Topic(kind, action.word, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), removed)
         for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
         for action in (Action.RETIRE, Action.FORGET)
     ),
-    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _with_reason(keywords_deleted)),
-    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _with_reason(metadata_deleted)),
-    *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _with_reason(cleared)) for kind in Kind),
-    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
-    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
+    Topic(Kind.TAG, UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _with_reason(keywords_deleted)),
+    Topic(Kind.TAG, UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _with_reason(metadata_deleted)),
+    *(Topic(kind, UPDATE, "Clear fields of {}", Tone.REMOVE, (), _with_reason(cleared)) for kind in Kind),
+    Topic(Kind.TAG, UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
+    Topic(Kind.TAG, CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), _OPENED),
     *(
         Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.PUBLIC, (UNKNOWN,), _PUBLISHED)
-        for action in (Action.UPDATE, Action.CREATE)
+        for action in (UPDATE, CREATE)
     ),
 )
 """All topics of removals in reading order, except for deleted categories and activity types."""
 
 OTHERS: tuple[Topic, ...] = (
-    *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), created) for kind in Kind),
-    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
+    *(Topic(kind, CREATE, "Create {}", Tone.CREATE, (), created) for kind in Kind),
+    *(Topic(kind, UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
 
 
@@ -362,7 +366,7 @@ def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_
     found = []
     for topic in topics:
         changes = buckets.get((topic.kind, topic.action), ())
-        if topic.action is Action.UPDATE or topic.tone is Tone.PUBLIC:
+        if topic.action == UPDATE or topic.tone is Tone.PUBLIC:
             changes = [change for change in changes if topic.values(change) is not None]
         if changes:
             entries = _removals(changes) if topic.action in GONE else _values_of(topic, changes)
@@ -370,11 +374,11 @@ def _topics(topics: Sequence[Topic], buckets: Buckets, extent: Extent) -> list[_
     return found
 
 
-def _members(changes: Sequence[Change]) -> list[Member]:
-    return [Member(visible(c.key.name), c.source, c.key.kind, c.action in GONE) for c in changes]
+def _members(changes: Sequence[ChangeItem]) -> list[Member]:
+    return [Member(visible(c.name), c.source, c.kind, c.action in GONE) for c in changes]
 
 
-def _values_of(topic: Topic, changes: Sequence[Change]) -> Entries:
+def _values_of(topic: Topic, changes: Sequence[ChangeItem]) -> Entries:
     """Return the entries of changes that set something."""
 
     def values(number: int) -> Values:
@@ -383,14 +387,14 @@ def _values_of(topic: Topic, changes: Sequence[Change]) -> Entries:
     def details(number: int, room: Room, whole: bool) -> Details:
         if topic.tone is Tone.CREATE:  # letters that deceive come first, so that the line is not cut
             return (*unusual(values(number)), *created_details(changes[number], room, whole=whole))
-        found = value_details(values(number), MANY_ITEMS if room is BRIEF and topic.action is Action.UPDATE else room)
+        found = value_details(values(number), MANY_ITEMS if room is BRIEF and topic.action == UPDATE else room)
         return (*found, *unusual(values(number))) if found else (remark("sent again unchanged"),)
 
-    is_new = topic.action is Action.CREATE
+    is_new = topic.action == CREATE
     entries = Entries(
-        names=[change.key.name for change in changes],
+        names=[change.name for change in changes],
         members=_members(changes),
-        symbol=topic.action.value,
+        symbol=SYMBOLS[topic.action],
         noun=NOUNS[topic.kind],
         more=f"more {plural(NOUNS[topic.kind])}, all different",
         values=values,
@@ -403,7 +407,7 @@ def _values_of(topic: Topic, changes: Sequence[Change]) -> Entries:
 
 
 def _removals(
-    changes: Sequence[Change],
+    changes: Sequence[ChangeItem],
     values: Callable[[int], Values] | None = None,
     also: Callable[[Sequence[int]], Details] = lambda numbers: (),
     common: Callable[[Sequence[int]], Details] | None = None,
@@ -417,7 +421,7 @@ def _removals(
     def in_common(numbers: Sequence[int]) -> Details:
         members = [changes[number] for number in numbers]
         is_same = len({change.reason for change in members}) == 1
-        lost = keywords_in_all([change.keywords_deleted for change in members])
+        lost = keywords_in_all([change.keywords.delete for change in members])
         return (*also(numbers), *lost, *(value_details(reason(members[0]), BRIEF) if is_same else ()))
 
     def details(number: int, room: Room, whole: bool) -> Details:
@@ -426,16 +430,16 @@ def _removals(
     def of_group(group: AlikeGroup) -> GroupWords:
         first = changes[group.members[0]]
         loses = "; ".join(map(str, removed_content(first)))
-        example = f"e.g. {visible(first.key.name)}: {loses}" if loses else ""
+        example = f"e.g. {visible(first.name)}: {loses}" if loses else ""
         # What is in common names the losses of one resource at most, and an edit describes all of them.
         abridged = bool(example) or any(details(n, ALL, True) for n in group.members)
         return GroupWords((common or in_common)(group.members), example, abridged)
 
-    noun = NOUNS[changes[0].key.kind]
+    noun = NOUNS[changes[0].kind]
     return Entries(
-        names=[change.key.name for change in changes],
+        names=[change.name for change in changes],
         members=_members(changes),
-        symbol=changes[0].action.value,
+        symbol=SYMBOLS[changes[0].action],
         noun=noun,
         more=f"more {plural(noun)}",
         values=values or (lambda number: removed(changes[number])),
@@ -455,16 +459,24 @@ FIRST_SWEEP = (
 )
 
 
-def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Section]:
+def _sweep(plan: PlanFormat, deletes: Sequence[ChangeItem], extent: Extent) -> Iterator[Section]:
     """Yield the section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
-    sweep, planned = plan.sweep, {change.key.name for change in deletes}
+    sweep, planned = plan.sweep, {change.name for change in deletes}
     codes = [code for code in sweep.known if code not in planned] if sweep else []
-    unplanned = [Change(key=Key(Kind.ACTIVITY_TYPE, c), action=Action.DELETE, source=None) for c in codes]
+    kind, no_keywords, no_metadata = Kind.ACTIVITY_TYPE, KeywordChange((), ()), MetadataChange({}, ())
+    unplanned = [ChangeItem(f"{kind}/{c}", kind, DELETE, None, [], no_keywords, no_metadata, None) for c in codes]
     changes = [*deletes, *unplanned]
     if not (changes or sweep):
         return
     title = f"Sweep: delete {count_of(len(changes), 'activity type')}{' and all unknown ones' if sweep else ''}"
-    says = (SWEEP.format(number(len(changes))), *((FIRST_SWEEP,) if sweep.first else ())) if sweep else ()
+    says = (
+        (
+            SWEEP.format(number(len(changes))),
+            *((FIRST_SWEEP,) if any(unit.kind == gate.FIRST_SWEEP for unit in plan.gate.units) else ()),
+        )
+        if sweep
+        else ()
+    )
     rows = folded(_removals(changes, common=lambda numbers: ()), extent) if changes else FoldedRows((), 0, ())
     yield Section(title, Tone.REMOVE, says, (*rows.odd, *rows.rest))
 
@@ -472,24 +484,26 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
 CATEGORY = "Deleting a category also deletes every tag that is still in it."
 
 
-def _category_deletes(changes: Sequence[Change], cascaded: Sequence[Change], extent: Extent) -> Iterator[Section]:
+def _category_deletes(
+    changes: Sequence[ChangeItem], cascaded: Sequence[ChangeItem], extent: Extent
+) -> Iterator[Section]:
     """Yield the section of deleted categories, each followed by the tags deleted with it (docs/planning.md 2.2).
 
     There may be tags alone, once an earlier run has deleted their category. Categories are alike that take about as
     many tags and keywords along, to the next power of two.
     """
-    cascades: dict[Key, list[Change]] = defaultdict(list)
+    cascades: dict[str, list[ChangeItem]] = defaultdict(list)
     for change in cascaded:
         if change.cascade:
             cascades[change.cascade].append(change)
-    along = [cascades.pop(change.key, []) for change in changes]
+    along = [cascades.pop(change.address, []) for change in changes]
 
     def also(numbers: Sequence[int]) -> Details:
         tags, which = sum(len(along[n]) for n in numbers), "it" if len(numbers) == 1 else "them"
         some = f"{count_of(tags, 'tag')} in {which}, and any" if tags else f"any tags in {which}"
         return (remark(f"also deletes {some} that were created outside this project"),)
 
-    def tags_of(category: str, members: Sequence[Change], fold: Fold) -> tuple[SectionRow, ...]:
+    def tags_of(category: str, members: Sequence[ChangeItem], fold: Fold) -> tuple[SectionRow, ...]:
         """Return the rows of tags that are deleted with their category, which is the reason of each."""
 
         def values(number: int) -> Values:
@@ -503,7 +517,7 @@ def _category_deletes(changes: Sequence[Change], cascaded: Sequence[Change], ext
         return (*rows.odd, *rows.rest)
 
     def below(numbers: Sequence[int], fold: Fold) -> tuple[SectionRow, ...]:
-        category = f"category {changes[numbers[0]].key.name}" if len(numbers) == 1 else "their categories"
+        category = f"category {changes[numbers[0]].name}" if len(numbers) == 1 else "their categories"
         return tags_of(category, [tag for n in numbers for tag in along[n]], fold)
 
     rows: list[SectionRow] = []
@@ -514,8 +528,8 @@ def _category_deletes(changes: Sequence[Change], cascaded: Sequence[Change], ext
         rows += (*found.odd, *found.rest)
         tags = f" and {count_of(len(cascaded), 'tag')} in {'it' if len(changes) == 1 else 'them'}" if cascaded else ""
         title = f"Delete {count_of(len(changes), 'category')}{tags}"
-    for key, members in cascades.items():
-        rows += tags_of(str(key), members, extent.fold)
+    for category, members in cascades.items():
+        rows += tags_of(category, members, extent.fold)
     if rows:
         yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows), "more categories")
 
@@ -524,11 +538,14 @@ NOTE_SYMBOL = "*"
 NOTES = "These notes change nothing that is declared."
 
 
-def _notes(plan: Plan, extent: Extent) -> Iterator[Section]:
+def _notes(plan: PlanFormat, extent: Extent) -> Iterator[Section]:
     if notes := plan.notes:
         entries = Entries(
-            names=[note.key.name for note in notes],
-            members=[Member(visible(str(n.key)), n.source, n.key.kind.value, n.kind == "kept") for n in notes],
+            names=[note.address.partition("/")[2] for note in notes],
+            members=[
+                Member(visible(each.address), each.source, each.address.partition("/")[0], each.kind == "kept")
+                for each in notes
+            ],
             symbol=NOTE_SYMBOL,
             noun="resource",
             more="more resources, all different",

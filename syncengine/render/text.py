@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import structs
+
 from syncengine.plan.diff import Action
-from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import LONGEST, cells, cut, file_name, visible, wrapped
+from syncengine.render.formats import PlanFormat
 from syncengine.render.sections import MOST, NOTE_SYMBOL, Fold, Section, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.values import Details, ValuePart
@@ -29,7 +31,7 @@ SYMBOL_TONES = {
 }
 
 
-def plan_text(plan: Plan, look: Look = PLAIN) -> str:
+def plan_text(plan: PlanFormat, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
     view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LINES)
     shown = [(section, *_rows(section, look)) for section in view.sections]
@@ -100,7 +102,7 @@ def _shared(section: Section) -> tuple[Details, str]:
         return (), ""
     details = (each for each in section.rows[0].details if each.label and cells(str(each)) <= LONGEST)
     sources = [row.members[0].source for row in section.rows]
-    places = {place(each._replace(data=None)) if each and each.data else "" for each in sources}
+    places = {place(structs.replace(each, data=None)) if each and each.data else "" for each in sources}
     shared = tuple(each for each in details if all(each in row.details for row in section.rows))
     return shared, places.pop() if len(places) == 1 else ""
 

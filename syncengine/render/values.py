@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
+from msgspec import structs
+
 from syncengine.instants import instant
 from syncengine.manifest.schema import INSTANTS
-from syncengine.plan.aim import Note
-from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect, appearance
+from syncengine.plan.diff import Action, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, unusual_letters, visible
+from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange, NoteItem
 from syncengine.render.words import comma_list, count_of
-from syncengine.resource import Body, Kind, Value, is_blank
+from syncengine.resource import Kind, Value, is_blank
 
 
 class ValuePart(Enum):
@@ -48,51 +50,49 @@ REMARKS = {
     FieldEffect.IGNORED: " (cannot be cleared)",
 }
 
-_NO_NAME = FieldChange("excludeTagNameKeyword", None, True)
 
-
-def created(change: Change) -> Values:
+def created(change: ChangeItem) -> Values:
     """Return the values of a new resource: its keywords are those besides a tag's own name, unless it excludes that."""
-    words, name = change.keywords_added, change.key.name
-    if name in words and _NO_NAME not in change.fields:
+    words, name = change.keywords.add, change.name
+    if name in words and not any(each.name == "excludeTagNameKeyword" and each.after for each in change.fields):
         words = tuple(word for word in words if word != name)
     return (
         *_former_names(change),
-        *_fields(change.fields),
         *((ChangeValue(ValuePart.KEYWORDS, "keywords", None, words),) if words else ()),
+        *_fields(change.fields),
         *_metadata(change),
         *reason(change),
     )
 
 
-def updated(change: Change) -> Values:
+def updated(change: ChangeItem) -> Values:
     """Return the values of an update without those that the sections of its removals show."""
     return (
         *_former_names(change),
         *_fields(f for f in change.fields if not (f is change.opening or f.clears)),
-        *(() if change.keywords_deleted else _keywords(change)),
-        *(() if change.metadata_deleted else _metadata(change)),
+        *(() if change.keywords.delete else _keywords(change)),
+        *(() if change.metadata.delete else _metadata(change)),
     )
 
 
-def keywords_deleted(change: Change) -> Values:
-    return _keywords(change) if change.keywords_deleted else ()
+def keywords_deleted(change: ChangeItem) -> Values:
+    return _keywords(change) if change.keywords.delete else ()
 
 
-def metadata_deleted(change: Change) -> Values:
-    return tuple(_metadata(change)) if change.metadata_deleted else ()
+def metadata_deleted(change: ChangeItem) -> Values:
+    return tuple(_metadata(change)) if change.metadata.delete else ()
 
 
-def cleared(change: Change) -> Values:
+def cleared(change: ChangeItem) -> Values:
     return tuple(_fields(f for f in change.fields if f.clears))
 
 
-def opened(way: FieldChange, change: Change) -> Values:
-    """Return the values of a tag that becomes public in this `way`; nothing for other changes."""
-    if change.opening != way:
+def opened(before: Value | None, change: ChangeItem) -> Values:
+    """Return the values of a tag that becomes public and had this visibility `before`; nothing for other changes."""
+    way = change.opening
+    if way is None or way.before != before:
         return ()
-    name = change.key.name
-    names = change.opens or ()
+    name, names = change.name, change.opens
     others = tuple(each for each in names if each != name)
     return (
         *_fields([way]),
@@ -100,61 +100,60 @@ def opened(way: FieldChange, change: Change) -> Values:
     )
 
 
-def removed(change: Change, *, tags: int = 0) -> Values:
+def removed(change: ChangeItem, *, tags: int = 0) -> Values:
     """Return by what removals are alike: reason, lost keywords, file, and the nature of the content.
 
     `tags` is the number of those that a category takes along. Numbers are alike up to the next power of two.
     """
-    content = change.removed or Body()
-    visibility, words = content.fields.get("visibility"), content.fields.get("keywords")
-    sizes = {
-        "keywords": 0
-        if change.keywords_deleted
-        else len(content.keywords or (words if isinstance(words, tuple) else ())),
-        "metadata": len(content.metadata),
-        "tags": tags,
+    content, lost = change.before or {}, change.keywords.delete
+    visibility = content.get("visibility")
+    counted = {
+        "keywords": () if lost else content.get("keywords"),
+        "metadata": content.get("metadata"),
     }
+    sizes = {name: len(each) if isinstance(each, tuple | Mapping) else 0 for name, each in counted.items()}
+    sizes["tags"] = tags
     return (
         *reason(change),
-        *((ChangeValue(ValuePart.LOST, "", None, change.keywords_deleted),) if change.keywords_deleted else ()),
+        *((ChangeValue(ValuePart.LOST, "", None, lost),) if lost else ()),
         *((ChangeValue(ValuePart.REMARK, "file", None, change.source.file),) if change.source else ()),
-        *((ChangeValue(ValuePart.FIELD, "visibility", None, visibility),) if visibility else ()),
+        *((ChangeValue(ValuePart.FIELD, "visibility", None, visibility),) if isinstance(visibility, str) else ()),
         *(ChangeValue(ValuePart.FIELD, name, None, size.bit_length()) for name, size in sizes.items() if size),
     )
 
 
-def reason(change: Change) -> Values:
+def reason(change: ChangeItem) -> Values:
     return (ChangeValue(ValuePart.REMARK, "", None, change.reason),) if change.reason else ()
 
 
-def note_values(note: Note) -> Values:
+def note_values(note: NoteItem) -> Values:
     return (ChangeValue(ValuePart.REMARK, note.kind, None, note.message),)
 
 
-def _fields(changes: Iterable[FieldChange]) -> Iterator[ChangeValue]:
+def _fields(changes: Iterable[FieldChangeItem]) -> Iterator[ChangeValue]:
     return (ChangeValue(ValuePart.FIELD, f.name, f.before, f.after, REMARKS[f.effect]) for f in changes)
 
 
-def _keywords(change: Change) -> Values:
+def _keywords(change: ChangeItem) -> Values:
     """Return a keyword and its replacement as two texts, or else the lost and the gained keywords as lists."""
-    gains, losses = change.keywords_added, change.keywords_deleted
+    gains, losses = change.keywords.add, change.keywords.delete
     if len(gains) == len(losses) == 1:
         return (ChangeValue(ValuePart.KEYWORDS, "keyword", losses[0], gains[0]),)
     return (ChangeValue(ValuePart.KEYWORDS, "keywords", losses, gains),) if gains or losses else ()
 
 
-def _metadata(change: Change) -> Iterator[ChangeValue]:
-    before = change.metadata_before
-    for name, value in change.metadata_set.items():
+def _metadata(change: ChangeItem) -> Iterator[ChangeValue]:
+    before = change.metadata.before
+    for name, value in change.metadata.set.items():
         yield ChangeValue(ValuePart.METADATA, name, before.get(name), value)
-    for name in change.metadata_deleted:
+    for name in change.metadata.delete:
         yield ChangeValue(ValuePart.METADATA, name, before.get(name, ""), None)
 
 
-def _former_names(change: Change) -> Values:
+def _former_names(change: ChangeItem) -> Values:
     """Return the former names of a renamed resource, and its name; several names are compared with several alone."""
     names, note = change.merges or change.previously, " (several)" if change.merges else ""
-    return (ChangeValue(ValuePart.FORMER, "name", names, change.key.name, note),) if names else ()
+    return (ChangeValue(ValuePart.FORMER, "name", names, change.name, note),) if names else ()
 
 
 def unusual(values: Values) -> Details:
@@ -227,7 +226,7 @@ BRIEF_FIELDS = {
 }
 """The fields that describe a new resource in short, besides its name and keywords."""
 
-_FIRST = (ValuePart.FORMER, ValuePart.FIELD)
+RETIRE = Action.RETIRE.word
 _BARE = frozenset({"visibility", "category"})
 
 
@@ -348,12 +347,12 @@ def _metadata_spans(values: Sequence[ChangeValue], room: Room) -> Spans:
     return tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
 
 
-def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
+def created_details(change: ChangeItem, room: Room = BRIEF, *, whole: bool = False) -> Details:
     """Return the details of a new resource: its best-known fields, and any others that `room` has; all if `whole`."""
     values = created(change)
     if whole:
         return value_details(values, room, fresh=True)
-    names = BRIEF_FIELDS[change.key.kind]
+    names = BRIEF_FIELDS[change.kind]
     fields = [value for value in values if value.part is ValuePart.FIELD]
     brief = sorted(
         (v for v in fields if v.label in names and v.after not in (None, "")), key=lambda v: names.index(v.label)
@@ -361,25 +360,39 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
     others = [value for value in fields if value.after is not False and value not in brief]
     if len(others) == 1 or room is ALL:  # a count of one takes as much room as the field itself
         brief, others = [*brief, *others], []
-    formers, rest = [v for v in values if v.part is ValuePart.FORMER], [v for v in values if v.part not in _FIRST]
-    found = value_details((*formers, *brief, *rest), room, fresh=True)
+    first = [v for v in values if v.part in (ValuePart.FORMER, ValuePart.KEYWORDS)]
+    rest = [v for v in values if v.part in (ValuePart.METADATA, ValuePart.REMARK)]
+    found = value_details((*first, *brief, *rest), room, fresh=True)
     left_out = ChangeDetail("", (Span(f"… {count_of(len(others), 'more field')}"),))
     return (*found, left_out) if others else found
 
 
-def removed_details(change: Change, room: Room = BRIEF) -> Details:
+def removed_details(change: ChangeItem, room: Room = BRIEF) -> Details:
     """Return the details of a removed resource: the deleted keywords of a retired tag, the reason, and its content."""
-    lost = keywords_deleted(change) if change.action is Action.RETIRE else ()
+    lost = keywords_deleted(change) if change.action == RETIRE else ()
     return (*value_details((*lost, *reason(change)), room), *removed_content(change, room))
 
 
-def removed_content(change: Change, room: Room = BRIEF) -> Details:
+def removed_content(change: ChangeItem, room: Room = BRIEF) -> Details:
     """Return what is recorded of a removed resource, as a new one is shown, without a retired tag's keywords."""
-    if not (body := change.removed):
-        return ()
-    says = {name: value for name, value in body.fields.items() if value is not False and not is_blank(value)}
-    words = () if change.action is Action.RETIRE else body.keywords
-    was = appearance(change.key, Body(says, words, body.metadata), None)
+    fields, words = dict[str, Value](), tuple[str, ...]()
+    metadata: Mapping[str, str] = {}
+    for name, value in (change.before or {}).items():
+        if isinstance(value, Mapping):
+            metadata = value
+        elif name == "keywords" and change.kind is Kind.TAG and isinstance(value, tuple):
+            words = () if change.action == RETIRE else value
+        elif value is not None and value is not False and not is_blank(value):
+            fields[name] = value
+    was = structs.replace(
+        change,
+        fields=[FieldChangeItem(name, None, value, FieldEffect.APPLIES) for name, value in fields.items()],
+        keywords=KeywordChange(words, ()),
+        metadata=MetadataChange(metadata, ()),
+        previously=None,
+        merges=(),
+        reason=None,
+    )
     return tuple(
         each._replace(spans=tuple(s._replace(mark=SpanMark.OLD) if s.mark is SpanMark.NEW else s for s in each.spans))
         for each in created_details(was, room, whole=room is not BRIEF)

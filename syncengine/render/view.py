@@ -1,29 +1,30 @@
-"""Plan → its view for people, from which text, Markdown and HTML are made, so that all of them show the same; pure.
+"""The document of a plan → its view for people, from which text, Markdown and HTML are made; pure.
 
-A view has what stands above the changes, the changes in sections, and what is said of the whole plan. Each rendering
-has an order of its own: on a terminal the end of a text is seen first, and in a comment its beginning. All texts in a
-view are safe to show (`escape.py`).
+All of them show the same, whether the plan has just been made or its document was read. A view has what stands above
+the changes, the changes in sections, and what is said of the whole plan. Each rendering has an order of its own: on a
+terminal the end of a text is seen first, and in a comment its beginning. All texts in a view are safe to show
+(`escape.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic
-from syncengine.plan.build import narrowed
-from syncengine.plan.diff import OPENED, PUBLISHED, Change, FieldChange, SendCause
-from syncengine.plan.gate import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN, Gate, Unit
+from syncengine.errors import Diagnostic, PolicyDenied
+from syncengine.manifest.sources.records import UNKNOWN_EFFECT
+from syncengine.plan.diff import OPENED, PUBLISHED, SendCause
+from syncengine.plan.gate import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN
 from syncengine.plan.gate import OPENED as OPENED_UNIT
-from syncengine.plan.judgement import POLICY_DENIED, denying_rules
-from syncengine.plan.model import DOUBTS_OF_STATE, POLICY_CHANGED, SAID_FIRST, ChangeOrigin, Plan, Since, Whose, whose
+from syncengine.plan.judgement import denying_rules
+from syncengine.plan.model import DOUBTS_OF_STATE, POLICY_CHANGED, SAID_FIRST, ChangeOrigin
 from syncengine.plan.quarantine import refused_words
+from syncengine.render.documents import diagnostics_of, part_of
 from syncengine.render.escape import file_name, quoted, visible
+from syncengine.render.formats import ChangeItem, GateUnit, PlanFormat, SinceItem
 from syncengine.render.sections import MOST, Fold, Section, is_abridged, sections_of
 from syncengine.render.style import Look
 from syncengine.render.words import among, count_of, number, summary_of
@@ -97,8 +98,8 @@ class PlanView(NamedTuple):
     `head` has the counts and obstacles, details if any, and the scope.
     """
 
-    plan: Plan
-    own: Plan
+    plan: PlanFormat
+    own: PlanFormat
     foremost: tuple[Diagnostic, ...]
     doubts: tuple[Diagnostic, ...]
     head: tuple[str, ...]
@@ -116,14 +117,15 @@ class PlanView(NamedTuple):
         return is_abridged((*self.sections, *(self.waiting.sections if self.waiting else ())))
 
 
-def view_of(plan: Plan, fold: Fold, most: int = MOST) -> PlanView:
+def view_of(plan: PlanFormat, fold: Fold, most: int = MOST) -> PlanView:
     """Return the view of a plan, each section of which has at most `most` rows."""
+    diagnostics = diagnostics_of(plan.diagnostics)
     # A changed policy comes first, since it decides what all the others mean.
     foremost = sorted(
-        (each for each in plan.diagnostics if each.code in SAID_FIRST), key=lambda each: SAID_FIRST.index(each.code)
+        (each for each in diagnostics if each.code in SAID_FIRST), key=lambda each: SAID_FIRST.index(each.code)
     )
-    doubts = tuple(each for each in plan.diagnostics if each.code in DOUBTS_OF_STATE)
-    denials = tuple(each for each in plan.diagnostics if each.code == POLICY_DENIED)
+    doubts = tuple(each for each in diagnostics if each.code in DOUBTS_OF_STATE)
+    denials = tuple(each for each in diagnostics if each.code == PolicyDenied.code)
     rules = len(denying_rules(denials))
     rules_deny = f"{count_of(rules, 'rule')} of this project {'denies' if rules == 1 else 'deny'}"
     own, waiting = _two_sides(plan)
@@ -139,8 +141,8 @@ def view_of(plan: Plan, fold: Fold, most: int = MOST) -> PlanView:
         # An approval does not lift a denial.
         f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
         denials,
-        gate_view(plan) if plan.gate.shown else None,
-        tuple(each for each in plan.diagnostics if each not in (*foremost, *doubts, *denials)),
+        gate_view(plan) if plan.gate.units else None,
+        tuple(each for each in diagnostics if each not in (*foremost, *doubts, *denials)),
     )
 
 
@@ -153,9 +155,10 @@ def first_sentence(diagnostic: Diagnostic) -> str:
 # --- the head ---------------------------------------------------------------------------------------------------------
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: PlanFormat) -> str:
     """Return the plan in one line: its counts, the tags that become public, and the obstacles to its apply."""
-    public, unknown = made_public(plan), plan.unknown_effects
+    public, codes = made_public(plan), Counter(each.code for each in plan.diagnostics)
+    unknown = codes[UNKNOWN_EFFECT]
     if plan.changes or plan.sweep:
         counts = f"Plan: {summary_of(plan.summary)}."
     elif plan.base is not None:
@@ -166,42 +169,42 @@ def headline(plan: Plan) -> str:
     else:
         counts = "No changes."
     sentences = [counts]
-    if count := public[OPENED]:
+    if count := public[OPENED.before]:
         sentences.append(f"Makes {count_of(count, 'PRIVATE tag')} public.")
-    if count := public[PUBLISHED]:
+    if count := public[PUBLISHED.before]:
         sentences.append(f"Makes {count_of(count, 'tag')} of unknown visibility public.")
     if unknown:
         source = "its source was" if unknown == 1 else "their sources were"
         sentences.append(f"The effect of {count_of(unknown, 'file')} is unknown, because {source} not read.")
-    if plan.is_denied:
+    if codes[PolicyDenied.code]:
         sentences.append("Denied by a rule.")
     if plan.is_undone:
-        subject = "this plan would redo" if plan.changes_something else "the manifests still ask for"
+        subject = "this plan would redo" if plan.changes or plan.sweep else "the manifests still ask for"
         sentences.append(f"Blocked: {subject} changes that were undone.")
-    if plan.gate.is_closed:
-        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).own
+    if plan.gate.tripped:
+        is_earlier = plan.base is not None and ChangeOrigin.PULL_REQUEST not in plan.gate.tripped_by
         sentences.append(f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}.")
     return " ".join(sentences)
 
 
-def made_public(plan: Plan) -> Counter[FieldChange]:
-    """Return how many tags become public: PRIVATE ones (`OPENED`), and those of unknown visibility (`PUBLISHED`)."""
-    count: Counter[FieldChange] = Counter()
+def made_public(plan: PlanFormat) -> Counter[object]:
+    """Return how many tags become public, by their visibility before: PRIVATE, or `None` if it is unknown."""
+    count: Counter[object] = Counter()
     for change in plan.changes:
         if opening := change.opening:
-            count[opening] += len(change.opens or (change,))
+            count[opening.before] += len(change.opens) or 1
     return count
 
 
-def _scope(plan: Plan) -> Iterator[str]:
+def _scope(plan: PlanFormat) -> Iterator[str]:
     """Yield sentences on the plan's service and team, the compared revision, and the run that it undoes."""
-    base, undo = plan.base, plan.undo
-    where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
-    where = f"{where}, team {quoted(plan.basis.team)}" if plan.basis.team else where
+    base, undo, url, team = plan.base, plan.undo, plan.service.base_url, plan.service.team
+    where = "The embedded sandbox" if url == "sandbox" else f"Service {visible(url)}"
+    where = f"{where}, team {quoted(team)}" if team else where
     revision = base and f"{visible(base.ref)} ({base.commit[:SHORT]})"
     if base is None:
         yield f"{where}."
-    elif base.is_in_git:
+    elif not url:  # which only a plan without a state leaves out
         yield f"Compared with {revision} in Git only: no state was read, so waiting changes are unknown."
     else:
         yield f"{where}; compared with {revision}."
@@ -216,82 +219,79 @@ def _scope(plan: Plan) -> Iterator[str]:
             yield f"Revert it in Git too, because manifests that ask for it again are rejected: {visible(undo.revert)}"
 
 
-def _comparison(since: Since) -> ReviewedComparison:
+def _comparison(since: SinceItem) -> ReviewedComparison:
     listed = (
         f"{len(since.new):,} new, {len(since.different):,} different, {len(since.gone):,} gone, {since.same:,} the same"
     )
     verdict = "Today's plan does not go beyond the reviewed plan."
-    if since.excess:
-        verdict = f"Today's plan goes beyond the reviewed plan in {count_of(len(since.excess), 'place')}:"
-    lines = [visible(each.message) for each in since.excess[:MOST_DIFFERENCES]]
-    if (more := len(since.excess) - MOST_DIFFERENCES) > 0:
+    if since.more:
+        verdict = f"Today's plan goes beyond the reviewed plan in {count_of(len(since.more), 'place')}:"
+    lines = [visible(each.message) for each in since.more[:MOST_DIFFERENCES]]
+    if (more := len(since.more) - MOST_DIFFERENCES) > 0:
         lines.append(f"and {more:,} more")
-    heading = f"Compared with the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
+    heading = f"Compared with the reviewed plan {visible(since.plan)}: {listed}."
     return ReviewedComparison(heading, verdict, tuple(lines))
 
 
 # --- the two sides of a plan with `--base` ----------------------------------------------------------------------------
 
 
-def _two_sides(plan: Plan) -> tuple[Plan, Plan | None]:
+def _two_sides(plan: PlanFormat) -> tuple[PlanFormat, PlanFormat | None]:
     """Return the pull request's own changes, and those that wait, each with its reason; all are own without `--base`.
 
     The last refusal of each resource that the service rejected before is quoted in the reason of its change.
     """
-    base, waiting = plan.base, None
-    if plan.refused:
-        now = datetime.fromisoformat(plan.basis.created).timestamp()
-
-        def with_refusal(change: Change) -> Change:
-            if (refusal := plan.refusal(change.key)) is None:
-                return change
-            other = None if change.again is SendCause.UNKNOWN_END else change.reason
-            return replace(change, reason="; ".join(filter(None, (other, refused_words(refusal, now)))))
-
-        plan = replace(plan, changes=tuple(map(with_refusal, plan.changes)), refused=UNSET)
-    if base is None:
+    if any(change.refused or change.waits for change in plan.changes):
+        plan = replace(plan, changes=[_with_reasons(change, plan.created) for change in plan.changes])
+    if plan.base is None:
         return plan, None
-    own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
-    if base.waiting:
-        rest = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
-        changes = tuple(
-            replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)].reason))))
-            for change in rest.changes
-        )
-        waiting = replace(rest, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
-    return replace(own, sweep=None) if base.sweeps else own, waiting
+    own = part_of(plan, lambda change: change.origin is not ChangeOrigin.WAITING)
+    waiting = part_of(plan, lambda change: change.origin is ChangeOrigin.WAITING)
+    if not waiting.changes:
+        return own, None
+    if plan.sweep and plan.sweep.origin is ChangeOrigin.WAITING:
+        return replace(own, sweep=None), replace(waiting, notes=[])
+    return own, replace(waiting, notes=[], sweep=None)
 
 
-def _waiting_line(waiting: Plan) -> str:
+def _with_reasons(change: ChangeItem, now: str) -> ChangeItem:
+    """Return the change with its last refusal, and with why it waits, in its reason."""
+    reason, refused = change.reason, change.refused
+    if refused:
+        words = refused_words(refused.times, refused.since, now, refused.message)
+        reason = "; ".join(filter(None, (None if change.again is SendCause.UNKNOWN_END else reason, words)))
+    return replace(change, reason="; ".join(filter(None, (reason, change.waits))) or None)
+
+
+def _waiting_line(waiting: PlanFormat) -> str:
     """Return one line that counts the waiting changes by their causes."""
-    assert waiting.base is not None
-    causes = Counter(wait.cause for wait in waiting.base.waiting.values())
+    causes = Counter(change.wait_cause or "" for change in waiting.changes)
     why = ", ".join(f"{number(count)} {cause}" for cause, count in causes.most_common())
     return f"{count_of(len(waiting.changes), 'change')} from outside this pull request: {why}"
 
 
-TRIPPED_BY: Mapping[Whose, str] = {
-    Whose(own=True): "This pull request's {} need the approval.",
-    Whose(theirs=True): "Only {} that were merged earlier need the approval; those of this pull request do not.",
-    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need the approval.",
+TRIPPED_BY: Mapping[tuple[ChangeOrigin, ...], str] = {
+    (ChangeOrigin.PULL_REQUEST,): "This pull request's {} need the approval.",
+    (ChangeOrigin.WAITING,): "Only {} that were merged earlier need the approval; those of this pull request do not.",
+    tuple(ChangeOrigin): "Both this pull request's {} and those that were merged earlier need the approval.",
 }
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
-def asks_about_removals_alone(gate: Gate) -> bool:
-    """Return whether only removals lack an approval: no rule, and no tag that is made public."""
-    return not {unit.kind for unit in gate.units if unit.is_open} & {RULE, OPENED_UNIT}
+def asks_about_removals_alone(kinds: Iterable[str]) -> bool:
+    """Return whether units of these kinds, which lack an approval, ask about no rule and no tag that becomes public."""
+    return not {*kinds} & {RULE, OPENED_UNIT}
 
 
-def gate_view(plan: Plan) -> GateView:
+def gate_view(plan: PlanFormat) -> GateView:
     """Return the gate in words, those units first that need an approval."""
     gate = plan.gate
-    open_units = [unit for unit in gate.units if unit.is_open]
-    are_removals = asks_about_removals_alone(gate)
-    kinds, places = {unit.kind for unit in gate.shown}, {str(unit.approved) for unit in gate.shown}
-    if gate.is_closed:
+    open_units = [unit for unit in gate.units if unit.approved is None]
+    are_removals = asks_about_removals_alone(unit.kind for unit in open_units)
+    kinds, places = {unit.kind for unit in gate.units}, {str(unit.approved) for unit in gate.units}
+    if gate.tripped:
         heading = f"Blocked: approval needed for {'these removals' if are_removals else 'this plan'}."
     elif gate.approved is None or len(places) > 1:
         heading = "Approved: everything that needs approval has been approved."
@@ -299,24 +299,23 @@ def gate_view(plan: Plan) -> GateView:
         what = "these removals and tags made public" if OPENED_UNIT in kinds else "these removals"
         what = "everything that needs approval" if RULE in kinds else what
         heading = f"Approved: {file_name(str(gate.approved))} approves {what}."
-    sentence = TRIPPED_BY.get(whose(gate, plan.base))
+    sentence = TRIPPED_BY.get(gate.tripped_by)
     approvals = [unit.approve for unit in open_units if unit.approve]
     # Nobody copies more lines than that; one approval of the whole plan does the same.
     if len(approvals) > MOST_UNITS and gate.approve:
         approvals = [gate.approve]
     needs_whole = gate.approve and any(unit.kind != RULE for unit in open_units)
-    rest = len(gate.shown) - MOST_UNITS
+    rest = len(gate.units) - MOST_UNITS
     return GateView(
-        gate.is_closed,
+        gate.tripped,
         heading,
         sentence and sentence.format("removals" if are_removals else "changes"),
-        tuple(map(_unit_line, sorted(gate.shown, key=lambda unit: not unit.is_open)[:MOST_UNITS])),
+        tuple(map(_unit_line, sorted(gate.units, key=lambda unit: unit.approved is not None)[:MOST_UNITS])),
         f"… and {number(rest)} more; `--format json` lists them all" if rest > 0 else "",
         gate.reasons,
         tuple(map(visible, approvals)),
         visible(gate.approve) if gate.approve and needs_whole and approvals else "",
-        "everything that this plan removes"
-        + (" or makes public" if any(unit.kind == OPENED_UNIT for unit in gate.units) else ""),
+        "everything that this plan removes" + (" or makes public" if OPENED_UNIT in kinds else ""),
     )
 
 
@@ -351,19 +350,17 @@ LOST_NOUNS = {
 }
 
 
-def _lost(unit: Unit) -> str:
-    lost = [count_of(count, LOST_NOUNS[of]) for of, count in unit.lost if of in LOST_NOUNS]
+def _lost(unit: GateUnit) -> str:
+    lost = [count_of(count, LOST_NOUNS[of]) for of, count in unit.lost.items() if of in LOST_NOUNS]
     return " and ".join(filter(None, (", ".join(lost[:-1]), *lost[-1:]))) or count_of(unit.count, "removal")
 
 
-WHAT: Mapping[str, Callable[[Unit, str], str]] = {
-    CATEGORY: lambda unit, name: (
-        f"{name} and {count_of(tags, 'tag')}" if (tags := dict(unit.lost).get("tags", 0)) else name
-    ),
-    ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
+WHAT: Mapping[str, Callable[[GateUnit, str], str]] = {
+    CATEGORY: lambda unit, name: f"{name} and {count_of(tags, 'tag')}" if (tags := unit.lost.get("tags", 0)) else name,
+    ACTIVITY_TYPES: lambda unit, name: f"{count_of(unit.lost.get('activityTypes', 0), 'activity type')} deleted",
     OPENED_UNIT: lambda unit, name: (
         f"{count_of(unit.count, 'tag')} of unknown visibility made public"
-        if unit.name == UNKNOWN
+        if unit.unit == UNKNOWN
         else f"{name} made public ({'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE)"
     ),
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
@@ -373,12 +370,12 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
 """The words for each kind of unit; a unit of another kind is named with its losses."""
 
 
-def _unit_line(unit: Unit) -> UnitLine:
-    name, by = file_name(unit.name), str(unit.approved)
+def _unit_line(unit: GateUnit) -> UnitLine:
+    name, by = file_name(unit.unit), str(unit.approved)
     what = WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
     if not unit.approve:
         return UnitLine(True, what, "needs approval; only a plan that reads the state shows how to approve")
-    if unit.is_open or unit.approved is None:
+    if unit.approved is None:
         return UnitLine(True, what, "approve with ", visible(unit.approve))
     if by.startswith("run "):
         return UnitLine(False, what, f"already approved for {by}")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import overload
 
 from syncengine.plan.diff import Action
-from syncengine.plan.model import Summary
 from syncengine.render.escape import file_name
+from syncengine.render.formats import Place, PlanSummary
 from syncengine.resource import Kind, Source
 
 FEW = 5
@@ -70,20 +70,20 @@ def comma_list(texts: Sequence[str], most: int = FEW, *, count: int | None = Non
     return f"{', '.join(texts[:most])} … and {number(total - most)} more"
 
 
-def place(source: Source | None) -> str:
+def place(source: Source | Place | None) -> str:
     """Return `manifests/acme.yaml:12`, followed by the data row of a generated resource."""
     if source is None:
         return ""
     return file_name(str(source))
 
 
-def summary_of(summary: Summary) -> str:
+def summary_of(summary: PlanSummary) -> str:
     """Return the counts of a plan in one line, leaving out zeros except for unchanged resources."""
     does = [f"{number(count)} {word}" for action, word in TO_DO.items() if (count := getattr(summary, action.word))]
     return f"{', '.join(does) or 'no changes'}; {number(summary.unchanged)} unchanged; {requests(summary.requests)}"
 
 
-def among(summary: Summary) -> str:
+def among(summary: PlanSummary) -> str:
     """Return a sentence with the counts of changed keywords and metadata, cascades and kept resources, if any."""
     phrases = [form.format(count_of(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
     return f"In detail: {', '.join(phrases)}." if phrases else ""

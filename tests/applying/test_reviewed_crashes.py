@@ -20,7 +20,7 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.model import Ownership
-from syncengine.render.documents import plan_json, reviewed_in
+from syncengine.render.documents import plan_document, plan_json, reviewed_in
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
 from syncengine.sandbox.store import CATEGORIES
 from tests.support.profiles import tried
@@ -38,7 +38,7 @@ STATISTICS: Counter[str] = Counter()
 
 def reviewed(plan: Plan) -> ReviewedPlan:
     """Return the plan as it is read back from its JSON document."""
-    return reviewed_in(plan_json(plan).encode(), "plan.json")
+    return reviewed_in(plan_json(plan_document(plan)).encode(), "plan.json")
 
 
 def before(home: House, history: list[Step]) -> None:

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan, Wait
-from syncengine.render.html import plan_html
 from syncengine.render.style import Links, Look
 from syncengine.resource import Body, Source
-from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_of, tag
+from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_html, plan_of, tag
 
 from .conftest import LOOKS, PATIENCE_SECONDS, assert_fits, emulated
 

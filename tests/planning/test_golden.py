@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.render import PLAN_FORMATS
+from syncengine.render.documents import plan_document
 from syncengine.render.style import PLAIN
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 from tests.render.samples import without_files
@@ -62,7 +63,7 @@ def plan_of(case: str) -> Plan:
 @pytest.mark.parametrize("case", CASES)
 def test_the_text_of_a_plan_is_unchanged(case: str) -> None:
     file = GOLDEN / case / "plan.txt"
-    rendered = without_files(PLAN_FORMATS["text"](plan_of(case), PLAIN))
+    rendered = without_files(PLAN_FORMATS["text"](plan_document(plan_of(case)), PLAIN))
     if os.environ.get("SYNCENGINE_GOLDEN") == "write":
         file.write_text(rendered, encoding="utf-8", newline="")
     assert file.read_bytes().decode() == rendered

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
-from syncengine.plan.build import narrowed
 from syncengine.plan.calls import OPERATION_OF, Step
 from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Removal, Status
@@ -75,11 +74,6 @@ def test_the_summary_counts_changes() -> None:
         "kept": 0,
         "requests": 12,
     }
-
-
-def test_a_narrowed_plan_is_counted_anew() -> None:
-    plan = narrowed(everything(), lambda change: change.key.kind is Kind.TAG)
-    assert (plan.summary.create, plan.summary.delete, plan.summary.requests) == (1, 2, 12)
 
 
 def many(section: str, key: str, count: int, rest: str = "") -> str:

@@ -13,7 +13,10 @@ from syncengine.plan.calls import Call, Sweep
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Approval, Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
+from syncengine.render import html, markdown, text
+from syncengine.render.documents import plan_document
 from syncengine.render.html import digest, page_file
+from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Key, Kind, Row, Source, Value
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'
@@ -27,6 +30,18 @@ def without_files(page: str) -> str:
     for name in ("pages.css", "plan.js"):
         page = page.replace(page_file(name), name).replace(digest(page_file(name)), f"'digest of {name}'")
     return page
+
+
+def plan_text(plan: Plan, look: Look = PLAIN) -> str:
+    return text.plan_text(plan_document(plan), look)
+
+
+def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = markdown.LIMIT, size: markdown.Size = len) -> str:
+    return markdown.plan_markdown(plan_document(plan), look, limit, size)
+
+
+def plan_html(plan: Plan, look: Look = PLAIN) -> str:
+    return html.plan_html(plan_document(plan), look)
 
 
 def tag(name: str) -> Key:

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
-from syncengine.render.html import plan_html
-from syncengine.render.markdown import plan_markdown
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 from syncengine.resource import Body
 
-from .samples import at, category, field, plan_of, tag
+from .samples import at, category, field, plan_html, plan_markdown, plan_of, plan_text, tag
 
 MATTER = (
     "Opposition proceedings about the description of a matter that the client filed in Munich last year after an"

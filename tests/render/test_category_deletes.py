@@ -10,13 +10,10 @@ from msgspec.structs import replace
 
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
-from syncengine.render.html import plan_html
-from syncengine.render.markdown import plan_markdown
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 from syncengine.resource import Body
 
-from .samples import at, category, plan_of, tag
+from .samples import at, category, plan_html, plan_markdown, plan_of, plan_text, tag
 from .test_odd_ones import page_words
 
 SHORT: dict[str, Callable[[Plan], str]] = {

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from syncengine.plan.diff import Action, Change
 from syncengine.render.escape import cells
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 from syncengine.resource import Row, Source, Value
 
-from .samples import field, plan_of, tag
+from .samples import field, plan_of, plan_text, tag
 
 TITLES = ("Opposition against EP 1 234 567", "Licence", "Trade mark ACME", "Appeal", "Lease", "Audit", "M&A")
 
@@ -53,13 +52,13 @@ def test_each_new_tag_is_one_line_with_its_values_and_the_place_of_its_row(width
     assert [line.split()[1] for line in lines if line.startswith("  + ")] == [each.key.name for each in MATTERS]
     assert "Create 12 tags with visibility: PRIVATE (manifests/matters.yaml:9)" in lines
     assert [n for n in range(1, 13) if not lines[-13 + n].endswith(f"  data/matters.csv:{n + 1}")] == []
-    assert "  + H-0007  category: bolt; description: " in text
-    assert ("Abridged" in text, 'keywords: "REF 7"' in text) == (width == 80, width > 80)
+    assert '  + H-0007  keywords: "REF 7"; category: bolt;' in text  # a keyword, which tags time, is cut last
+    assert ("Abridged" in text, "description: " in text) == (width == 80, width > 80)
 
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_what_makes_a_tag_dangerous_is_never_cut(width: int) -> None:
-    """The visibility of each tag and letters that deceive are said before all values that may be cut."""
+    """The visibility of a tag unlike the others, and letters that deceive, are said whole."""
     odd = [
         matter(13, visibility="PUBLIC", category="c" * 90),
         matter(14, description="Opp\u043esition " + "long " * 40),
@@ -79,7 +78,7 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
 def test_a_long_name_is_never_cut() -> None:
     name = "N" * 100
     text = plan_text(plan_of(replace(matter(1), key=tag(name)), matter(2)), Look(width=80))
-    assert f"  + {name}\n      category: bolt\n" in text
+    assert f"  + {name}\n      keywords: \"REF 1\"\n      category: bolt\n" in text
 
 
 def test_verbose_shows_every_value_of_each() -> None:

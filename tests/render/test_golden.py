@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.render import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.documents import plan_document
 from syncengine.render.style import PLAIN
 
 from .samples import PLANS, REPORTS, without_files
@@ -38,7 +39,7 @@ def agree(name: str, rendered: str) -> None:
 @pytest.mark.parametrize(("sample", "name"), PLAN_CASES)
 def test_a_plan_equals_its_golden_file(sample: str, name: str) -> None:
     """A plan is rendered exactly as its golden file."""
-    agree(f"plan-{sample}.{name}", without_files(PLAN_FORMATS[name](PLANS[sample](), PLAIN)))
+    agree(f"plan-{sample}.{name}", without_files(PLAN_FORMATS[name](plan_document(PLANS[sample]()), PLAIN)))
 
 
 @pytest.mark.parametrize(("sample", "name"), REPORT_CASES)

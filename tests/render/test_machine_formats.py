@@ -36,6 +36,7 @@ from syncengine.render.ci import (
 )
 from syncengine.render.documents import (
     diagnostics_json,
+    plan_document,
     plan_json,
     report_json,
 )
@@ -63,7 +64,7 @@ def test_every_outcome_but_applied_has_a_name() -> None:
 
 
 DOCUMENTS = {
-    **{f"plan of {name}": ("plan", plan_json(sample())) for name, sample in PLANS.items()},
+    **{f"plan of {name}": ("plan", plan_json(plan_document(sample()))) for name, sample in PLANS.items()},
     **{f"report of {name}": ("report", report_json(sample())) for name, sample in REPORTS.items()},
     "diagnostics": ("diagnostics", diagnostics_json(FOUND)),
 }
@@ -83,7 +84,7 @@ def test_a_document_has_nothing_that_its_schema_does_not_name(name: str) -> None
 def test_json_is_printed_whatever_a_value_holds(value: str | int) -> None:
     """Values that the fast JSON writer rejects, such as a lone surrogate, are written by the slow one."""
     change = Change(key=tag("A"), action=Action.UPDATE, source=None, fields=(field("closedTimestamp", None, value),))
-    assert json.loads(plan_json(plan_of(change)))["changes"][0]["fields"][0]["after"] == value
+    assert json.loads(plan_json(plan_document(plan_of(change))))["changes"][0]["fields"][0]["after"] == value
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def _calls(name: str, count: int, verbose: bool) -> int:
 
     sys.setprofile(profile)
     try:
-        PLAN_FORMATS[name](plan, Look(verbose=verbose))
+        PLAN_FORMATS[name](plan_document(plan), Look(verbose=verbose))
     finally:
         sys.setprofile(None)
     return calls

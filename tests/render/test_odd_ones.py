@@ -13,13 +13,11 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.model import Plan
-from syncengine.render.html import plan_html
-from syncengine.render.markdown import LIMIT, plan_markdown
+from syncengine.render.markdown import LIMIT
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 from syncengine.resource import Source, Value
 
-from .samples import TRIPPED, at, field, plan_of, tag
+from .samples import TRIPPED, at, field, plan_html, plan_markdown, plan_of, plan_text, tag
 
 SECRET = "Strictly confidential merger of A and B"
 

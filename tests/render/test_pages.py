@@ -16,11 +16,10 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Wait
-from syncengine.render.html import plan_html, trouble_html
-from syncengine.render.markdown import LIMIT, code, plan_markdown, prose, report_markdown
+from syncengine.render.html import trouble_html
+from syncengine.render.markdown import LIMIT, code, prose, report_markdown
 from syncengine.render.report import report_of as report_of_error
 from syncengine.render.style import Links, Look
-from syncengine.render.text import plan_text
 from syncengine.resource import Source
 
 from .samples import (
@@ -31,7 +30,10 @@ from .samples import (
     everything,
     field,
     hostile,
+    plan_html,
+    plan_markdown,
     plan_of,
+    plan_text,
     report_of,
     result,
     tag,

@@ -14,11 +14,10 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
-from syncengine.render.documents import diagnostics_json
+from syncengine.render.documents import diagnostics_json, plan_document
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.report import report_text
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 from syncengine.render.view import headline
 from syncengine.resource import Source
 
@@ -33,6 +32,7 @@ from .samples import (
     hostile,
     plan_limit,
     plan_of,
+    plan_text,
     report_of,
     result,
     sweep_of,
@@ -267,7 +267,7 @@ def test_an_empty_list_of_diagnostics_says_no_problems() -> None:
 def test_a_blocked_plan_without_changes_says_no_changes() -> None:
     """A plan without changes that is blocked by an undone run says `No changes.` and why it is blocked."""
     asked = Diagnostic(severity=Severity.ERROR, code="undone", message="run r-1 was undone")
-    first = headline(plan_of(diagnostics=(asked,)))
+    first = headline(plan_document(plan_of(diagnostics=(asked,))))
     assert first.startswith("No changes. ")
     assert first.endswith("Blocked: the manifests still ask for changes that were undone.")
 
