@@ -135,71 +135,84 @@ def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
     return few(group for group in groups if any(is_rare(counts[part]) for part in parts[id(group)]))
 
 
-class _Column(NamedTuple):
-    """The values of one label: the numbers of their resources, the names, and the values before and after."""
-
-    numbers: list[int]
-    names: list[str]
-    before: list[Value | None]
-    after: list[Value | None]
-
-
 def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     """Return the resources grouped by what was done to each of their values, in the order of their first ones."""
-    columns: dict[tuple[ValuePart, str, str], _Column] = {}
+    columns = defaultdict[tuple[ValuePart, str, str, bool], list[tuple[int, Value | None, Value | None]]](list)
     for number, own in enumerate(values):
         for part, label, before, after, note in own:
-            column = columns.setdefault((part, label, note), _Column([], [], [], []))
-            column.numbers.append(number)
-            # That a new name is the resource's own says nothing of the name before.
-            column.names.append("" if part in (ValuePart.FORMER, ValuePart.OPENED) else names[number])
-            column.before.append(before)
-            column.after.append(after)
-    edited: list[EditedValue] = []
-    keys: list[list[int]] = [[] for _ in names]  # places in `edited`, because a plan may have very many values
-    for (part, label, note), column in columns.items():
-        places: dict[Edit | None, int] = {}
-        for number, edit in zip(column.numbers, _edits_of(part, column), strict=True):
-            if edit not in places:
-                places[edit] = len(edited)
-                edited.append(EditedValue(part, label, note, edit))
-            keys[number].append(places[edit])
+            columns[part, label, note, before is None].append((number, before, after))
+    places: dict[EditedValue, int] = {}  # small numbers to compare, because a plan may have very many values
+    keys: list[list[int]] = [[] for _ in names]
+    for (part, label, note, is_new), column in columns.items():
+        numbers, befores, afters = zip(*column, strict=True)
+        # That a new name is the resource's own says nothing of the name before.
+        bare = part in (ValuePart.FORMER, ValuePart.OPENED)
+        own_names = [""] * len(numbers) if bare else [names[number] for number in numbers]
+        is_first = is_new and part is not ValuePart.LOST
+        edits = _first_edits(own_names, afters) if is_first else _edits_of(part, own_names, befores, afters)
+        own_places = {
+            id(edit): places.setdefault(EditedValue(part, label, note, edit), len(places))
+            for edit in {id(edit): edit for edit in edits}.values()
+        }
+        for number, edit in zip(numbers, edits, strict=True):
+            keys[number].append(own_places[id(edit)])
     found = defaultdict[tuple[int, ...], list[int]](list)
     for number, key in enumerate(keys):
-        found[tuple(key)].append(number)
+        found[tuple(sorted(key))].append(number)
+    edited = list(places)
     return [AlikeGroup(tuple(edited[place] for place in key), members) for key, members in found.items()]
 
 
 # --- what was done to a value -----------------------------------------------------------------------------------------
 
 
-def _edits_of(part: ValuePart, column: _Column) -> list[Edit | None]:
+def _first_edits(names: Sequence[str], values: Sequence[Value | None]) -> list[Edit | None]:
+    """Return the edit of each new value: that it is equal to others, or but for the own name, or but for numbers."""
+    edits: list[Edit | None] = [None] * len(values)
+    rest: Sequence[int] = range(len(values))
+    # In large plans most values are new. Edits are only made of what others share, in a third of the time.
+    for pattern_of in (lambda name, value: value, _masked_or_year, _outline):
+        found = [pattern_of(names[n], values[n]) for n in rest]
+        kind, is_rough = ("outline", True) if pattern_of is _outline else ("set", False)
+        shared = {
+            each: each if isinstance(each, Edit) else Edit(kind, None, each, is_rough)
+            for each, count in Counter(found).items()
+            if count >= ALIKE
+        }
+        for n, each in zip(rest, found, strict=True):
+            edits[n] = shared.get(each)
+        rest = [n for n in rest if edits[n] is None]
+    return edits
+
+
+def _masked_or_year(name: str, value: Value | None) -> Pattern | Edit:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Edit("date", "set", (instant(value) or str(value))[:4])
+    return masked(name, value)
+
+
+def _edits_of(
+    part: ValuePart, names: Sequence[str], before: Sequence[Value | None], after: Sequence[Value | None]
+) -> list[Edit | None]:
     """Return the edit of each value: the most exact one that enough others share, or else `None`."""
-    numbers, names, before, after = column
-    # What many new resources have alike is found by counting the values as they are, in a third of the time.
-    first = Counter(new for old, new in zip(before, after, strict=True) if old is None and part is not ValuePart.LOST)
-    shared = {value: Edit("set", None, value) for value, count in first.items() if count >= ALIKE}
-    edits = [shared.get(new) if old is None else None for old, new in zip(before, after, strict=True)]
-    rest = [n for n, edit in enumerate(edits) if edit is None]
+    edits: list[Edit | None] = [None] * len(names)
+    rest: Sequence[int] = range(len(names))
+    # Keywords are lost for good, so that a few with the same ones may be odd among many.
+    enough = max(SAME, len(names) // 100) if part is ValuePart.LOST else ALIKE
     for ways in LOSSES if part is ValuePart.LOST else WAYS:
-        if part is ValuePart.LOST and ways is _counted and len(rest) * 2 < len(numbers):
+        if ways is _counted and len(rest) * 2 < len(names):
             break  # where most lose the same, another keyword is odd, whatever their number
-        candidates = [(n, edit) for n in rest for edit in dict.fromkeys(ways(names[n], before[n], after[n]))]
-        often = Counter(edit for _, edit in candidates)
-        # Keywords are lost for good, so that a few with the same ones may be odd among many.
-        enough = max(SAME, len(numbers) // 100) if part is ValuePart.LOST else ALIKE
+        candidates = [(n, edit) for n in rest for edit in ways(names[n], before[n], after[n])]
+        often = Counter(edit for _, edit in dict.fromkeys(candidates))
+        shared = {edit: edit for edit, count in often.items() if count >= enough}
         for n, edit in candidates:
-            if edits[n] is None and often[edit] >= enough:
-                edits[n] = edit
+            edits[n] = edits[n] or shared.get(edit)
         rest = [n for n in rest if edits[n] is None]
     return edits
 
 
 def _exact(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
     """Return what may have been done to a value, the most telling first."""
-    if before is None:
-        pattern = masked(name, after)
-        return () if pattern is after else (Edit("set", None, pattern),)  # equal values are found before
     if isinstance(before, tuple) and isinstance(after, tuple):
         gains, losses = tuple(v for v in after if v not in before), tuple(v for v in before if v not in after)
         if after == (*(v for v in before if v not in losses), *gains):
@@ -211,10 +224,9 @@ def _exact(name: str, before: Value | None, after: Value | None) -> Iterable[Edi
 
 def _set(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
     """Return that a value became this one, whatever it was, or that a date moved within or into a year."""
-    if isinstance(after, int) and not isinstance(after, bool) and not isinstance(before, (bool, str, tuple)):
-        way = "set" if before is None else "later" if after > before else "earlier"
-        return (Edit("date", way, (instant(after) or str(after))[:4]),)
-    return () if before is None else (Edit("set", None, masked(name, after)),)
+    if type(after) is int and type(before) is int:  # and no boolean
+        return (Edit("date", "later" if after > before else "earlier", (instant(after) or str(after))[:4]),)
+    return (Edit("set", None, masked(name, after)),)
 
 
 def _counted(name: str, before: Value | None, after: Value | None) -> Iterable[Edit]:
@@ -257,10 +269,10 @@ def masked(name: str, value: Value | None) -> Pattern:
 
 
 def _outline(name: str, value: Value | None) -> str:
-    texts = value if isinstance(value, tuple) else ("" if value is None else str(value),)
-    if len(name) > 1:
-        texts = tuple([text.replace(name, "\0") for text in texts])
-    return "\n".join(sorted([_DIGITS.sub("#", text) for text in texts]))
+    """Return the texts of a value without their numbers and the resource's own name."""
+    text = "\n".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+    masked_text = text.replace(name, "\0") if len(name) > 1 else text
+    return "\n".join(sorted(_DIGITS.sub("#", masked_text).split("\n")))
 
 
 def _text_edits(before: str, after: str) -> Iterator[Edit]:
