@@ -78,7 +78,7 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
 def test_a_long_name_is_never_cut() -> None:
     name = "N" * 100
     text = plan_text(plan_of(replace(matter(1), key=tag(name)), matter(2)), Look(width=80))
-    assert f"  + {name}\n      keywords: \"REF 1\"\n      category: bolt\n" in text
+    assert f'  + {name}\n      keywords: "REF 1"\n      category: bolt\n' in text
 
 
 def test_verbose_shows_every_value_of_each() -> None:

@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.apply.report import RECORDED_EXITS, Chronicle, Circumstances, Outcome, Report, RunStatus, status_after
+from syncengine.apply.report import Chronicle, Circumstances, Outcome, Report, RunStatus, status_after
+from syncengine.engine import RECORDED
 from syncengine.errors import (
     AuthFailed,
     Diagnostic,
@@ -123,8 +124,9 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
 @pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)
 def test_refused_runs_are_recorded_in_the_history(kind: type[SyncengineError]) -> None:
     """An error with the status `refused` is recorded in the history, except a usage error, which is no run."""
-    assert status_after(kind([]) if kind is Problems else kind("no")) is RunStatus.REFUSED
-    assert (kind.exit_code in RECORDED_EXITS) is (kind is not Usage)
+    error = kind([]) if kind is Problems else kind("no")
+    assert status_after(error) is RunStatus.REFUSED
+    assert (error.exit_code in RECORDED) is (kind is not Usage)
 
 
 NEVER_BEGUN = (GateTripped, StalePlan, LockHeld, WrongTeam, Usage, AuthFailed, Unreachable)
