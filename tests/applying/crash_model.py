@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -124,6 +125,8 @@ class Clockwork:
         self._instants, self._calls = count(), count()
         self.dead = False
         self.met: list[str] = []
+        self.kept = 0
+        """The number of calls and writes so far that a death does not undo."""
 
     def strike(self, *, is_call: bool = False) -> str | None:
         if self.dead:
@@ -157,6 +160,21 @@ class MortalLedger:
 
     def __init__(self, state: State, clockwork: Clockwork) -> None:
         self._state, self._clockwork = state, clockwork
+        self._depth = 0
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            with self._state.together():
+                yield
+        finally:
+            self._depth -= 1
+        self._count_kept()
+
+    def _count_kept(self) -> None:
+        """Count a write, unless it is undone should the process die within the block that it is in."""
+        self._clockwork.kept += not self._depth
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._state, name)
@@ -168,6 +186,7 @@ class MortalLedger:
             if what == "dies before":
                 self._clockwork.die()
             written = verb(*arguments, **named)
+            self._count_kept()
             if what in DEATHS:
                 self._clockwork.die()
             return written
@@ -192,8 +211,10 @@ class ServiceInMemory:
         self._house.watch_sending(operation, sent)
         if what == "dies and lands late":
             self._house.send_off(operation, sent)
+            self._clockwork.kept += 1
             self._clockwork.die()
         answer = self._answer(operation, sent, what)
+        self._clockwork.kept += 1
         if answer.may_land or what == "answered twice":
             answer = replace(answer, given_up=self._house.at)
         await asyncio.sleep(0)
@@ -232,7 +253,10 @@ class ServiceInMemory:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an apply ended. `plan` is None when the manifests have errors; `asked`: no approval was given."""
+    """How an apply ended. `plan` is None when the manifests have errors; `asked`: no approval was given.
+
+    Two processes that died with the same number of calls and writes `kept` leave the same.
+    """
 
     plan: Plan | None
     status: report.RunStatus | None = None
@@ -240,6 +264,7 @@ class Ending:
     troubles: tuple[str, ...] = ()
     asked: bool = False
     excess: tuple[Excess, ...] = ()
+    kept: int = 0
 
 
 class Approvals:
@@ -612,7 +637,7 @@ class House:
         try:
             asyncio.run(applier.perform(applying, planned))
         except Died:
-            return Ending(planned, died=True, troubles=tuple(clockwork.met))
+            return Ending(planned, died=True, troubles=tuple(clockwork.met), kept=clockwork.kept)
         finally:
             self.let_go &= {row.key for row in self.state.rows() if row.status is Status.RELEASED}
         self.state.end_run(chronicle.status.value, {})

@@ -114,13 +114,16 @@ AT_ONCE = ("dies before", "dies and lands late")
 
 
 def _dead(how: str) -> Iterator[tuple[Snapshot, Ending]]:
+    kept = -1
     for instant in count():
         with house(beginning()) as home:
             ending = died(home, instant, how)
             if not ending.died:
                 assert instant > 15, "the plan was to have a call of every kind"
                 return
-            yield snapshot(home), ending
+            if ending.kept != kept:
+                kept = ending.kept
+                yield snapshot(home), ending
 
 
 @cache
@@ -129,7 +132,7 @@ def dead(how: str) -> tuple[tuple[Snapshot, Ending], ...]:
 
 
 def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
-    """Yield a house after a run that died, for each instant at which it can die."""
+    """Yield a house after a run that died, for each that leaves something else; they are numbered."""
     for instant, (death, ending) in enumerate(dead(how)):
         with house(death) as home:
             yield instant, home, ending

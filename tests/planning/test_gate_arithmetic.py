@@ -23,7 +23,7 @@ from .estate import FILE, How, ask, row
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 NOW = 1_000_000.0
 MANIFESTS = ("manifests/a.yaml", "manifests/b.yaml")
 SOURCES = (None, None, "x.csv", "y.csv")

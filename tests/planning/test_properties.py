@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 EXPECTED_OBJECTIONS = {"category-removed", "activity-type-removed"}
 """The errors that random manifests may have; any other error would be a mistake of these tests."""
 
-HISTORIES_TRIED = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+HISTORIES_TRIED = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "150"))
 
 
 @dataclass(frozen=True, slots=True)

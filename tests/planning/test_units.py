@@ -20,7 +20,7 @@ from tests.support.profiles import tried
 
 from .estate import How, ask, planned, row
 
-EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 FILES = ("manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml")
 CATEGORIES = ("one", "two")
 
