@@ -62,6 +62,14 @@ OPERATIONS = (
     "completeSyncSession",
     "deleteTagCategory",
 )
+SEARCHED = ("unavailable", "answer lost", "gateway page after all", "refused", "expired")
+"""Trouble that the crash model brings to every operation, so that here it meets three of them over HTTP."""
+CASES = [
+    (operation, kind)
+    for operation in OPERATIONS
+    for kind in KINDS
+    if kind not in SEARCHED or operation in ("teamInfo", "upsertTags", "completeSyncSession")
+]
 
 
 def begun(bench: Bench) -> None:
@@ -106,8 +114,7 @@ def end_of(bench: Bench, undisturbed: dict[str, Any]) -> Json:
     return undisturbed
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(("operation", "kind"), CASES)
 def test_after_trouble_the_next_run_ends_as_an_undisturbed_one(
     bench: Bench, undisturbed: dict[str, Any], operation: str, kind: str
 ) -> None:
