@@ -10,11 +10,10 @@ import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from syncengine.project import git_environment
 
-ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTORS = 200
 """How many commits before the applied one are stored: enough for the commits merged while a pipeline waits."""
@@ -186,17 +185,25 @@ def lock_of(index: Path) -> Path:
     return index.with_name("index.lock")
 
 
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    answer = git_environment.ask(folder, *arguments, seconds=ASK_SECONDS)
+def _git(
+    folder: Path,
+    *words: str,
+    standard_input: str = "",
+    environ: Mapping[str, str] = git_environment.LITERALLY,
+    reads_only: bool = True,
+) -> subprocess.CompletedProcess[str] | None:
+    """Run Git, by default only to read. Return `None` when it gives no answer."""
+    given = standard_input.encode("utf-8", "surrogateescape")  # file names may be any bytes
+    answer = git_environment.ask(folder, *words, standard_input=given, environ=environ, reads_only=reads_only)
     if answer is None:
         return None
     out, errors = (text.decode("utf-8", "surrogateescape") for text in (answer.stdout, answer.stderr))
-    return subprocess.CompletedProcess(answer.args, answer.returncode, out, errors)  # file names may be any bytes
+    return subprocess.CompletedProcess(answer.args, answer.returncode, out, errors)
 
 
-def _output(folder: Path, *arguments: str) -> str | None:
-    """Return the output of a Git command, or `None` when it gives no answer or fails."""
-    answer = _git(folder, *arguments)
+def _output(folder: Path, *words: str, **how: Any) -> str | None:
+    """Return the output of a Git command, run as by `_git`, or `None` when it gives no answer or fails."""
+    answer = _git(folder, *words, **how)
     return None if answer is None or answer.returncode else answer.stdout
 
 
@@ -241,7 +248,7 @@ def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
     if not inside:
         return result
     listed = entries_of(top, commit, inside)
-    others = _ask(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *inside, environ=NO_INDEX)
+    others = _output(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *inside, environ=NO_INDEX)
     if listed is None or others is None:
         return None
     entries = {entry.path: entry for entry in listed}
@@ -274,11 +281,11 @@ def _left_out_inside(folder: Path, places: Sequence[str]) -> list[str] | None:
 
     All names are relative to the folder. Without a sparse checkout, what the index says of missing files is not asked.
     """
-    values = _ask(folder, "config", "--type=bool", "--get-all", SPARSE)
-    if values is None or values.stdout.split()[:-1][-1:] != [b"true"]:  # the last one is ours
+    values = _output(folder, "config", "--type=bool", "--get-all", SPARSE)
+    if values is None or values.split()[:-1][-1:] != ["true"]:  # the last one is ours
         return None if values is None else []
-    listed = _ask(folder, "ls-files", "-t", "-z", "--", *places)
-    skipped = (line[2:] for line in (_records(listed) if listed is not None else ()) if line.startswith("S "))
+    listed = _output(folder, "ls-files", "-t", "-z", "--", *places)
+    skipped = (line[2:] for line in _records(listed) if line.startswith("S "))
     return None if listed is None else [name for name in skipped if not os.path.lexists(folder / name)]
 
 
@@ -288,7 +295,8 @@ def entries_of(
     """Return the files of a tree at and below `places`, relative to its top; `None` when Git cannot answer."""
     some = [] if "." in places else places
     command = ("ls-tree", "-r", "-z", "--full-tree", tree, "--", *some)
-    answer = _ask(top, *command, environ=environ, reads_only=environ is None)
+    own = git_environment.LITERALLY if environ is None else environ
+    answer = _output(top, *command, environ=own, reads_only=environ is None)
     if answer is None:
         return None
     found = []
@@ -334,8 +342,7 @@ def _there(top: Path, entry: TreeEntry) -> TreeEntry | None:
 def _take_submodule(entry: TreeEntry, result: WorkTree) -> None:
     """Add a submodule that is checked out, and its files, if it is at the commit that the entry names."""
     path = result.top / entry.path
-    answer = _ask(path, "rev-parse", "HEAD")
-    oid = answer.stdout.decode().strip() if answer else ""
+    oid = (_output(path, "rev-parse", "HEAD") or "").strip()
     inner = compare(path, "HEAD", ["."]) if oid == entry.oid else None
     if inner is not None:
         result.same |= {f"{entry.path}/{each}" for each in inner.same}
@@ -349,10 +356,10 @@ def _cleaned(top: Path, paths: Sequence[str]) -> list[str]:
     """Return the ids of files as `git add` would convert them, empty for those that it cannot convert."""
     if not paths:
         return []
-    names = "".join(f"{quoted(path)}\n" for path in paths).encode("utf-8", "surrogateescape")
-    answer = _ask(top, "hash-object", "--stdin-paths", input=names, reads_only=False)
+    names = "".join(f"{quoted(path)}\n" for path in paths)
+    answer = _output(top, "hash-object", "--stdin-paths", standard_input=names, reads_only=False)
     if answer is not None:
-        return answer.stdout.decode().split()
+        return answer.split()
     middle = len(paths) // 2
     return [*_cleaned(top, paths[:middle]), *_cleaned(top, paths[middle:])] if middle else [""]
 
@@ -363,14 +370,5 @@ def quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def _records(answer: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
-    return filter(None, answer.stdout.decode("utf-8", "surrogateescape").split("\0"))
-
-
-def _ask(
-    folder: Path, *words: str, input: bytes = b"", environ: Mapping[str, str] | None = None, reads_only: bool = True
-) -> subprocess.CompletedProcess[bytes] | None:
-    """Return Git's answer, or `None` when it has none or fails."""
-    own = git_environment.LITERALLY if environ is None else environ
-    answer = git_environment.ask(folder, *words, reads_only=reads_only, standard_input=input, environ=own)
-    return answer if answer is not None and answer.returncode == 0 else None
+def _records(output: str | None) -> Iterator[str]:
+    return filter(None, (output or "").split("\0"))
