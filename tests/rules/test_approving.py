@@ -218,8 +218,8 @@ def test_a_removal_and_a_rule_each_need_an_approval(asking: Project, service: Se
     whole = document["gate"]["approve"]
     for approvals in ((), (whole,), (units["rule/named"],), (units["category/c"],)):
         options = [part for text in approvals for part in ("--approve-deletes", text)]
-        assert asking.run("apply", "-y", *options).code == 4
         assert asking.run("apply", "plan.json", *options).code == 4
+    assert asking.run("apply", "-y", "--approve-deletes", whole).code == 4
     options = ["--approve-deletes", whole, "--approve-deletes", units["rule/named"]]
     assert asking.run("apply", "plan.json", *options).code == 0
     assert service.tags() == ["B-1"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import sys
 import threading
 
 import httpx
@@ -130,12 +128,3 @@ def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
             running_sandbox(port=port),
         ):
             pass
-
-
-def test_the_web_server_is_imported_only_by_the_app() -> None:
-    """Commands that start no sandbox do not import the web server."""
-    code = (
-        "import sys, syncengine.sandbox, syncengine.sandbox.instance; "
-        "sys.exit(any(name in sys.modules for name in ('starlette', 'uvicorn')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -196,10 +196,12 @@ def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
 def test_an_answer_about_older_content_does_not_count_for_newer_content(running: Talking, receiver: Receiver) -> None:
     """When a user posts a group again during its call, only the answer to the newer call counts."""
     receiver.answers += [(200, ""), (422, "no such matter")]
-    running.control("/faults", [{"operation": "webhookCall", "delay": 0.4}, {"operation": "webhookCall", "delay": 1.2}])
+    receiver.holding.clear()
     running.control("/posted-time", {"groupId": "g", "description": "old"})
-    became(running, "offered")
+    receiver.called(1)
     running.control("/posted-time", {"groupId": "g", "description": "new"})
+    receiver.called(2)
+    receiver.holding.set()
     (posted,) = became(running, "failed")
     assert [call["description"] for call in receiver.calls] == ["old", "new"]
     assert told(posted) == [(422, "FAILURE", "no such matter")]
