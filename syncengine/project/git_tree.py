@@ -24,7 +24,6 @@ from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, U
 from syncengine.project import git_environment
 from syncengine.project.git import (
     FILE,
-    LINK,
     PROGRAM,
     SUBMODULE,
     TreeEntry,
@@ -120,27 +119,17 @@ class Repository:
     def _commit_of(self, work_tree: WorkTree) -> str:
         """Return a commit of HEAD with the changes of the work tree. It leaves no trace in the repository."""
         own = {**git_environment.author_of("2000-01-01T00:00:00Z"), "GIT_INDEX_FILE": str(self.objects / "index")}
-        nothing = "0" * len(self.text("rev-parse", "HEAD").strip())
-        entries = [TreeEntry("0", nothing, path) for path in work_tree.deleted]
-        entries += [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
-        # A new path that ends in a slash is a repository in this one.
-        added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]
-        files = []
-        for entry in (*(each for each in work_tree.changed if each.mode != SUBMODULE), *added):
-            path = self.top / entry.path
-            if path.is_symlink():
-                link = os.fsencode(path.readlink())
-                oid = self.text("hash-object", "-w", "--stdin", standard_input=link).strip()
-                entries.append(TreeEntry(LINK, oid, entry.path))
-            elif path.is_file():
-                files.append(entry)
-        # As `git add` would store them: Git converts a file by its path.
-        lines = "".join(f"{quoted(each.path)}\n" for each in files).encode("utf-8", "surrogateescape")
-        command = ("hash-object", "-w", "--stdin-paths")
-        oids = self.text(*command, standard_input=lines, at=self.top).split() if files else ()
-        entries += [entry._replace(oid=oid) for entry, oid in zip(files, oids, strict=True)]
+        changed = [each.path for each in work_tree.changed if each.mode != SUBMODULE or each.oid]
+        added = [path for path in work_tree.new if not path.endswith("/")]  # else a repository in this one
+        paths = [self.top / path for path in (*work_tree.deleted, *changed, *added)]
+        # `git add` fails for a pipe or a device.
+        names = (each for each in paths if each.is_symlink() or each.is_file() or each.is_dir() or not each.exists())
+        lines = "".join(f"{os.path.relpath(each, self.top)}\0" for each in names)
         self.text("read-tree", "HEAD", environ=own)
-        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines(entries))
+        if lines:  # without a path, Git would add whatever is there
+            command = ("add", "--all", "--no-ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+            given = lines.encode("utf-8", "surrogateescape")
+            self.text(*command, environ={**own, **git_environment.LITERALLY}, standard_input=given, at=self.top)
         tree = self.text("write-tree", environ=own).strip()
         return self.text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
 
