@@ -259,9 +259,7 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
         output.say(f"Saved to {wanted.out}; {step}.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    from syncengine.plan.model import whose
-
-    asks = is_closed and (result.base is None or whose(result.gate, result.base).own)
+    asks = any(unit.is_open and (result.base is None or unit.is_own) for unit in result.gate.units)
     if is_denied or result.is_undone or asks:
         return ExitCode.GATE
     if result.since and result.since.excess:

@@ -361,22 +361,3 @@ def with_origins(gate: Gate, base: Base) -> Gate:
 
     units = (structs.replace(unit, is_own=any(map(is_own, unit.losses))) for unit in gate.units)
     return structs.replace(gate, units=tuple(units))
-
-
-class Whose(NamedTuple):
-    """The sides whose removals need an approval that was not given."""
-
-    own: bool = False
-    theirs: bool = False
-
-    @property
-    def origins(self) -> tuple[ChangeOrigin, ...]:
-        """The origins of the removals that need the approval."""
-        who = ((ChangeOrigin.PULL_REQUEST, self.own), (ChangeOrigin.WAITING, self.theirs))
-        return tuple(origin for origin, needs in who if needs)
-
-
-def whose(gate: Gate, base: Base | None) -> Whose:
-    """Return the sides whose units need an approval. A unit is the pull request's if one of its losses is."""
-    sides = {unit.is_own for unit in gate.units if unit.is_open} if base is not None else set()
-    return Whose(True in sides, False in sides)

@@ -28,6 +28,8 @@ from syncengine.render.sections import GONE, UPDATE
 from syncengine.render.style import PLAIN, Look, Tone, in_repository, lettered, painted
 from syncengine.render.values import (
     BRIEF,
+    ValuePart,
+    Values,
     cleared,
     keywords_deleted,
     metadata_deleted,
@@ -79,7 +81,7 @@ def plan_findings(plan: formats.PlanFormat) -> list[HostFinding]:
     groups = defaultdict[tuple[object, str, bool], list[formats.ChangeItem]](list)
     for change in plan.changes:
         place = (change.source.file, change.source.line) if change.source else change.address
-        groups[place, change.action, _removes(change)].append(change)
+        groups[place, change.action, change.action in GONE or bool(_losses(change))].append(change)
     removals, others = list[HostFinding](), list[HostFinding]()
     for (_, action, removes), group in groups.items():
         source = group[0].source
@@ -99,16 +101,15 @@ def plan_findings(plan: formats.PlanFormat) -> list[HostFinding]:
     return [*found, *removals, *findings_of(diagnostics_of(plan.diagnostics)), *others]
 
 
-def _removes(change: formats.ChangeItem) -> bool:
-    """Return whether a change takes away a resource or a part of it, or opens it."""
-    metadata = change.metadata
-    blanked = (is_blank(value) and not is_blank(metadata.before.get(name)) for name, value in metadata.set.items())
+def _losses(change: formats.ChangeItem) -> Values:
+    """Return the values that a change takes away from a resource that stays, or opens."""
+    sets, opening = (value for value in updated(change) if value.part is ValuePart.METADATA), change.opening
     return (
-        change.action in GONE
-        or change.opening is not None
-        or bool(change.keywords.delete or metadata.delete)
-        or any(field.clears for field in change.fields)
-        or any(blanked)
+        *keywords_deleted(change),
+        *metadata_deleted(change),
+        *cleared(change),
+        *(opened(opening.before, change) if opening else ()),
+        *(value for value in sets if is_blank(value.after) and not is_blank(value.before)),
     )
 
 
@@ -128,9 +129,7 @@ def _words(group: Sequence[formats.ChangeItem]) -> str:
     if len(group) > 1:
         names = comma_list([change.address for change in group])
         return f"{first.action} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
-    values = (*keywords_deleted(first), *metadata_deleted(first), *cleared(first))  # removals come first
-    if first.action == UPDATE:
-        values += (*(opened(first.opening.before, first) if first.opening else ()), *updated(first))
+    values = tuple(dict.fromkeys((*_losses(first), *(updated(first) if first.action == UPDATE else ()))))
     details = [f"deleted with {first.cascade}"] if first.cascade else []
     details += map(str, value_details(values, BRIEF))
     more = f"; and {number(len(details) - SHOWN_VALUES)} more" if len(details) > SHOWN_VALUES else ""

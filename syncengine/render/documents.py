@@ -23,7 +23,7 @@ from syncengine.plan import saved
 from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.gate import RULE, Approval
 from syncengine.plan.judgement import POLICY_DENIED
-from syncengine.plan.model import ChangeOrigin, Plan, Tree, whose
+from syncengine.plan.model import ChangeOrigin, Plan, Tree
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.files import refuse_missing
 from syncengine.render import formats
@@ -89,6 +89,9 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
     if plan.sweep:
         side = ChangeOrigin.WAITING if base and base.sweeps else ChangeOrigin.PULL_REQUEST
         sweep = formats.SweepItem(plan.sweep.known, True, side if base else None)
+    # A unit is the pull request's if one of its losses is.
+    sides = {unit.is_own for unit in gate.units if unit.is_open} if base else set()
+    tripped_by = tuple(side for side, is_own in zip(ChangeOrigin, (True, False), strict=True) if is_own in sides)
     units = []
     for unit in gate.shown:
         by = unit.by or () if unit.kind == RULE else UNSET
@@ -115,7 +118,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         service=formats.PlannedService(basis.base_url, basis.team),
         summary=formats.PlanSummary(**structs.asdict(plan.summary), **by_origin),
         gate=formats.GateState(
-            gate.is_closed, gate.reasons, gate.approve, units, _approval_item(gate.approved), whose(gate, base).origins
+            gate.is_closed, gate.reasons, gate.approve, units, _approval_item(gate.approved), tripped_by
         ),
         sweep=sweep,
         notes=[formats.NoteItem(str(n.key), n.kind, n.message, _place(n.source)) for n in plan.notes],

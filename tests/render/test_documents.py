@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from syncengine.plan.diff import Action, Change, FieldChange
+from syncengine.plan.model import Base, Plan, Undo, Wait
 from syncengine.render import formats
-from syncengine.render.documents import diagnostics_of, dumped, part_of, report_document, report_of
+from syncengine.render.documents import (
+    diagnostics_of,
+    document_in,
+    dumped,
+    part_of,
+    plan_document,
+    report_document,
+    report_of,
+)
+from syncengine.resource import Key, Kind
 from tests.cli.program import Project, activity_type, category, tag
+
+from .samples import PLANS as SAMPLES
 
 DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLANS = sorted(path.stem for path in DOCUMENTS.glob("plan*.json") if '"syncengine.plan/v1"' in path.read_text())
@@ -23,6 +38,21 @@ def test_a_plan_is_read_as_it_was_written(name: str) -> None:
     document = msgspec.json.decode(text, type=formats.PlanFormat)
     assert msgspec.json.decode(dumped(document)) == msgspec.json.decode(text)
     assert part_of(document, lambda change: True) == document
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_a_document_that_is_read_is_the_one_that_was_made(sample: Callable[[], Plan]) -> None:
+    """Nothing that a view shows is lost in a file, so that a comment shows what the terminal showed."""
+    plan = sample()
+    replaced = (FieldChange("category", "a", None, replaced=True), FieldChange("tagCategoryId", None, "7"))
+    moved = Change(key=Key(Kind.TAG, "MOVED"), action=Action.UPDATE, source=None, fields=replaced)
+    waiting = {str(change.key): Wait("merged", "merged") for change in plan.changes[:1]}
+    base = Base("main", "c0ffee", waiting, sweeps=True)
+    undone = Undo("r-1", "apply", "2026-01-01T00:00:00+00:00")
+    plan = structs.replace(plan, changes=(*plan.changes, moved), compared=base, undo=undone, redoes=(moved.key,))
+    document = plan_document(plan)
+    assert document_in(dumped(document).encode(), formats.PlanFormat) == document
+    assert [field.clears for field in document.changes[-1].fields] == [False, False]
 
 
 @pytest.mark.parametrize("name", REPORTS)
