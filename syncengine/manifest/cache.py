@@ -94,10 +94,6 @@ class ManifestCache:
         candidates = (_decoded(_SETTLED.decode, content) for (content,) in rows)
         return next((basis for basis in candidates if basis is not None and basis.levels == levels), None)
 
-    def has(self, digests: Iterable[str]) -> set[str]:
-        """Return the members of `digests` that have an entry."""
-        return set(self.digests().intersection(digests))
-
     def digests(self) -> frozenset[str]:
         """Return the digests of all entries."""
         return frozenset(digest for (digest,) in self._rows("SELECT digest FROM entry"))

@@ -153,11 +153,10 @@ def read_all(
         yield from (read_one(file, defaults) for file in files)
         return
     hashed = digests or digests_of(files, cache) or [""] * len(files)
-    entries = list(cache.entries(files, hashed).values())
-    cached = cache.has(entries)
+    entries = cache.entries(files, hashed).values()
     new: list[ReadFile] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
-        read = cache.get(entry, sha256) if entry in cached else None
+        read = cache.get(entry, sha256)
         if read is None:
             read = read_one(file, defaults)
             new.append(read)

@@ -26,7 +26,7 @@ from syncengine.manifest.resources import (
     merge,
     resource_of,
 )
-from syncengine.manifest.schema import SECTIONS
+from syncengine.manifest.schema import IDENTITIES, SECTIONS
 from syncengine.resource import Key, Kind, Resource
 
 NO_DEFAULTS = DefaultValues()
@@ -52,9 +52,9 @@ def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
     findings = Collector(file)
     nodes: dict[Key | int, MappingNode] = {}
     all_of_it = declarations(read(data, findings), findings)
-    for declared in all_of_it.resources:
-        if declared.key is not None:
-            nodes.setdefault(declared.key, declared.node)
+    for kind, node in all_of_it.resources:
+        if isinstance(name := node.get(IDENTITIES[kind]), Scalar):
+            nodes.setdefault(Key(kind, name.text), node)
     for block in all_of_it.generate:
         for section in SECTIONS:
             items = block.get(section)
@@ -76,7 +76,8 @@ def read_documents(
     cut_texts(documents.cut, findings)
     curly_texts(documents.curly, findings)
     under = _under(defaults, declared.defaults.values)
-    by_hand = [resource for each in declared.resources if (resource := resource_of(each, under[each.kind], findings))]
+    found = [(kind, resource_of(kind, node, under[kind], findings)) for kind, node in declared.resources]
+    by_hand = [resource for _, resource in found if resource is not None]
     from_rows = Reading(file)
     if declared.generate:
         from syncengine.manifest.generate.block import generated  # templates and sources cost more than most manifests
@@ -90,7 +91,7 @@ def read_documents(
         removed=tuple(declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
-        whole=declared.whole and from_rows.whole,
+        whole=declared.whole and from_rows.whole and (Kind.CATEGORY, None) not in found,
     )
 
 
@@ -101,7 +102,7 @@ def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dic
 def resources_of(declared: Declarations, findings: Collector) -> list[Resource | None]:
     """Return each resource over its own file's defaults, with `None` for an identity that cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
-    return [resource_of(each, under[each.kind], findings) for each in declared.resources]
+    return [resource_of(kind, node, under[kind], findings) for kind, node in declared.resources]
 
 
 def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:

@@ -38,21 +38,6 @@ from syncengine.manifest.sources.records import SourceUse
 from syncengine.resource import Body, Key, Kind, Removed, Resource, Row, Source
 
 
-@dataclass(slots=True)
-class Declared:
-    """One resource as its manifest declares it, without defaults.
-
-    `values` are its fields. `sound` is false when a problem was reported: then only `key` is sure, `None` when the
-    identity cannot be read, and the other values are as written.
-    """
-
-    kind: Kind
-    key: Key | None
-    values: dict[str, Any]
-    node: MappingNode
-    sound: bool
-
-
 @dataclass(frozen=True, slots=True)
 class DefaultValues:
     """The defaults of one file, by kind; `nodes` are their mappings in the file."""
@@ -78,8 +63,13 @@ def default_values(node: Node, findings: Collector) -> DefaultValues:
     return result.defaults
 
 
-def declared_by(kind: Kind, node: MappingNode, findings: Collector, *, ignore: Collection[str] = ()) -> Declared:
-    """Return the resource that `node` declares. Errors of the types to `ignore` are not reported."""
+def fields_of(
+    kind: Kind, node: MappingNode, findings: Collector, *, ignore: Collection[str] = ()
+) -> tuple[str | None, dict[str, Any], bool]:
+    """Return a resource's identity, its fields as written there, and whether they are sound.
+
+    The identity is `None` if it cannot be read. Errors of the types to `ignore` are not reported.
+    """
     model, written, before = MODELS[kind], light(node), len(findings.found)
     identity, values, is_valid = IDENTITIES[kind], written, False
     try:
@@ -90,7 +80,7 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector, *, ignore: C
         wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
         name = None if identity in wrong else str(written[identity])
     _check_exclusive(node, values, findings)
-    return Declared(kind, Key(kind, name) if name else None, values, node, is_valid and len(findings.found) == before)
+    return name or None, values, is_valid and len(findings.found) == before
 
 
 def _values(model: type[Model], written: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +117,7 @@ class Declarations:
 
     def __init__(self, findings: Collector) -> None:
         self.findings = findings
-        self.resources: list[Declared] = []
+        self.resources: list[tuple[Kind, MappingNode]] = []
         self.removed: list[Removed] = []
         self.values: dict[Kind, Mapping[str, Any]] = {}
         self.nodes: dict[Kind, list[MappingNode]] = {}
@@ -156,11 +146,7 @@ class Declarations:
             self.findings.error("unknown-section", key, f"a manifest has no section `{display(name)}`{hint}")
 
     def resource_section(self, name: str, value: Node) -> None:
-        kind = SECTIONS[name]
-        for node in self._items(name, value):
-            declared = declared_by(kind, node, self.findings)
-            self.whole = self.whole and (declared.key is not None or kind is not Kind.CATEGORY)
-            self.resources.append(declared)
+        self.resources += [(SECTIONS[name], node) for node in self._items(name, value)]
 
     def removed_section(self, name: str, value: Node) -> None:
         for node in self._items(name, value):
@@ -275,31 +261,35 @@ reading_of = msgspec.msgpack.Decoder(Reading).decode
 """The decoder of packed readings. It raises `msgspec.DecodeError` for a reading of another version."""
 
 
-def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
-    """Return the declared resource, or `None` without an identity. Report missing fields and lints to `findings`."""
-    key, node = declared.key, declared.node
-    has_label = declared.kind is not Kind.ACTIVITY_TYPE or "label" in declared.values or "label" in defaults
-    if not has_label:
+def resource_of(kind: Kind, node: MappingNode, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
+    """Return the resource that a mapping declares, or `None` without an identity. Report its problems and lints.
+
+    When it is not `sound`, only its key is sure.
+    """
+    name, own, is_sound = fields_of(kind, node, findings)
+    if kind is Kind.ACTIVITY_TYPE and "label" not in own and "label" not in defaults:
         findings.error("missing-field", node, "an activity type needs `label`")
-    if key is None:
+        is_sound = False
+    if name is None:
         return None
+    key = Key(kind, name)
     line, column = place(node)
     source, written = Source(findings.file, line), node.get("previously")
     names = written.items if isinstance(written, Sequence) else ()
     former = tuple(dict.fromkeys(name.text for name in names if isinstance(name, Scalar)))
-    if not declared.sound or not has_label:
-        category = declared.values.get("category")  # all that other files are compared with
+    if not is_sound:
+        category = own.get("category")  # all that other files are compared with
         body = Body({"category": category} if isinstance(category, str) else {})
         return Resource(key, body, source, False, former, column, sound=False)
-    values = merge(defaults, declared.values) if defaults else declared.values
-    if key.kind is not Kind.TAG:
-        identity = IDENTITIES[key.kind]
+    values = merge(defaults, own) if defaults else own
+    if kind is not Kind.TAG:
+        identity = IDENTITIES[kind]
         body = Body({n: v for n, v in values.items() if n not in (identity, "protect", "previously")})
     else:  # with effective keywords (docs/planning.md 2.3), and `excludeTagNameKeyword` always explicit (2.4)
         excluded = values.get("excludeTagNameKeyword", False)
         keywords: tuple[str, ...] = values.get("keywords", ())
-        if not excluded and key.name not in keywords:
-            keywords = (*keywords, key.name)
+        if not excluded and name not in keywords:
+            keywords = (*keywords, name)
         fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
         fields["excludeTagNameKeyword"] = excluded
         body = Body(fields, keywords, values.get("metadata", {}))

@@ -51,7 +51,6 @@ from syncengine.templating.bounds import (
 from syncengine.templating.filters import FILTERS, SIZES, TESTS, Filter, FilterTrouble, UnfitValue, alike, plain_text
 from syncengine.templating.values import Named, Record, Unknown
 
-_OF_JINJA = (LoopContext, Macro, BlockReference, TemplateModule, Namespace)
 _LOOP = frozenset(
     "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()  # noqa: SIM905 - words
 )
@@ -132,7 +131,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         **{type(value): public(value) for value in PLAIN},
         Named: frozenset(),
+        LoopContext: _LOOP,
         Macro: _MACRO,
+        BlockReference: frozenset({"super"}),
     }
     """The attributes that templates can use, by type. Subclasses inherit them."""
     rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Guarded,)
@@ -242,21 +243,12 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             return self.wrap_str_format(value) or value
         if isinstance(obj, Named | Record):
             return self.undefined(hint=obj.missing(name))
-        if isinstance(obj, _OF_JINJA) and not name.startswith("_"):
-            return self._of_jinja(obj, name)
+        if isinstance(obj, Namespace | TemplateModule) and not name.startswith("_"):
+            value = getattr(obj, name, self.undefined(obj=obj, name=name))
+            if isinstance(obj, Namespace) or isinstance(value, Macro | str | Undefined):
+                return value
         if isinstance(obj, Undefined):
             str(obj)  # raises for an undefined value, with the missing name
-        return self.undefined(obj=obj, name=name)
-
-    def _of_jinja(self, obj: Any, name: str) -> Any:
-        if isinstance(obj, LoopContext) and name in _LOOP:
-            return getattr(obj, name)
-        if isinstance(obj, Namespace):
-            return getattr(obj, name, self.undefined(obj=obj, name=name))
-        if isinstance(obj, TemplateModule) and isinstance(value := getattr(obj, name, None), Macro | str):
-            return value
-        if isinstance(obj, BlockReference) and name == "super":
-            return obj.super
         return self.undefined(obj=obj, name=name)
 
     def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:

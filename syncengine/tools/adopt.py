@@ -53,10 +53,10 @@ def listed(data: bytes, file: str) -> list[Recorded]:
     ids = dict(_server_ids(roots, findings))
     declared = declarations(Documents(roots), findings)
     rows: dict[Key, Recorded] = {}
-    for each, resource in zip(declared.resources, resources_of(declared, findings), strict=True):
+    for (_, node), resource in zip(declared.resources, resources_of(declared, findings), strict=True):
         if resource is None:
             continue
-        key, server_id = resource.key, ids.get(id(each.node))
+        key, server_id = resource.key, ids.get(id(node))
         # As if we had created it. The tags of a category need its id, so that one without it is sent again.
         is_unknown = key.kind is Kind.CATEGORY and server_id is None
         is_anywhere = key.kind is Kind.TAG and not resource.body.fields.keys() & ALTERNATIVES.keys()
@@ -71,7 +71,7 @@ def listed(data: bytes, file: str) -> list[Recorded]:
             former_categories=(ANY_CATEGORY,) if is_anywhere else (),
         )
         if rows.setdefault(key, row) is not row:
-            findings.error("duplicate-resource", each.node, f"{key} is listed twice", str(key))
+            findings.error("duplicate-resource", node, f"{key} is listed twice", str(key))
     if errors := [d for d in findings.found if d.severity is Severity.ERROR]:
         raise Problems(in_order(errors))
     return list(rows.values())

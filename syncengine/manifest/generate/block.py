@@ -24,7 +24,7 @@ from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.query import query_of
 from syncengine.manifest.generate.scalars import Compiled, Leaf, without_undefined
 from syncengine.manifest.lints import WHEN_NONE, Alike
-from syncengine.manifest.resources import Reading, declared_by, resource_of
+from syncengine.manifest.resources import Reading, fields_of, resource_of
 from syncengine.manifest.schema import KINDS, NEVER_EMPTY, SECTIONS, TEMPLATED, Generate
 from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
@@ -167,7 +167,7 @@ class Block:
             return found
         for kind, item in self._items:
             try:
-                declared = declared_by(kind, _filled(item, results), findings)
+                resource = resource_of(kind, _filled(item, results), self._defaults[kind], findings)
             except OutOfBounds:
                 raise
             except SURPRISES as error:
@@ -179,7 +179,6 @@ class Block:
                     message = f"the template failed: {trouble(error)}"
                     findings.at("bad-template", first.line, first.column, message)
                 continue
-            resource = resource_of(declared, self._defaults[kind], findings)
             if resource is None:
                 self.whole = False
             else:
@@ -202,7 +201,7 @@ class Block:
             return values
         sound = {at: value for at, value in values.items() if value is not FAILED}
         for kind, item in () if self.is_faulty else self._items:  # templates of a faulty block may be missing
-            declared_by(kind, _filled(item, sound, *SURPRISES), findings, ignore=("missing",))
+            fields_of(kind, _filled(item, sound, *SURPRISES), findings, ignore=("missing",))
         return None
 
 

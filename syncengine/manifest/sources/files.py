@@ -236,13 +236,13 @@ def starts_of(head: str, delimiter: str) -> list[int]:
     return starts
 
 
-class Number(Decimal):
+class JsonNumber(Decimal):
     """A JSON number with a fraction or an exponent, which keeps its spelling: `1e3`, `1.50`."""
 
     __slots__ = ("text",)
     text: str
 
-    def __new__(cls, text: str) -> Number:
+    def __new__(cls, text: str) -> JsonNumber:
         if _too_large(text):
             raise NotJson(f"a number has more than {MAX_DIGITS} digits")
         self = super().__new__(cls, text)
@@ -277,7 +277,9 @@ class NotJson(ValueError):
 
 def loads(text: str | bytes) -> Any:
     """Return the value of JSON text. Raise `ValueError` or `RecursionError` for invalid text."""
-    return json.loads(text, parse_float=Number, parse_int=_whole, parse_constant=_no_number, object_pairs_hook=_object)
+    return json.loads(
+        text, parse_float=JsonNumber, parse_int=_whole, parse_constant=_no_number, object_pairs_hook=_object
+    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
