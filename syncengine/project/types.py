@@ -399,13 +399,7 @@ def _json(value: Any) -> Json:
     return written(value)
 
 
-def _params(value: Any) -> dict[str, Json]:
-    if not isinstance(value, dict):
-        raise refusal(value, "a mapping of names to values", "{}")
-    return each_part(value, _param)
-
-
-def _param(_: str, value: Any) -> Json:
+def _param(value: Any) -> Json:
     if isinstance(value, dict | list):
         raise problem("wrong-type", "must be text, a number, true, false or null")
     return _json(value)
@@ -445,11 +439,7 @@ _PLAIN = [{"type": name} for name in ("string", "number", "boolean", "null")]
 Template = Annotated[Written, PlainValidator(_template), WithJsonSchema(_TEXT)]
 Condition = Template
 JsonTemplate = Annotated[Any, PlainValidator(_json), WithJsonSchema({})]
-Params = Annotated[
-    dict[str, Any],
-    PlainValidator(_params),
-    WithJsonSchema({"type": "object", "additionalProperties": {"anyOf": _PLAIN}}),
-]
+Params = dict[str, Annotated[Any, PlainValidator(_param), WithJsonSchema({"anyOf": _PLAIN})]]
 Headers = Annotated[dict[str, Written | Reference], PlainValidator(_headers), WithJsonSchema({"type": "object"})]
 Statuses = tuple[Annotated[int, Whole(400, 599)], ...]
 SinkName = Annotated[
