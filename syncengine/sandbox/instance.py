@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
-from syncengine.sandbox.bodies import Rule, RuleAnswer, RuleRequest
+from syncengine.sandbox.bodies import ApiError, Rule, RuleAnswer, RuleRequest
 from syncengine.sandbox.faults import Faults
-from syncengine.sandbox.rules import decide, health_message
+from syncengine.sandbox.rules import health_message
 from syncengine.sandbox.store import CATEGORIES, POSTED_TIME, SESSIONS, TAGS, TYPES, Json, Store
 from syncengine.service.answers import HIDDEN
 
@@ -131,12 +131,16 @@ class Sandbox:
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NONE
     ) -> RuleAnswer:
-        """Apply a rule, store its changes and return its answer."""
+        """Return a rule's answer, with all its changes stored, or none when it refuses the request."""
         # Each request has an instant of its own: uploads before and after the start of a session can be told apart.
         self._last = max(self._clock(), self._last + 1)
         before = self.store.changes
-        answer = decide(self.store, rule, RuleRequest(body, self._last, self._new_id, failing, query))
-        if answer.status < 400 and self.store.changes != before:
+        try:
+            with self.store.draft():
+                answer = rule(self.store, RuleRequest(body, self._last, self._new_id, failing, query))
+        except ApiError as error:
+            return RuleAnswer(error.status, error.body)
+        if self.store.changes != before:
             self._wake()
         return answer
 

@@ -344,12 +344,3 @@ RULES: dict[str, Rule] = {
     "rescindHealthFailure": _rescind,
 }
 """The rules by operation id."""
-
-
-def decide(store: Store, rule: Rule, request: RuleRequest) -> RuleAnswer:
-    """Return a rule's answer, with all its changes stored, or none when it refuses the request."""
-    try:
-        with store.draft():
-            return rule(store, request)
-    except ApiError as error:
-        return RuleAnswer(error.status, error.body)
