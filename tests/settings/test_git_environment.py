@@ -75,3 +75,21 @@ def test_a_named_pipe_in_place_of_a_file_is_a_change(tmp_path: Path) -> None:
     assert checked_out is not None
     assert not checked_out.clean
     assert time.monotonic() - began < 60
+
+
+def test_what_git_cannot_add_has_no_part_in_a_merge(tmp_path: Path) -> None:
+    """A pipe, and another repository in the folder, are left as they are, and everything else is merged."""
+    folder = tmp_path / "project"
+    committed(folder, "ours")
+    asked = ("git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x")
+    for words in (
+        ("checkout", "-qb", "other"),
+        ("commit", "-q", "--allow-empty", "-m", "theirs"),
+        ("checkout", "-q", "-"),
+    ):
+        subprocess.run([*asked, *words], check=True)
+    os.mkfifo(folder / "pipe")
+    committed(folder / "inner", "theirs")
+    with repository(folder) as repo:
+        tree, found = repo.merged(repo.commit("other"), "other")
+        assert (repo.text("ls-tree", "--name-only", tree), found) == ("file\n", [])
