@@ -23,6 +23,7 @@ from syncengine.content import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Input
 from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.lints import LINTS
 from syncengine.manifest.resources import DefaultValues, ReadFile, packed, reading_of
 from syncengine.project import git
 from syncengine.project.files import make_folder
@@ -75,7 +76,7 @@ class ManifestCache:
 
     def __init__(self, folder: Path, defaults: DefaultValues) -> None:
         self._path = folder / FILE_NAME
-        self.context = digest_of(__version__, FORMAT, defaults.values)
+        self.context = digest_of(__version__, FORMAT, tuple(LINTS), defaults.values)
         self._connection: sqlite3.Connection | None = None
         with suppress(sqlite3.Error, OSError):
             self._connection = self._connected()

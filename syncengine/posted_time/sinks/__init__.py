@@ -1,1 +1,1 @@
-"""The sinks of posted time: SQL, HTTP, JSON lines and CSV, which share one `contract`."""
+"""The sinks of posted time, which share one `contract`."""
