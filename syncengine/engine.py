@@ -234,8 +234,7 @@ class Application:
         try:
             guards.refuse_changed(saved, state)
             if saved.undo:
-                aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
-                undo = undo_plan(saved.undo, state, project, request, self._runtime, aside)
+                undo = undo_plan(saved.undo, state, project, request, self._runtime, saved=saved)
                 plan = guards.undone_again(saved, undo, state)
             else:
                 again = guards.planned_again(saved, state, deletes_tags=options.rules.deletes_tags)

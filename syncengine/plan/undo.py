@@ -25,6 +25,7 @@ from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
 from syncengine.plan.planner import basis_of, options_of, records_in, with_warnings
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.request import PlanRequest, Runtime, Scope
+from syncengine.plan.saved import REMOVALS
 from syncengine.project import git
 from syncengine.project.model import Ownership, Project
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
@@ -51,12 +52,14 @@ PROTECTED = "protected: it stays as it is; apply `protect: false` before undoing
 class UndoAim:
     """The aim of an undo. `left_out` are resources of the run that the undo leaves alone.
 
-    `aside` maps resources in quarantine to the reason for leaving them out.
+    `aside` maps resources in quarantine to the reason for leaving them out. `going` are resources that a run of this
+    undo may have begun to remove.
     """
 
     run: str
     recorded: Mapping[Key, Recorded]
     aside: Mapping[Key, str] = field(default_factory=dict)
+    going: Collection[Key] = ()
     aim: Aim = field(default_factory=Aim)
     left_out: list[Key] = field(default_factory=list)
 
@@ -74,6 +77,7 @@ def undo_aim(
     recorded: Mapping[Key, Recorded],
     scope: Scope,
     aside: Mapping[Key, str],
+    going: Collection[Key] = (),
     *,
     forced: bool,
 ) -> UndoAim:
@@ -81,7 +85,7 @@ def undo_aim(
 
     `forced` also reverses changes of rows that later runs changed.
     """
-    undo = UndoAim(run, recorded, aside)
+    undo = UndoAim(run, recorded, aside, going)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
     rows = {row.key: row for row in selected_rows(changes, scope)}
     for key, row in list(rows.items()):
@@ -178,7 +182,8 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
             undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
         elif now.status is Status.RELEASED:
             undo.note(row, MANAGED, "managed again, as before")
-    elif now.doubtful or _differs(undo, before, now):
+    # A doubt that a removal of this undo left is no reason to send the resource: the rest of it is removed.
+    elif (now.doubtful and key not in undo.going) or _differs(undo, before, now):
         undo.aim.desired[key] = _resource(undo, row, before, now, ids)
     elif before.status is not now.status or (now.status is Status.RETIRED and now.body.keywords):
         # Otherwise it is as it was, or a member of a renamed category, which follows it by itself.
@@ -319,25 +324,42 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
 
 
 def undo_plan(
-    undo: Undo, state: State, project: Project, request: PlanRequest, runtime: Runtime, aside: Mapping[Key, str]
+    undo: Undo,
+    state: State,
+    project: Project,
+    request: PlanRequest,
+    runtime: Runtime,
+    aside: Mapping[Key, str] = {},
+    saved: Plan | None = None,
 ) -> Plan:
     """Plan the undo of a known run in a state that is already open. The work tree is not read.
 
-    `aside` maps resources in quarantine to the reason for leaving them out.
+    `aside` maps resources in quarantine to the reason for leaving them out. `saved` is the plan of this undo that is
+    made again, which knows them.
     """
     facts = state.facts()
     basis: Basis = replace(basis_of(project, facts, runtime), commit=None, tree=None)
-    return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside)
+    return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside, saved)
 
 
 def plan_back(
-    undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float], aside: Mapping[Key, str] = {}
+    undo: Undo,
+    state: State,
+    options: Options,
+    basis: Basis,
+    now: Callable[[], float],
+    aside: Mapping[Key, str] = {},
+    saved: Plan | None = None,
 ) -> Plan:
-    """Return the plan that undoes a run, by the rules and limits of the options."""
+    """Return the plan that undoes a run, by the rules and limits of the options. `saved` is as in `undo_plan`."""
+    going: Collection[Key] = ()
+    if saved is not None:
+        aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
+        going = {change.key for change in saved.changes if change.action in REMOVALS}
     scope = Scope(targets=undo.targets, excludes=undo.excludes)
     rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # `exact` would cause a sweep
     recorded = {row.key: row for row in state.rows()}
-    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, forced=undo.forced)
+    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, going, forced=undo.forced)
     draft = plan_to(
         target.aim,
         recorded,

@@ -570,13 +570,15 @@ class House:
         self.let_go |= {key for key in let_go if key.kind is Kind.CATEGORY}
         return self._perform(planned, Clockwork(troubles, self.land))
 
-    def planned_undo(self, run: str, *, forced: bool = False, targets: tuple[str, ...] = ()) -> Plan:
+    def planned_undo(
+        self, run: str, *, forced: bool = False, targets: tuple[str, ...] = (), saved: Plan | None = None
+    ) -> Plan:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
         undo = Undo(run, "apply", "then", forced=forced, targets=targets)
         quarantine = self._quarantine()
         aside = {held.key: "it waits" for held in set_aside_now(quarantine)} if quarantine else {}
-        return plan_back(undo, self.state, Options(Rules(deletes_tags=True), LIMITS), basis, lambda: 0.0, aside)
+        return plan_back(undo, self.state, Options(Rules(deletes_tags=True), LIMITS), basis, lambda: 0.0, aside, saved)
 
     @property
     def last_run(self) -> str:
@@ -595,7 +597,7 @@ class House:
             return None
         undo = ending.plan.undo or None
         if undo:
-            again = self.planned_undo(undo.run, forced=undo.forced, targets=undo.targets)
+            again = self.planned_undo(undo.run, forced=undo.forced, targets=undo.targets, saved=ending.plan)
             resumed = guards.undone_again(ending.plan, again, self.state)
         else:
             resumed = self._again(ending.plan, Rules(deletes_tags=True))

@@ -262,3 +262,21 @@ def test_an_undo_does_not_manage_a_tag_that_it_releases(instant: int) -> None:
 
 def statuses(home: House, *keys: Key) -> list[Status]:
     return [row.status for row in home.state.rows() if row.key in keys]
+
+
+@pytest.mark.parametrize("instant", range(8))
+def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant: int) -> None:
+    """The doubt that its own calls left is no reason to send the tag first, which nobody reviewed."""
+    policy = Rules(Removal.RETIRE, deletes_tags=True)
+    tag = Resource(Key(Kind.TAG, "T1"), Body({}, ("T1", "more"), {}), Source("all.yaml", 1))
+    with house() as home:
+        for declared in ({tag.key: tag}, {}, {tag.key: tag}):
+            assert home.apply(Manifest(declared, policy)).status is RunStatus.COMPLETE
+        run = home.last_run
+        ending = home.undo(run, [Trouble(instant, "dies before")])
+        if ending.died:
+            resumed = home.resume(ending)
+            assert resumed is not None and resumed.status is RunStatus.COMPLETE
+        home.land_all()
+        assert (statuses(home, tag.key), home.world.tags["T1"].keywords) == ([Status.RETIRED], set())
+        assert home.planned(Manifest({}, policy)).changes == ()
