@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
 from syncengine.apply.report import CallError, ItemEnded, Outcome
@@ -134,50 +136,96 @@ async def _conclude_refused(
 # --- categories (docs/planning.md 4.8)
 
 
-def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
-    """Match categories in the answer by `externalId`, and act by that id and the recorded one.
+class IdAnswer(Enum):
+    """What an answer says of the id of a category."""
 
-    1. No id: the category stays in doubt, and its tags wait.
-    2. The id of another category, or one that two categories share: the same, and the other's id is in doubt too.
-    3. The recorded id, or any where none is recorded: applied.
-    4. The recorded id of a renamed category: applied, and its names of earlier, doubtful renames are gone.
-    5. Another id than recorded: applied, and the members are sent again.
-    6. Another id for a renamed category: the same, and the former category is let go.
+    NONE = "none"
+    ANOTHERS = "another category's"
+    FIRST = "first"
+    RECORDED = "recorded"
+    RENAMED = "recorded of the former name"
+    CHANGED = "another than recorded"
+    NEW_INSTEAD = "another than that of the former name"
 
-    A category that is refused with its id is tried once without (`_without_id`).
+
+class IdRule(NamedTuple):
+    """What follows from an answer.
+
+    With a `problem` the outcome is unknown, and its tags wait. `is_repeated`: the service has confirmed the id.
+    `moves`: the members are sent again. `formers` is the status of the category's former names.
     """
+
+    problem: str | None = None
+    is_repeated: bool = False
+    moves: bool = False
+    formers: Status | None = None
+
+
+ID_RULES: Mapping[IdAnswer, IdRule] = {
+    IdAnswer.NONE: IdRule("the service did not return an id for this category"),
+    IdAnswer.ANOTHERS: IdRule("the service returned another category's id ({id}) for it"),
+    IdAnswer.FIRST: IdRule(),
+    IdAnswer.RECORDED: IdRule(is_repeated=True),
+    IdAnswer.RENAMED: IdRule(is_repeated=True, formers=Status.DELETED),  # also names of earlier, doubtful renames
+    IdAnswer.CHANGED: IdRule(moves=True),
+    # To delete the former category would also delete tags of other owners, which no plan announced.
+    IdAnswer.NEW_INSTEAD: IdRule(moves=True, formers=Status.RELEASED),
+}
+"""The seven situations after an upsert. A category refused with its id is tried once without (`_without_id`)."""
+
+
+def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
+    """Match categories in the answer by `externalId`, and follow `ID_RULES` by what their ids say."""
     entries = data.get("tagCategories")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     pairs = ((row.get("externalId"), row.get("id")) for row in rows)
     answered = {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
-    shared = {id for id, count in Counter(answered.values()).items() if count > 1}
+    counts = Counter(answered.values())
     owners = {id: name for name, id in run.category_ids.items()}
     for item in items:
-        name, is_renamed = item.key.name, item.effects[0].former is not None
+        name, own = item.key.name, item.effects[0]
         server_id, recorded_id = answered.get(name), run.category_id(item) or run.former_ids.get(name)
-        # An id that two names share says of neither whose it is.
-        is_free = server_id not in shared and (server_id is None or owners.get(server_id, name) == name)
-        if server_id is None or not (server_id == recorded_id or is_free):
+        if server_id is None:
+            answer = IdAnswer.NONE
+        elif server_id == recorded_id:
+            answer = IdAnswer.RENAMED if own.former else IdAnswer.RECORDED
+        elif counts[server_id] > 1 or owners.get(server_id, name) != name:  # it says of neither name whose it is
+            answer = IdAnswer.ANOTHERS
+        elif own.former:
+            answer = IdAnswer.NEW_INSTEAD
+        else:
+            answer = IdAnswer.FIRST if recorded_id is None else IdAnswer.CHANGED
+        rule = ID_RULES[answer]
+        if rule.problem is not None:
             run.category_ids.pop(name, None)
-            message = "the service did not return an id for this category"
-            if server_id is not None:
-                message = f"the service returned another category's id ({server_id}) for it"
-            run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
-            if server_id is not None and (other := owners.get(server_id)):
+            error = CallError(rule.problem.format(id=server_id), UPSERT_TAG_CATEGORIES.id, status=200)
+            run.failed(call, [item], error, Outcome.UNKNOWN)
+            if other := owners.get(server_id or ""):  # whose id is in doubt too
                 run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
             continue
+        assert server_id is not None, "no id is a problem"
         run.category_ids[name] = server_id
-        if recorded_id == server_id:
+        if rule.is_repeated:
             run.repeated_ids.add(name)
-        elif recorded_id is not None:
+        if rule.moves and recorded_id is not None:
             _send_members(run, item, server_id, recorded_id)
-        if is_renamed and recorded_id != server_id:
-            _settle_new_instead(run, call, item, server_id, recorded_id)
-            continue
-        run.acknowledge(call, [item], {item.key: server_id})
-        if is_renamed and (names := _doubted_names(run, item, server_id)):
-            effects = tuple(Effect(key=key, status=Status.DELETED) for key in names)
-            run.journal.settle(call, [Item(effects=effects)])
+        kept, others = item.effects, list[Key]()
+        if answer is IdAnswer.NEW_INSTEAD:
+            # Reported before it is recorded: if the run is killed in between, the next one reports it again.
+            run.remark("category-not-renamed", NOT_RENAMED.format(id=server_id, former=own.former))
+            kept, others = (own,), [effect.key for effect in item.effects[1:]]
+        if rule.formers is not None:
+            others += _doubted_names(run, item, recorded_id)
+        ended = [Item(effects=(Effect(key=key, status=rule.formers),)) for key in others]
+        run.journal.settle(call, [Item(effects=kept), *ended], {item.key: server_id})
+        for effect in kept:
+            run.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
+
+
+NOT_RENAMED = (
+    "the service created a new category ({id}) instead of renaming {former}: if that still exists, it stays, without"
+    " the tags of this project; delete it in the console once nobody needs it"
+)
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
@@ -216,26 +264,6 @@ def doubt_refused_ids(run: ApplyRun) -> None:
         run.ledger.doubt_ids([key])
         message = f"the service rejected every tag sent with the id of {key} ({id}): the next apply requests it again"
         run.remark("category-id-doubted", message)
-
-
-def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, recorded_id: str | None) -> None:
-    """Handle a rename for which the service created a new category: move its members and release the old category.
-
-    Deleting the old category, under any of its names, would also delete tags of other owners, which no plan announced.
-    """
-    own, *others = item.effects
-    old_names = (*(effect.key for effect in others), *_doubted_names(run, item, recorded_id))
-    message = (
-        f"the service created a new category ({server_id}) instead of renaming {own.former}: if that still exists, it"
-        " stays, without the tags of this project; delete it in the console once nobody needs it"
-    )
-    # Report before recording: if the run is killed in between, the next one reports it again.
-    run.remark("category-not-renamed", message)
-    releases = tuple(Effect(key=key, status=Status.RELEASED) for key in old_names)
-    run.journal.settle(
-        call, [Item(effects=(own,)), *(Item(effects=(effect,)) for effect in releases)], {item.key: server_id}
-    )
-    run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
 def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -> None:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from syncengine.apply.send import ID_RULES, IdAnswer
+
 from .bench import Bench, category, tag
 
 pytestmark = pytest.mark.slow
+
+
+def test_each_of_the_seven_situations_has_a_rule() -> None:
+    """A category keeps its id in doubt, or has one that the service confirmed or that its members must follow."""
+    assert [*ID_RULES] == [*IdAnswer]
+    assert all(sum((rule.problem is not None, rule.is_repeated, rule.moves)) <= 1 for rule in ID_RULES.values())
 
 
 def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench: Bench) -> None:
