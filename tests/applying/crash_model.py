@@ -36,6 +36,7 @@ from syncengine.plan.gate import REMOVED, Approval, StateRecords, approved_of, l
 from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Basis, Excess, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
+from syncengine.plan.request import Scope
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.undo import KEPT, plan_back, record_of, record_of_undo
 from syncengine.project.model import DAY, Limit
@@ -52,6 +53,7 @@ from tests.support.world import World, copy, world
 
 LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
 URL = "http://memory"
+EVERYTHING = Scope()
 THEIR_KEYWORD = "theirs"
 THEIR_TYPE = "Z9"
 BOUND = 60.0
@@ -486,12 +488,12 @@ class House:
 
     # The project.
 
-    def planned(self, manifest: Manifest, *, reassert: bool = False) -> Plan:
+    def planned(self, manifest: Manifest, *, reassert: bool = False, scope: Scope = EVERYTHING) -> Plan:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
         desired = Desired(manifest.resources, manifest.removed)
-        options = Options(manifest.rules, LIMITS, reassert=reassert, quarantine=self._quarantine(), redo=True)
+        options = Options(manifest.rules, LIMITS, scope, reassert=reassert, quarantine=self._quarantine(), redo=True)
         planned = plan(
             desired, recorded, options, basis, StateRecords(approvals=lambda: records_of(self.state.approvals()))
         )
@@ -524,13 +526,14 @@ class House:
         reassert: bool = False,
         approves: bool = True,
         plans_again: bool = False,
+        scope: Scope = EVERYTHING,
     ) -> Ending:
         """Plan and apply with all earlier approvals, and if it `approves`, with those that the gate asks for.
 
         `plans_again`: a plan that was not tampered with passes its own checks.
         """
         try:
-            planned = self.planned(manifest, reassert=reassert)
+            planned = self.planned(manifest, reassert=reassert, scope=scope)
         except Problems:
             return Ending(None)
         if plans_again:

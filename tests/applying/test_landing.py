@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 
 import pytest
 
 from syncengine.apply.report import RunStatus
+from syncengine.effects import Effect
+from syncengine.plan.request import Scope
 from syncengine.resource import Removal
+from syncengine.service.operations import UPSERT_TAGS, tag_body
+from syncengine.state.history import Run
+from syncengine.state.records import Attempt
 
 from .crash_model import House, Manifest, Trouble
 from .test_crashes import Snapshot, house, snapshot
@@ -152,3 +158,39 @@ def test_a_call_that_differs_waits_for_the_late_one() -> None:
         assert home.waits <= 1
         assert not home.in_flight or home.waits == 0
         assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
+
+
+@contextmanager
+def two_late_calls_that_differ() -> Iterator[House]:
+    """Yield a house with two calls of dead runs in flight, which set one description and another."""
+    with house() as home:
+        home.apply(manifest(tag("edited", description="before"), tag("other")))
+        for number, words in enumerate(("one", "two")):
+            edited = tag("edited", description=words)
+            home.state.begin_run(Run(f"dead-{number}", 0.0, "apply", None, "h", "u", None, None, None))
+            effect = Effect(key=edited.key, fields=edited.body.fields, keywords=edited.body.keywords, whole=True)
+            home.state.intend({words: Attempt(UPSERT_TAGS.id, (effect,))})
+            home.send_off(UPSERT_TAGS, {"tags": [tag_body(effect, None, spell_name=True)]})
+        yield home
+
+
+@pytest.mark.parametrize("last", ["before", "one", "two"])
+def test_of_two_late_calls_that_differ_each_run_that_asks_of_their_resource_waits(last: str) -> None:
+    """Also one that repeats either of them: the service may execute the other one afterwards."""
+    with two_late_calls_that_differ() as home:
+        wanted = manifest(tag("edited", description=last), tag("other", description="new"))
+        assert home.apply(wanted).status is RunStatus.COMPLETE
+        assert (home.waits, home.in_flight) == (1, [])
+        ended(home, wanted, 0)
+
+
+def test_a_run_that_asks_nothing_of_their_resource_goes_on() -> None:
+    """The resource stays in doubt, so that the run after it asks again, and waits."""
+    with two_late_calls_that_differ() as home:
+        wanted = manifest(tag("edited", description="two"), tag("other", description="new"))
+        assert home.apply(wanted, scope=Scope(targets=("tag/other",))).status is RunStatus.COMPLETE
+        assert (home.waits, len(home.in_flight)) == (0, 2)
+        assert [row.key.name for row in home.state.rows() if row.doubtful] == ["edited"]
+        assert home.apply(wanted).status is RunStatus.COMPLETE
+        assert home.waits == 1
+        ended(home, wanted, 0)
