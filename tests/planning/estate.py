@@ -18,7 +18,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Change, FieldChange
-from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.model import Basis, Options, Plan, Quarantine
 from syncengine.plan.request import Scope
 from syncengine.project.model import Level, Limit, Ownership
 from syncengine.project.schema import PolicySection
@@ -69,6 +69,7 @@ class How:
     swept_before: bool = True
     team: str | None = BASIS.team
     lineage: str = BASIS.lineage
+    quarantine: Quarantine | None = None
 
     @property
     def options(self) -> Options:
@@ -79,6 +80,7 @@ class How:
             sweep=self.sweep,
             reassert=self.reassert,
             levels=self.levels or {},
+            quarantine=self.quarantine,
         )
 
     @property

@@ -1,0 +1,285 @@
+"""What a quarantine leaves alone: which entries are in effect, and what waits with them (docs/repair.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from syncengine.plan.model import Plan, Quarantine
+from syncengine.plan.quarantine import ENDED, QUARANTINED, SWEEP_LEFT_OUT, UNUSED
+from syncengine.plan.request import Scope
+from syncengine.project.model import DAY, QuarantineEntry
+from syncengine.resource import Key, Recorded, Status
+from syncengine.state.records import REMOVAL, QuarantineRecord, Refusal, content_of
+
+from .estate import actions, ask, notes, planned, row
+
+NOW = 1000 * DAY
+SOON = NOW + 10 * DAY
+BAD = Key.parse("tag/BAD")
+DECLARED = "tags: [{name: BAD, description: new}, {name: GOOD, description: new}]"
+ROWS = (row("tag/BAD", description="old"), row("tag/GOOD", description="old"))
+
+
+def asked(manifest: str, key: Key, removal: str = "delete") -> str:
+    """Return the content that a manifest asks for: of a resource, or the way in which it is removed."""
+    resource = ask(manifest).resources.get(key)
+    return content_of(resource.body) if resource else REMOVAL + removal
+
+
+def with_aside(manifest: str, rows: Iterable[Recorded], address: str, *, removal: str = "delete", **how: Any) -> Plan:
+    """Plan with a resource in quarantine whose last call was refused, with what is asked for now."""
+    key = Key.parse(address)
+    content = asked(manifest, key, removal)
+    return planned(manifest, rows, quarantine=quarantine(key, content, SOON), **how)
+
+
+def quarantine(key: Key, content: str, until: float | None, **more: Any) -> Quarantine:
+    refusal = Refusal(key=key, times=1, since=NOW, at=NOW, message="no", content=content, **more)
+    record = QuarantineRecord(key=key, reason="ticket", until=until, at=NOW, content=content)
+    return Quarantine(NOW, records=(record,), refusals={key: refusal})
+
+
+def found(plan: Plan) -> tuple[bool, list[str]]:
+    """Return whether the tag is set aside, and the codes of the warnings."""
+    return BAD in plan.set_aside, [each.code for each in plan.diagnostics]
+
+
+# --- when an entry is in effect
+
+
+def test_what_is_set_aside_is_not_sent_and_the_rest_is() -> None:
+    plan = with_aside(DECLARED, ROWS, "tag/BAD")
+    assert (actions(plan), found(plan)) == ({"tag/GOOD": "update"}, (True, [QUARANTINED]))
+
+
+@pytest.mark.parametrize(
+    ("until", "is_aside"), [(None, True), (SOON, True), (NOW + 1, True), (NOW, False), (NOW - DAY, False)]
+)
+def test_an_entry_holds_until_its_date(until: float | None, is_aside: bool) -> None:
+    plan = planned(DECLARED, ROWS, quarantine=quarantine(BAD, asked(DECLARED, BAD), until))
+    assert found(plan) == (is_aside, [QUARANTINED if is_aside else ENDED])
+
+
+def test_an_entry_ends_when_other_content_is_asked_for() -> None:
+    refused = asked("tags: [{name: BAD, description: other}]", BAD)
+    assert found(planned(DECLARED, ROWS, quarantine=quarantine(BAD, refused, None))) == (False, [ENDED])
+
+
+def test_an_entry_ends_when_other_content_was_refused_since() -> None:
+    """Nobody has set the new content aside, even though it is what is asked for."""
+    held = quarantine(BAD, asked(DECLARED, BAD), None)
+    before = QuarantineRecord(key=BAD, reason="ticket", until=None, at=NOW, content="earlier")
+    plan = planned(DECLARED, ROWS, quarantine=Quarantine(NOW, records=(before,), refusals=held.refusals))
+    assert found(plan) == (False, [ENDED])
+
+
+def test_an_entry_waits_for_the_outcome_of_a_later_call() -> None:
+    held = quarantine(BAD, asked(DECLARED, BAD), None, is_last=False)
+    assert found(planned(DECLARED, ROWS, quarantine=held)) == (False, [UNUSED])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "rows", "address", "why"),
+    [
+        (DECLARED, ROWS, "tag/BAD", "was not refused"),
+        (DECLARED, (), "tag/BAD", "was not refused"),
+        ("tags: []", ROWS, "tag/BAD", "was not refused"),
+        (DECLARED, ROWS, "tag/NOBODY", "no manifest declares it"),
+    ],
+)
+def test_an_entry_of_what_was_never_refused_is_unused(
+    manifest: str, rows: tuple[Recorded, ...], address: str, why: str
+) -> None:
+    entry = QuarantineEntry(Key.parse(address), "ticket", None, 7)
+    plan = planned(manifest, rows, quarantine=Quarantine(NOW, "syncengine.yaml", (entry,)))
+    assert plan.set_aside == ()
+    (said,) = plan.diagnostics
+    assert (said.code, said.line, why in said.message) == (UNUSED, 7, True)
+
+
+def test_an_entry_of_the_project_file_whose_date_has_passed_is_unused() -> None:
+    """Nothing recorded says that it ever was in effect."""
+    entry, held = QuarantineEntry(BAD, "ticket", NOW, 7), quarantine(BAD, asked(DECLARED, BAD), None)
+    plan = planned(DECLARED, ROWS, quarantine=Quarantine(NOW, "syncengine.yaml", (entry,), refusals=held.refusals))
+    assert found(plan) == (False, [UNUSED])
+
+
+@pytest.mark.parametrize(
+    ("until", "is_aside"),
+    [(None, False), (NOW + 30 * DAY, True), (NOW + 31 * DAY, True), (NOW + 32 * DAY, False), (NOW + 30.5 * DAY, False)],
+)
+def test_a_removal_waits_for_30_days_at_most(until: float | None, is_aside: bool) -> None:
+    """A date ends with its last day; an instant counts by the second."""
+    plan = planned("tags: []", ROWS, quarantine=quarantine(BAD, REMOVAL + "forget", until))
+    assert found(plan)[0] is is_aside
+
+
+def test_the_30_days_of_a_removal_begin_when_it_is_set_aside() -> None:
+    held = quarantine(BAD, REMOVAL + "forget", NOW + 40 * DAY)
+    later = Quarantine(NOW + 20 * DAY, records=held.records, refusals=held.refusals)
+    assert not planned("tags: []", ROWS, quarantine=later).set_aside
+
+
+def test_a_clock_that_was_set_back_gives_a_removal_no_more_than_30_days() -> None:
+    held = quarantine(BAD, REMOVAL + "forget", NOW + 20 * DAY)
+    before = Quarantine(NOW - 20 * DAY, records=held.records, refusals=held.refusals)
+    assert not planned("tags: []", ROWS, quarantine=before).set_aside
+
+
+@pytest.mark.parametrize(
+    ("manifest", "refused", "is_aside"),
+    [
+        ("tags: []", "forget", True),
+        ("tags: []", "retire", True),  # as by a rename, whatever the policy is
+        ("tags: []", "delete", False),
+        ("removed: [{tag: BAD, as: delete}]", "delete", True),
+        ("removed: [{tag: BAD, as: delete}]", "forget", False),
+        ("removed: [{tag: BAD, as: delete}]", "retire", False),
+    ],
+)
+def test_a_removal_waits_while_it_is_asked_for_in_that_way(manifest: str, refused: str, is_aside: bool) -> None:
+    held = quarantine(BAD, REMOVAL + refused, SOON)
+    plan = planned(manifest, ROWS, deletes_tags=True, quarantine=held)
+    assert (BAD in plan.set_aside) is is_aside
+
+
+# --- what waits with it
+
+MEMBERS = (
+    row("category/acme", label="Acme"),
+    row("tag/IN", category="acme"),
+    row("tag/BY-ID", tagCategoryId="id-acme"),
+    row("tag/OUT"),
+)
+CATEGORY = "tagCategories: [{externalId: acme, label: New}]\n"
+TAGS = "tags: [{name: IN, category: acme, url: 'https://a.example'}, {name: OUT, url: 'https://a.example'}]"
+RENAMED = "tagCategories: [{externalId: new, label: Acme, previously: [acme]}]\n"
+
+
+def waiting(plan: Plan) -> set[str]:
+    return set(map(str, plan.set_aside))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "rows", "address", "waits"),
+    [
+        (CATEGORY + TAGS, MEMBERS, "category/acme", {"category/acme", "tag/IN"}),
+        (CATEGORY + TAGS, MEMBERS, "tag/IN", {"tag/IN"}),
+        # A category that would be deleted waits with those of its members that would go with it.
+        ("tags: []", MEMBERS, "category/acme", {"category/acme", "tag/IN", "tag/BY-ID"}),
+        ("tags: [{name: IN}]", MEMBERS, "category/acme", {"category/acme", "tag/BY-ID"}),
+        ("tags: [{name: IN}]", MEMBERS, "tag/IN", {"tag/IN", "category/acme", "tag/BY-ID"}),
+        ("tags: [{name: BY-ID}]", MEMBERS, "tag/BY-ID", {"tag/BY-ID", "category/acme", "tag/IN"}),
+        # One that stays for a reason of its own needs nobody to wait.
+        ("tags: [{name: IN}]", (row("category/acme", protect=True), *MEMBERS[1:]), "tag/IN", {"tag/IN"}),
+        ("tags: [{name: IN}]", (row("category/acme", status=Status.RELEASED), *MEMBERS[1:]), "tag/IN", {"tag/IN"}),
+        # Nor is a former name, or a tag that is gone, a member that would go with the category.
+        (
+            "tags: [{name: NEW, previously: [IN]}]",
+            MEMBERS,
+            "category/acme",
+            {"category/acme", "tag/BY-ID"},
+        ),
+        (
+            "tags: []",
+            (MEMBERS[0], row("tag/IN", category="acme", status=Status.DELETED)),
+            "category/acme",
+            {"category/acme"},
+        ),
+        (RENAMED + "tags: [{name: IN, category: new}]", MEMBERS[:2], "tag/IN", {"tag/IN"}),
+        # Both names of a rename wait.
+        ("tags: [{name: NEW, previously: [OUT]}]", MEMBERS[3:], "tag/NEW", {"tag/NEW", "tag/OUT"}),
+        ("tags: [{name: NEW, previously: [OUT]}]", MEMBERS[3:], "tag/OUT", {"tag/NEW", "tag/OUT"}),
+    ],
+)
+def test_what_depends_on_it_waits_with_it(
+    manifest: str, rows: tuple[Recorded, ...], address: str, waits: set[str]
+) -> None:
+    plan = with_aside(manifest, rows, address, removal="retire" if "OUT" in address else "delete")
+    assert waiting(plan) == waits
+    assert not waits & actions(plan).keys()
+
+
+def test_two_names_of_one_category_wait_together() -> None:
+    """A tag that is in the one may be in the other, after a rename whose outcome is unknown."""
+    rows = (
+        row("category/acme", doubtful=True),
+        row("category/other", server_id="id-acme", doubtful=True),
+        row("tag/IN", category="acme"),
+    )
+    assert waiting(with_aside("tags: [{name: IN}]", rows, "tag/IN")) == {"tag/IN", "category/acme", "category/other"}
+
+
+def test_the_warning_says_what_waits_with_it() -> None:
+    plan = with_aside(CATEGORY + TAGS, MEMBERS, "category/acme")
+    (said,) = (each for each in plan.diagnostics if each.code == QUARANTINED)
+    assert said.message.endswith('"no"; tag/IN waits with it')
+
+
+def test_a_category_in_quarantine_is_said_to_keep_another_that_waits() -> None:
+    plan = with_aside("tags: [{name: IN}]", MEMBERS, "tag/IN")
+    assert ("category/acme", "left-out") in notes(plan)
+    assert "category/acme" not in actions(plan)
+
+
+TYPES = (row("activity-type/A1", label="L"), row("activity-type/A9", label="L"))
+KEEPS = "activityTypes: [{code: A1, label: L, description: new}]\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "rows", "address", "sweeps"),
+    [
+        (KEEPS, TYPES, "activity-type/A1", False),
+        (KEEPS, TYPES, "activity-type/A9", False),
+        (KEEPS + "tags: [{name: BAD}]", (*TYPES, ROWS[0]), "tag/BAD", True),
+        # A tag that asks for a code to delete, holds it, or may hold it.
+        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", defaultActivityTypeCode="A9")), "tag/BAD", False),
+        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", defaultActivityTypeCode="A1")), "tag/BAD", True),
+        (
+            KEEPS + "tags: [{name: BAD}]",
+            (*TYPES, row("tag/BAD", defaultActivityTypeCode="A1", doubtful=True)),
+            "tag/BAD",
+            False,
+        ),
+        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", doubtful=True)), "tag/BAD", True),
+        (KEEPS + "tags: [{name: BAD, defaultActivityTypeCode: A9}]", (*TYPES, ROWS[0]), "tag/BAD", False),
+        (
+            KEEPS + "tags: [{name: BAD}]",
+            (*TYPES, row("tag/BAD", defaultActivityTypeCode="A9", status=Status.DELETED)),
+            "tag/BAD",
+            True,
+        ),
+    ],
+)
+def test_no_activity_type_is_deleted_that_what_waits_may_need(
+    manifest: str, rows: tuple[Recorded, ...], address: str, sweeps: bool
+) -> None:
+    plan = with_aside(manifest, rows, address)
+    assert (plan.sweep is not None) is sweeps
+    assert ("activity-type/A9" in waiting(plan)) is not sweeps
+    assert not waiting(plan) & actions(plan).keys()
+    warning = next(each for each in plan.diagnostics if each.code == QUARANTINED)
+    assert warning.message.endswith("no activity type is deleted meanwhile") is not sweeps
+
+
+def test_a_sweep_by_hand_is_left_out_with_a_warning() -> None:
+    plan = with_aside(KEEPS, TYPES[:1], "activity-type/A1", sweep=True)
+    assert (plan.sweep, SWEEP_LEFT_OUT in [each.code for each in plan.diagnostics]) == (None, True)
+
+
+def test_a_sweep_by_hand_goes_on_where_no_type_is_to_be_deleted() -> None:
+    """A tag in doubt that waits cannot lose its code then."""
+    rows = (TYPES[0], row("tag/BAD", defaultActivityTypeCode="A1", doubtful=True))
+    plan = with_aside(KEEPS + "tags: [{name: BAD}]", rows, "tag/BAD", sweep=True)
+    assert plan.sweep is not None
+
+
+def test_a_quarantine_is_no_selection() -> None:
+    """The sweep of other activity types goes on, which a selection would leave out."""
+    rows = (*TYPES, ROWS[0])
+    manifest = KEEPS + "tags: [{name: BAD, description: new}]"
+    assert with_aside(manifest, rows, "tag/BAD").sweep is not None
+    assert planned(manifest, rows, scope=Scope(excludes=("tag/BAD",))).sweep is None
