@@ -261,6 +261,7 @@ def test_no_activity_type_is_deleted_that_what_waits_may_need(
     assert (plan.sweep is not None) is sweeps
     assert ("activity-type/A9" in waiting(plan)) is not sweeps
     assert not waiting(plan) & actions(plan).keys()
+    assert (address, "left-out") not in notes(plan)
     warning = next(each for each in plan.diagnostics if each.code == QUARANTINED)
     assert warning.message.endswith("no activity type is deleted meanwhile") is not sweeps
 
