@@ -41,8 +41,8 @@ from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.undo import KEPT, plan_back, record_of, record_of_undo
 from syncengine.project.model import DAY, Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
-from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
-from syncengine.sandbox.rules import RULES, decide, expire
+from syncengine.sandbox.bodies import ApiError, RuleAnswer, RuleRequest
+from syncengine.sandbox.rules import RULES, expire
 from syncengine.sandbox.store import Store
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
@@ -391,7 +391,11 @@ class House:
 
     def _decided(self, operation: str, body: Any, failing: Mapping[int, str] | None = None) -> RuleAnswer:
         asked = RuleRequest(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
-        return decide(self.store, RULES[operation], asked)
+        try:
+            with self.store.draft():
+                return RULES[operation](self.store, asked)
+        except ApiError as error:
+            return RuleAnswer(error.status, error.body)
 
     @property
     def world(self) -> World:
@@ -441,7 +445,8 @@ class House:
         self.violations += [f"{operation.id} was sent for {key}, which is set aside" for key in named]
 
     def expire_sessions(self) -> None:
-        decide(self.store, expire, RuleRequest({}, next(self._times), str))
+        with self.store.draft():
+            expire(self.store, RuleRequest({}, next(self._times), str))
 
     def _watch(self, operation: Operation, before: World, plan: Plan | None, manifest: Manifest) -> None:
         """Record a violation if a delete or sweep takes something that its plan did not announce."""
