@@ -168,7 +168,7 @@ RESTORE = "restore-"
 """The prefix of run ids of `state restore`, whose rows are doubtful like imported rows."""
 
 
-class Recorded(Struct, frozen=True, gc=False):
+class Recorded(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """A row of the cached prior state: the most that the service may hold of one of our resources.
 
     `doubtful` means that a call for the resource failed or has no known outcome. `confirmed` means that a call with the

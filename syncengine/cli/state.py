@@ -155,15 +155,14 @@ def export_rows(options: Globals, out: str | None) -> int:
                 )
                 raise SyncengineError(message, code="landing")
             facts = store.facts()
-            head = transfer.head_of(facts, store.undone(), store.count())
-            aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
-            lines = transfer.lines_of(head, store.rows(), aside)
+            refusals, quarantine = store.refusals().values(), store.quarantine()
+            lines = transfer.lines_of(facts, store.undone(), store.rows(), store.count(), refusals, quarantine)
             if out is None:
                 for line in lines:
-                    output.data(line)
+                    output.data(line.decode())
             else:
                 try:
-                    write_whole(options.folder / out, (line.encode() for line in lines), mode=0o600)
+                    write_whole(options.folder / out, lines, mode=0o600)
                 except OSError as error:
                     message = f"{options.folder / out}: cannot be written: {error.strerror}"
                     raise SyncengineError(message, code="unwritable-file") from None

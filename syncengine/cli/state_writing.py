@@ -220,11 +220,11 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
             raise WrongTeam(f"the file belongs to team {theirs!r}, but the state to team {own!r}")
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)
-            store.import_quarantine(exported.aside)
+            store.import_quarantine(exported.refusals, exported.quarantine)
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)
-            store.add_undone(exported.undone)
+            store.add_undone(exported.head.undone)
             store.take_commit(exported.head.commit, exported.head.ancestors)
             counts["applied"] = len(exported.rows)
     count = count_of(len(exported.rows), "resource")

@@ -7,7 +7,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, to_builtins
 from msgspec.structs import fields
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -115,7 +115,7 @@ def _pydantic_model(model: type[Struct]) -> type[BaseModel]:
     for field in fields(model):
         default = ... if field.default is NODEFAULT else field.default
         if field.default_factory is not NODEFAULT:
-            default = field.default_factory()
+            default = to_builtins(field.default_factory())  # another struct's default is an object in the schema
         elif default is UNSET:  # left out of the document
             default = Field(default_factory=lambda: None)
         model_fields[field.name] = (Annotated[_typed(field.type), Field(alias=field.encode_name)], default)

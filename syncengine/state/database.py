@@ -210,9 +210,9 @@ def new_lineage() -> str:
 class StateDatabase:
     """The open database of a state, with a `name` that is safe to show.
 
-    `absent`: there is no state, and the database is an empty one in memory. `snapshots` publishes the database where
-    it is the private copy of a state in Git. `files` are the identities of a SQLite state's open files, by path: SQLite
-    goes on writing to a file that was removed or replaced. `is_new`: the state was created by opening it.
+    `absent`: there is no state, and the database is an empty one in memory. `working_copy` publishes the database
+    where it is the private copy of a state in Git. `files` are the identities of a SQLite state's open files, by path:
+    SQLite goes on writing to a file that was removed or replaced. `is_new`: the state was created by opening it.
     """
 
     name: str
@@ -220,7 +220,7 @@ class StateDatabase:
     absent: bool = False
     is_new: bool = False
     at_rest: Callable[[], None] | None = None
-    snapshots: WorkingCopy | None = None
+    working_copy: WorkingCopy | None = None
     resources: ExitStack = field(default_factory=ExitStack)
     files: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 

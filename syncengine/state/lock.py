@@ -175,7 +175,7 @@ class Locks:
         A lock taken by hand raises `LockHeld` at once. `on_wait` is called once for each holder that is waited for.
         """
         until, watch = self._seconds() + wait, _Watch(self._seconds)
-        poll = REMOTE_POLL_SECONDS if self._database.snapshots else POLL_SECONDS
+        poll = REMOTE_POLL_SECONDS if self._database.working_copy else POLL_SECONDS
         waited_for: str | None = None
         was_late = False
         while True:
@@ -211,7 +211,7 @@ class Locks:
         """
         row = connection.execute(self._query).one_or_none()
         grew = row is not None and (row.epoch > lock.epoch or (row.lock_id, row.epoch) == (lock.id, lock.epoch))
-        if self._database.snapshots is None and not grew:
+        if self._database.working_copy is None and not grew:
             return StateReplaced.of(self._database.name)
         return LockLost(f"lock {lock.id} was released or taken over by another run; nothing more is written")
 
@@ -238,9 +238,9 @@ class Locks:
         return SERVER_SECONDS + seconds if self._has_server else self.now() + seconds
 
     def _look(self, watch: _Watch) -> tuple[sa.Row[Any], LockInfo | None, float | None]:
-        if self._database.snapshots is not None:
+        if self._database.working_copy is not None:
             with as_state_errors(self._database.name):
-                self._database.snapshots.refresh()
+                self._database.working_copy.refresh()
         with self._database.transaction() as connection:
             row = connection.execute(self._query).one()
             info = LockInfo.of_row(row)
@@ -272,9 +272,9 @@ class Locks:
         def change(connection: sa.Connection) -> bool:
             return connection.execute(sa.update(LOCK).where(condition).values(**values)).rowcount == 1
 
-        if self._database.snapshots is not None:
+        if self._database.working_copy is not None:
             with as_state_errors(self._database.name):
-                return self._database.snapshots.commit(change, rows=False)
+                return self._database.working_copy.commit(change, rows=False)
         with self._database.transaction() as connection:
             return change(connection)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -221,7 +221,12 @@ LONGEST_WORDS = 500
 """The number of characters of the service's message that are stored."""
 
 
-class Refusal(Struct, frozen=True, gc=False, kw_only=True):
+LAST_SECOND = 253_402_300_799
+"""The last second of the year 9999, in seconds since the epoch."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
+
+
+class Refusal(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The refusals of one resource since it was last applied.
 
     `times` is the number of refused runs; `since` and `at` are the times of the first and the last refusal, in seconds
@@ -230,15 +235,15 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
     """
 
     key: Key
-    times: int
-    since: float
-    at: float
+    times: Annotated[int, msgspec.Meta(ge=1)]
+    since: Seconds
+    at: Seconds
     message: str
     content: str
-    is_last: bool = True
+    is_last: bool = msgspec.field(default=True, name="last")
 
 
-class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
+class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A resource that `state quarantine` set aside at the time `at`.
 
     `until` is in seconds since the epoch, or `None` without an end. `content` is the digest of the refused content, the
@@ -247,8 +252,8 @@ class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
 
     key: Key
     reason: str
-    until: float | None
-    at: float
+    until: Seconds | None = None
+    at: Seconds
     content: str
 
 

@@ -33,12 +33,12 @@ from syncengine.state.records import (
     Outstanding,
     PublishedCalls,
     QuarantineRecord,
+    Refusal,
     Settlement,
     UndoneChange,
     UndoneRecord,
 )
 from syncengine.state.tables import FACTS, MARKS, ROWS, SESSIONS
-from syncengine.state.transfer import SetAsideRows
 
 if TYPE_CHECKING:
     from syncengine.state.git_store import Snapshot
@@ -247,8 +247,8 @@ class State:
             seconds=lease_seconds,
             on_wait=on_wait,
         )
-        if self.database.snapshots is not None:
-            self.database.snapshots.epoch = self.lease.epoch
+        if self.database.working_copy is not None:
+            self.database.working_copy.epoch = self.lease.epoch
             self.lease.before_release = self._publish_rest
             return self.lease
         with self.database.transaction() as connection:
@@ -319,8 +319,8 @@ class State:
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 connection.execute(sa.update(FACTS).values(sources={**existing, **most}))
         self._run, self._ancestors, self._published = run, tuple(ancestors), PublishedCalls()
-        if self.database.snapshots is not None:
-            self.database.snapshots.run = run.id
+        if self.database.working_copy is not None:
+            self.database.working_copy.run = run.id
 
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
         """Close the run. The rows of calls that are still in flight become doubtful.
@@ -346,8 +346,8 @@ class State:
 
     def record_refusal(self, run: Run) -> None:
         """Append a refused run to the history. No lock is needed: a held lock may be the reason for the refusal."""
-        snapshots = self.database.snapshots
-        if snapshots is None:
+        copy = self.database.working_copy
+        if copy is None:
             with self.database.transaction() as connection:
                 history_rows.refused_run(connection, run)
             return
@@ -356,15 +356,15 @@ class State:
             history_rows.refused_run(connection, run)
             return True
 
-        snapshots.run = run.id
+        copy.run = run.id
         with as_state_errors(self.database.name):
-            snapshots.commit(append, rows=True)
+            copy.commit(append, rows=True)
 
     # Calls: announced, intended before they are sent, settled or failed, and ended.
 
     def announce(self, calls: Callable[[], PublishedCalls]) -> None:
         """Publish all calls of a plan as under way, before the first is sent. Only a state in Git needs this."""
-        if self.database.snapshots is not None:
+        if self.database.working_copy is not None:
             self._published = calls()
             self._publish()
 
@@ -506,11 +506,11 @@ class State:
             decisions.end_quarantine(connection, keys)
             journal.note(connection, self._stamp, journal.QUARANTINE_ENDED, keys)
 
-    def import_quarantine(self, aside: SetAsideRows) -> None:
+    def import_quarantine(self, refusals: Iterable[Refusal], quarantine: Sequence[QuarantineRecord]) -> None:
         """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""
         with self._writing() as connection:
-            decisions.import_refusals(connection, aside.refusals.values())
-            decisions.set_aside(connection, aside.quarantine)
+            decisions.import_refusals(connection, refusals)
+            decisions.set_aside(connection, quarantine)
 
     # The state as a whole.
 
@@ -563,14 +563,15 @@ class State:
     @contextmanager
     def _removing(self) -> Iterator[sa.Connection]:
         with self._writing() as connection:
-            if self.database.snapshots is not None:
-                self.database.snapshots.keeps = 1  # the next publication drops the versions that have what is removed
+            if self.database.working_copy is not None:
+                # The next publication drops the versions that have what is removed.
+                self.database.working_copy.keeps = 1
             yield connection
 
     def compact(self) -> bool:
         """Physically remove deleted rows (of a state in Git: from this machine's data); return whether it succeeded."""
-        snapshots = self.database.snapshots
-        return self.database.compact() if snapshots is None else snapshots.place.drop_earlier()
+        copy = self.database.working_copy
+        return self.database.compact() if copy is None else copy.place.drop_earlier()
 
     # How a write is made: in a transaction that proves the lock, marked for the project's folder, published in Git.
 
@@ -597,14 +598,14 @@ class State:
         if self._shared is not None:
             yield self._shared
             return
-        snapshots = self.database.snapshots
-        is_first = not self._is_marked and snapshots is None
+        copy = self.database.working_copy
+        is_first = not self._is_marked and copy is None
         with proven(self.database, self.lease) as connection:
             last = sa.or_(*(FACTS.c.generation.is_not_distinct_from(each) for each in (self._generation, self._tried)))
             self._tried = new_lineage()
             advance = sa.update(FACTS).values(generation=self._tried)
             # A backup of the time of this lease has our lock's row: only the last generation tells it from our state.
-            if connection.execute(advance.where(last) if snapshots is None else advance).rowcount == 0:
+            if connection.execute(advance.where(last) if copy is None else advance).rowcount == 0:
                 raise StateReplaced.of(self.database.name)
             if is_first:
                 self._mark(connection)
@@ -613,8 +614,8 @@ class State:
         if is_first:
             self._is_marked, self._branches = True, False
             self._remember()
-        if snapshots is not None:
-            snapshots.dirty = True
+        if copy is not None:
+            copy.dirty = True
             self._publish_intents()
 
     def _mark(self, connection: sa.Connection) -> None:
@@ -647,13 +648,13 @@ class State:
         """Publish the intents that no publication covers yet, before the next call is sent."""
         if self._must_publish and self._shared is None:
             self._must_publish = False
-            if self.database.snapshots is not None:
+            if self.database.working_copy is not None:
                 self._publish()
 
     def _publish_rest(self) -> None:
         """Publish all unpublished changes, after trimming the journal that every version repeats."""
         self._published = PublishedCalls()
-        if self.database.snapshots is not None and self.database.snapshots.dirty:
+        if self.database.working_copy is not None and self.database.working_copy.dirty:
             from syncengine.state.removal import trim
 
             with proven(self.database, self.lease) as connection:
@@ -665,11 +666,11 @@ class State:
 
         So a plan of many calls is published once before the first, and not before each: a push takes about a second.
         """
-        snapshots, lease = self.database.snapshots, self.lease
+        copy, lease = self.database.working_copy, self.lease
         with proven(self.database, lease) as connection:
             self._mark(connection)
         self._branches = False
-        assert snapshots is not None
+        assert copy is not None
         assert lease is not None, "it was proven"
 
         def with_all_under_way(connection: sa.Connection) -> None:
@@ -684,8 +685,8 @@ class State:
 
         with lease.renewal():
             with as_state_errors(self.database.name):
-                snapshots.publish(with_all_under_way)
-            if snapshots.epoch is None:
+                copy.publish(with_all_under_way)
+            if copy.epoch is None:
                 raise LockLost(
                     f"lock {lease.info.id} was released or taken over by another run; nothing more is written"
                 )

@@ -256,8 +256,8 @@ class WorkingCopy:
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
     """Return the private copy of a state in Git."""
-    assert database.snapshots is not None, "only a state in Git has versions"
-    return database.snapshots
+    assert database.working_copy is not None, "only a state in Git has versions"
+    return database.working_copy
 
 
 def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Snapshot) -> None:
@@ -331,8 +331,8 @@ def open_to_write(place: GitPlace, now: Callable[[], float]) -> StateDatabase:
         pragma(database.engine, "PRAGMA journal_mode = WAL")
         head = place.look()
         database.is_new = head is None
-        database.snapshots = WorkingCopy(place, database.engine, now)
-        database.snapshots.begin(head)
+        database.working_copy = WorkingCopy(place, database.engine, now)
+        database.working_copy.begin(head)
         database.resources = stack.pop_all()
         return database
 

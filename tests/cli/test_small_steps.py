@@ -144,8 +144,11 @@ def test_an_import_is_no_removal(losing: Project) -> None:
     """`state import` of released rows removes nothing from the service."""
     exported = losing.run("state", "export")
     lines = [json.loads(line) for line in exported.out.splitlines()]
-    released = [{**line, "status": "released"} if line.get("name") in NAMES[:10] else line for line in lines]
-    (losing.folder / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in released), encoding="utf-8")
+    own = [line["row"] for line in lines if line.get("row", {}).get("key", [""])[-1] in NAMES[:10]]
+    assert own
+    for row in own:
+        row["status"] = "released"
+    (losing.folder / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     done = losing.run("state", "import", "rows.jsonl", "-y")
     assert done.code == 0, done.err
     assert step(losing, range(10, 13)).code == 0

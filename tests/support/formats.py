@@ -16,7 +16,7 @@ MANIFEST = "manifest"
 def fitting(document: dict[str, Any], format: str = MANIFEST) -> str:
     """The name of the document's format, or `format` without one, whose schema it fits; all members are named there."""
     name = str(document.get("format", format))
-    short = name.removeprefix("syncengine.").removesuffix("/v1")
+    short = name.removeprefix("syncengine.").partition("/")[0]
     _judge(short).validate(document)
     return short
 

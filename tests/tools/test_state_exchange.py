@@ -40,8 +40,8 @@ def exported(project: Project) -> str:
 def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None:
     """An export has a header and a line for each row; its file is readable only by its owner."""
     head, *rows = map(json.loads, exported(project).splitlines())
-    assert (head["format"], head["team"]) == ("syncengine.state-export/v1", "Sandbox")
-    assert [row["address"] for row in rows] == ["category/held", "tag/HELD-1"]
+    assert (head["format"], head["team"]) == ("syncengine.state-export/v2", "Sandbox")
+    assert [row["row"]["key"] for row in rows] == [["category", "held"], ["tag", "HELD-1"]]
     assert project.run("state", "export", "-o", "e.jsonl").code == 0
     assert (project.folder / "e.jsonl").read_text() == exported(project)
     assert (project.folder / "e.jsonl").stat().st_mode & 0o777 == 0o600
@@ -87,7 +87,7 @@ def test_imported_rows_are_doubtful(project: Project, service: Service) -> None:
 def test_an_import_makes_existing_rows_doubtful_too(project: Project) -> None:
     """An import makes the rows that were already there doubtful too."""
     head = json.loads(exported(project).splitlines()[0])
-    (project.folder / "e.jsonl").write_text(json.dumps({**head, "resources": 0}) + "\n")
+    (project.folder / "e.jsonl").write_text(json.dumps({**head, "lines": 0}) + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
     assert all(row["doubtful"] for row in project.rows().values())
     assert {change.again for change in project.plan().changes} == {SendCause.IMPORTED}
@@ -108,10 +108,14 @@ def test_another_teams_rows_are_refused(project: Project) -> None:
     [
         ("", "not-an-export", 1),
         ('{"format": "other"}', "not-an-export", 1),
-        ('HEAD\n{"address": "tag/A"}\n{"address": "thing/B"}', "bad-row", 3),
-        ('HEAD\n{"address": "tag/A", "status": "gone"}', "bad-row", 2),
+        ('HEAD\n{"row": {"key": ["tag", "A"]}}\n{"row": {"key": ["thing", "B"]}}', "bad-row", 3),
+        ('HEAD\n{"row": {"key": ["tag", "A"], "status": "gone"}}', "bad-row", 2),
+        ('HEAD\n{"row": {"key": ["tag", ""]}}', "bad-row", 2),
+        ('HEAD\n{"row": {"key": ["tag", "A"], "odd": 1}}', "bad-row", 2),
+        ('HEAD\n{"quarantine": {"key": ["tag", "A"], "reason": "r", "at": 1e12, "content": ""}}', "bad-row", 2),
+        ("HEAD\n{}", "bad-row", 2),
         ("HEAD\nnot json", "bad-row", 2),
-        ('HEAD\n{"address": "tag/A"}\n{"address": "tag/A"}', "duplicate-resource", 3),
+        ('HEAD\n{"row": {"key": ["tag", "A"]}}\n{"row": {"key": ["tag", "A"]}}', "duplicate-resource", 3),
     ],
 )
 def test_a_file_that_is_no_export_is_refused_whole(project: Project, lines: str, code: str, line: int) -> None:
