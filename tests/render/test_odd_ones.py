@@ -153,13 +153,13 @@ def test_a_small_group_among_thousands_comes_first(render: Callable[[Plan], str]
 @in_short
 def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[[Plan], str]) -> None:
     """Changes are listed up to the limit, the most unusual first; the others are counted as all different."""
-    changes = [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(5_000)]
-    changes[3_333] = change(3_333, "Matter 3333 of ACME", SECRET)
+    changes = [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 2003} of ACME") for n in range(2_000)]
+    changes[1_333] = change(1_333, "Matter 1333 of ACME", SECRET)
     plan = plan_of(*changes, gate=TRIPPED)
     shown = render(plan)
-    assert re.findall(r"ACME-\d+", shown)[0] == "ACME-3333"
+    assert re.findall(r"ACME-\d+", shown)[0] == "ACME-1333"
     assert SECRET in shown
-    assert re.search(r"4,[4789]\d\d more tags, all different", shown)
+    assert re.search(r"1,[4789]\d\d more tags, all different", shown)
     assert "e.g." not in shown
 
 
@@ -228,11 +228,11 @@ def test_warnings_come_after_the_changes_and_are_folded() -> None:
 
 def test_changes_without_room_are_counted_in_their_section() -> None:
     """Changes that do not fit are counted, so that named and counted ones add up, and the page says `Shortened`."""
-    page = plan_markdown(plan_of(*rewritten(5_000)), limit=20_000)
+    page = plan_markdown(plan_of(*rewritten(2_000)), limit=20_000)
     named, counted = shown_and_counted(page)
     assert len(page) <= 20_000
     assert named > 100
-    assert named + counted == 5_000
+    assert named + counted == 2_000
     assert "**Shortened" in page
 
 
