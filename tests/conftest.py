@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgresql
-from tests.support import memory, rewriting
+from tests.support import memory, rewriting, statements
 from tests.support.profiles import FULL
 
 # A busy machine is slow, which is no fault of the tested code.
@@ -22,6 +22,7 @@ settings.register_profile("ci", _UNHURRIED, max_examples=FULL, derandomize=True)
 settings.register_profile("dev", _UNHURRIED, max_examples=FULL // 10)
 settings.register_profile("search", _UNHURRIED, max_examples=FULL)
 settings.load_profile("ci")
+statements.compile_once()
 
 if sys.dont_write_bytecode and sys.pycache_prefix is None:
     # Bytecode must not be beside the sources, but without any, each worker would rewrite all assertions itself.

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
-from syncengine.state import database
 from tests.support import loopback
 
 from .bench import Bench, Sandbox
 from .picky import Picky
 from .picky import picky as running_picky
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _statements_compiled_once() -> Iterator[None]:
-    """Share one engine between states at one path, so that SQL statements are compiled only once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "_sqlite", lru_cache(database._sqlite))
-        yield
 
 
 @pytest.fixture(scope="session")

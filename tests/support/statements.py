@@ -1,0 +1,46 @@
+"""Statements that are compiled once in a process, and not by each of the thousands of engines that tests create."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+
+MOST = 2000
+"""Tables of tests are part of the keys, and would never be freed without a bound."""
+
+
+class Compiled(dict[Any, Any]):
+    """Compiled statements by their dialect and expression."""
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        if len(self) >= MOST:
+            self.clear()
+        super().__setitem__(key, compiled)
+
+
+class SharedDialect(SQLiteDialect_pysqlite):
+    """SQLite's dialect, which is the same for all engines of a process."""
+
+    supports_statement_cache = True
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+def compile_once() -> None:
+    """Share compiled statements between all SQLite engines from now on."""
+    compiled = Compiled()
+    registry.register("sqlite", __name__, SharedDialect.__name__)
+    registry.register("sqlite.pysqlite", __name__, SharedDialect.__name__)
+
+    @event.listens_for(sa.Engine, "engine_connect")
+    def share(connection: sa.Connection) -> None:
+        if isinstance(connection.dialect, SharedDialect):
+            connection.execution_options(compiled_cache=compiled)
