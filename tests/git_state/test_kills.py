@@ -25,8 +25,14 @@ pytestmark = pytest.mark.slow
 
 BEFORE = {"tagCategories": [category("c")], "tags": [tag("ACME-1", category="c"), tag("ACME-2", keywords=["k"])]}
 AFTER = {"tagCategories": [category("c")], "tags": [tag("ACME-1", description="two"), tag("ACME-3", category="c")]}
-PUSHES = 4
-"""The pushes of an apply: lock, intent, end, release."""
+KILLS = (
+    ("post-receive", 1),
+    ("post-receive", 2),
+    ("pre-receive", 3),
+    ("post-receive", 3),
+    ("post-receive", 4),
+)
+"""A push of an apply (lock, intent, end, release), and whether the ref has moved. Calls are sent before the third."""
 
 
 @pytest.fixture
@@ -38,8 +44,7 @@ def settled(clone: Clone) -> Project:
     return project
 
 
-@pytest.mark.parametrize("number", range(1, PUSHES + 1))
-@pytest.mark.parametrize("when", ["pre-receive", "post-receive"])
+@pytest.mark.parametrize(("when", "number"), KILLS)
 def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
 ) -> None:
