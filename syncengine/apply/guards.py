@@ -293,7 +293,7 @@ def _values_changed(change: Change, row: Recorded | None) -> tuple[ValueChange, 
 
 
 def planned_again(plan: Plan, state: State, *, deletes_tags: bool) -> Replanned:
-    """Plan a saved plan again from what it holds and today's rows (`replan`)."""
+    """Plan a saved plan again from what it holds and today's rows (`saved.planned_again`)."""
     _, going = renamed_and_going(plan)
     if any(row.server_id is None for row in state.get(Key(Kind.CATEGORY, name) for name in going).values()):
         tag = in_an_unknown_category({row.key: row for row in state.rows()}, {})
@@ -330,7 +330,7 @@ def refuse_more_than_rest(plan: Plan, again: Plan, state: State) -> None:
 
 
 def rows_of(plan: Plan, state: State) -> dict[Key, Recorded]:
-    """Return the rows from which a saved plan is planned again (`replan`)."""
+    """Return the rows from which a saved plan is planned again."""
     renamed, _ = renamed_and_going(plan)
     groups = (*state.members(renamed), *_grouped(plan, state)) if renamed else _grouped(plan, state)
     return {**state.get(keys_of(plan)), **{row.key: row for row in groups}}
