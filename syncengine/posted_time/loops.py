@@ -49,9 +49,9 @@ SINK = "sink"
 TOGETHER = 500
 """The maximum number of groups of one answer that are stored in the inbox together: one transaction of the writer."""
 
-SIDE_BY_SIDE = 16
-"""The maximum number of status updates on their way: half of them are being recorded, and the client may allow fewer
-requests at once."""
+SIDE_BY_SIDE = 8
+"""The maximum number of status updates on their way, half of which are being recorded: the more connections
+httpx has, the longer it takes for a request."""
 
 COMPANY = 0.02
 """Seconds for which a new verdict waits for others, so that a round reads the inbox once for many."""

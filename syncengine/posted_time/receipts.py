@@ -51,6 +51,9 @@ RECEIPTS = sa.Table(
     sa.Column("delivered", sa.Double, nullable=False),
     comment="Receipts that syncengine writes with each delivery, so that no group is delivered twice.",
 )
+_OF_GROUP = sa.select(*RECEIPTS.c["digest", "external_id"]).where(
+    RECEIPTS.c.group_id == sa.bindparam("group_id"), RECEIPTS.c.sink == sa.bindparam("sink")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,7 @@ def _make_exact(connection: sa.Connection) -> None:
 
 def find(connection: sa.Connection, mark: tuple[str, str]) -> Receipt | None:
     """Return the receipt of a group (or its part) at a sink, by the group's id and the sink's key, or `None`."""
-    mine = sa.and_(RECEIPTS.c.group_id == mark[0], RECEIPTS.c.sink == mark[1])
-    row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
+    row = connection.execute(_OF_GROUP, {"group_id": mark[0], "sink": mark[1]}).one_or_none()
     return None if row is None else Receipt(row.digest, row.external_id)
 
 
@@ -115,4 +117,4 @@ def write(connection: sa.Connection, mark: tuple[str, str], revision: int, recei
     group_id, key = mark
     facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
     row = {"group_id": group_id, "sink": key, "revision": revision, **facts}
-    connection.execute(sa.insert(RECEIPTS).values(**row))
+    connection.execute(sa.insert(RECEIPTS), row)

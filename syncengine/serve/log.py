@@ -63,22 +63,21 @@ class QueuedStream:
 
     def __init__(self, stream: TextIO, most: int = WAITING_LINES) -> None:
         self._file, self._encoding = stream.fileno(), stream.encoding
-        self._lines: queue.Queue[str | None] = queue.Queue(most)
+        self._most = most
+        self._lines = queue.SimpleQueue[str | None]()  # written in C: each group has some lines
         # A daemon: it must not keep the process alive when the pipe is full for good.
         self._writer = threading.Thread(target=self._work, name="log", daemon=True)
         self._writer.start()
 
     def close(self) -> None:
         """Wait up to `LAST_LINES_SECONDS` for the lines that are left."""
-        with suppress(queue.Full):
-            self._lines.put(None, timeout=LAST_LINES_SECONDS)
-            self._writer.join(LAST_LINES_SECONDS)
+        self._lines.put(None)
+        self._writer.join(LAST_LINES_SECONDS)
 
     def write(self, text: str) -> int:
-        try:
-            self._lines.put_nowait(text)
-        except queue.Full:
+        if self._lines.qsize() >= self._most:
             return 0
+        self._lines.put(text)
         return len(text)
 
     def flush(self) -> None:

@@ -58,6 +58,9 @@ OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 DIED = "no answer is known: syncengine stopped before one arrived"
 """The message of an attempt without a recorded result."""
 
+COMPANY = 0.005
+"""Seconds for which writes wait for others while many arrive: a transaction costs more than most of what it holds."""
+
 TICK = 1e-6
 """Seconds between the times of two offers in one transaction, so that the groups keep the order of the offers."""
 
@@ -550,8 +553,10 @@ class InboxWriter:
         # SQLite has one writer at a time, and a durable commit costs more than what it holds: 300 groups a second, with
         # four writes each, are more commits than a disk can bring to its platter. So what arrives while a transaction
         # is being written is written together by the next one.
+        batch = list[tuple[Work[Any], asyncio.Future[Any]]]()
         while self._waiting:
-            await asyncio.sleep(0)  # let tasks that the last transaction released add their writes
+            # Let tasks that the last transaction released add their writes; a group that comes alone does not wait.
+            await asyncio.sleep(COMPANY if len(batch) > 1 else 0)
             batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             batch = [(work, result) for work, result in batch if not result.done()]
             try:
