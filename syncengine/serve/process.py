@@ -39,8 +39,8 @@ from syncengine.serve.shift import Shift
 from syncengine.state.database import StateReplaced
 from syncengine.state.lock import LockLost
 
-ENDS_WITHIN = 80.0
-"""The seconds from a signal to the end of the process. The files in docs/deployment give it 90 before SIGKILL."""
+ENDS_WITHIN = 8.0
+"""The seconds from a signal to the end of the process. Docker gives it 10 before SIGKILL; the log takes one."""
 LOOK_SECONDS = 2.0
 """The seconds between two looks at the files of the configuration."""
 SHOWN_CHANGES = 10
@@ -93,8 +93,9 @@ class Process:
     async def run(self, leave: Callable[[], object], ends_within: float = ENDS_WITHIN) -> None:
         """Run until SIGTERM or SIGINT. `leave` must end the process without waiting for any of its threads.
 
-        It is called at a second signal, and when the process has not ended so many seconds after the first: a thread
-        that waits for a frozen database cannot be ended. It leaves what SIGKILL would, and the next start converges.
+        It is called at a second signal, and when the process has not ended so many seconds after the first: a sink may
+        take longer, and a thread that waits for a frozen database cannot be ended at all. It leaves what SIGKILL would,
+        and the next start converges.
         Raise `SyncengineError` for an error that a retry would not fix.
         """
 
@@ -106,18 +107,18 @@ class Process:
         deadline = threading.Timer(ends_within, give_up, [f"not stopped within {ends_within:g} s"])
         deadline.daemon = True
 
-        def end() -> None:
+        def end(*_: object) -> None:
             if deadline.is_alive():
                 give_up("stopped by a second signal")
             deadline.start()
-            self._stop.set()
+            loop.call_soon_threadsafe(self._stop.set)
 
-        loop, calls = asyncio.get_running_loop(), {signal.SIGTERM: end, signal.SIGINT: end}
+        loop, ending = asyncio.get_running_loop(), not_ignored((signal.SIGTERM, signal.SIGINT))
         # SIGHUP reloads even under `nohup`, which ignores it.
-        calls = dict.fromkeys(not_ignored(calls), end) | {signal.SIGHUP: self._look.set}
-        before = {number: signal.getsignal(number) for number in calls}
-        for number, call in calls.items():
-            loop.add_signal_handler(number, call)
+        before = {number: signal.getsignal(number) for number in (*ending, signal.SIGHUP)}
+        loop.add_signal_handler(signal.SIGHUP, self._look.set)
+        for number in ending:  # not by the loop, which waits while a template is rendered
+            signal.signal(number, end)
         try:
             first = self.configured()
             self._address = self.listen or first.project.serve.listen

@@ -1,16 +1,19 @@
-"""`serve` is asked to end while its apply waits for something that may take minutes."""
+"""`serve` is asked to end while its apply, or a delivery, waits for something that may take minutes."""
 
 from __future__ import annotations
 
 import socket
 import sqlite3
+import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 
 import pytest
 import sqlalchemy as sa
 
+from syncengine.errors import ExitCode
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests import mariadb, postgresql
@@ -22,6 +25,7 @@ from .world import World, eventually
 pytestmark = pytest.mark.slow
 
 FEW_SECONDS = 5.0
+TEN_SECONDS = 10.0
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS name FROM n"
 
 Begun = Callable[[], bool]
@@ -127,3 +131,59 @@ def test_no_wait_keeps_it_from_ending(estate: World, wait: Callable[[World], Abs
     assert not estate.project.is_locked()
     assert estate.told("upsertTags") == 0
     assert [line for line in served.lines() if line["level"] == "error"] == []
+
+
+# --- deliveries
+
+DRIP = "http: {url: 'http://127.0.0.1:%d', timeout: 1h, json: {id: '{{ group.groupId }}'}}"
+LONG_STATEMENT = f"""\
+sql: {{source: ledger, params: {{id: '{{{{ group.groupId }}}}'}},
+  statement: "INSERT INTO time (id, matter) SELECT :id, name FROM ({ENDLESS})"}}
+"""
+SLOW_TEMPLATE = """\
+jsonl: {path: out.jsonl, json: ["{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"]}
+"""
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """An HTTP receiver that sends a byte of its answer each 0.1 s."""
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        with suppress(OSError), server.accept()[0] as caller:
+            caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while not over.wait(0.1):
+                caller.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=[server])
+        thread.start()
+        try:
+            yield DRIP % server.getsockname()[1]
+        finally:
+            over.set()
+            server.close()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "sink", [dripping(), nullcontext(LONG_STATEMENT), nullcontext(SLOW_TEMPLATE)], ids=["drip", "statement", "template"]
+)
+def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManager[str]) -> None:
+    """SIGTERM ends `serve` within ten seconds, and the group is in the ledger once after the next start."""
+    with sink as way:
+        estate.settings(sinks=textwrap.indent(f"- name: slow\n{textwrap.indent(way, '  ')}", "    "))
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.post("a")
+        served.says("fetched")
+        time.sleep(0.5)  # until the delivery has begun
+        began = time.monotonic()
+        assert served.stop() in (ExitCode.DONE, ExitCode.INTERRUPTED)
+        assert time.monotonic() - began < TEN_SECONDS
+    assert estate.ledger() == []
+    estate.settings()
+    estate.serve()
+    eventually(lambda: estate.states() == {"a": "success"})
+    assert estate.ledger() == ["a"]
