@@ -116,6 +116,10 @@ NO_ENCRYPTION = _unreachable(
     "tls",
     "check that the server supports TLS and that its certificate matches `sslmode` and `sslrootcert` in the URL",
 )
+NO_MODE = _unreachable(
+    "`sslmode` in the URL is none of disable, allow, prefer, require, verify-ca and verify-full", "url", "correct it"
+)
+NO_PARAMETER = _unreachable("a parameter in the URL has an invalid value", "url", "correct it")
 NO_LISTENER = _unreachable(
     "nothing is listening at the server's address", cure="check that it is running and that host and port are right"
 )
@@ -217,6 +221,8 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("unknown database", "cannot open database", 'database "'), NO_DATABASE),
     (("too many connections", "too many clients"), CROWDED),
     (("starting up", "shutting down"), CHANGING),
+    (("invalid sslmode",), NO_MODE),
+    (("connection is bad: invalid",), NO_PARAMETER),
     (("ssl", "certificate"), NO_ENCRYPTION),
     (("refused",), NO_LISTENER),
     (("resolve", "translate host", "not known", "getaddrinfo"), NO_HOST),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from syncengine.database.errors import FAILURES, USER, meaning
+from syncengine.database.errors import FAILURES, USER, cause, meaning
 from syncengine.document.diagnostics import in_order
 from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement
@@ -43,11 +43,11 @@ UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, Tro
 
 @dataclass(frozen=True, slots=True)
 class BuiltRoute:
-    """A route, the databases that it uses, and the names and troubles of the parts that were down when it was built."""
+    """A route, the databases that it uses, and the parts that were down when it was built: name, kind and cause."""
 
     route: Route
     databases: Databases
-    troubles: tuple[tuple[str, TroubleKind], ...] = ()
+    troubles: tuple[tuple[str, TroubleKind, str], ...] = ()
 
 
 def build(
@@ -111,7 +111,7 @@ class _Building:
         self.offline = offline
         self.compiler = Compiler(project.root, project.config_name)
         self.databases = Databases()
-        self.troubles: list[tuple[str, TroubleKind]] = []
+        self.troubles: list[tuple[str, TroubleKind, str]] = []
         self._sink_of: dict[Database, str] = {}
         self._forms: dict[Path, tuple[str, type]] = {}
         """The sink that first writes a file, and the form of its lines."""
@@ -410,7 +410,7 @@ class _Building:
         except FAILURES as error:
             kind = meaning(error)
             if kind in UNANSWERED and kind is not USER:
-                self.troubles.append((part, kind))
+                self.troubles.append((part, kind, cause(error)))
             else:
                 text = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
                 self._refuse(written, f"the database rejects the statement: {text}", "bad-statement")

@@ -94,8 +94,8 @@ class Delivery:
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
         self._health = SinkHealth(now, public_names)
         # A target that could not be reached at start is down like any other, and is tried by probes.
-        for part, kind in built.troubles:
-            self._health.failed(part, Failed(kind, sentence(public_names.get(part, part), kind)))
+        for part, kind, why in built.troubles:
+            self._health.failed(part, Failed(kind, sentence(public_names.get(part, part), kind), detail=why))
         self._sink_delivery = SinkDelivery(built.route, self.writer, self._health)
 
     @classmethod

@@ -176,12 +176,13 @@ class Whole:
 
     def validate(self, value: Any) -> int:
         text = unquoted(value)
-        if text is None or not re.fullmatch(r"[-+]?[0-9]{1,18}", text):
+        if text is None or not re.fullmatch(r"[-+]?[0-9]+", text):
             raise refusal(value, "a whole number, without quotes", "")
-        if not self.low <= int(text) <= self.high:
+        number = int(text) if len(text) <= 18 else None  # Python reads no number of thousands of digits
+        if number is None or not self.low <= number <= self.high:
             bounds = str(self.low) if self.low == self.high else f"between {self.low} and {self.high}"
-            raise problem("bad-value", f"must be {bounds}, not {int(text)}")
-        return int(text)
+            raise problem("bad-value", f"must be {bounds}" + ("" if number is None else f", not {number}"))
+        return number
 
 
 class OrFalse:
@@ -227,13 +228,27 @@ Instant = Annotated[
     ),
 ]
 
+LONGEST = 36_500 * 86_400.0
+"""The longest duration in seconds: a hundred years."""
+
+
+def _within_reason(seconds: float) -> float:
+    if seconds > LONGEST:
+        raise problem("bad-value", "must be at most 36500d, a hundred years")
+    return seconds
+
+
 DURATION_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^(?=[0.]*[1-9]){DURATION.pattern}$"}
 Duration = Annotated[
-    float, parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms"), WithJsonSchema(DURATION_SCHEMA)
+    float,
+    parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms"),
+    AfterValidator(_within_reason),
+    WithJsonSchema(DURATION_SCHEMA),
 ]
 Span = Annotated[
     float,
     parsed(span, "a duration like 6m or 0s"),
+    AfterValidator(_within_reason),
     WithJsonSchema({"type": "string", "pattern": f"^{DURATION.pattern}$"}),
 ]
 """A duration that may be zero."""

@@ -121,7 +121,9 @@ def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.
         assert [(t.sink, t.kind) for t in await opened.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
 
     async def away(opened: Delivery) -> None:
-        assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
+        assert [(t.sink, t.kind, t.detail) for t in opened.troubles] == [
+            ("ledger", TroubleKind.UNREACHABLE, "nothing is listening at the server's address")
+        ]
         server.start()
         assert await opened.check_sinks() == ()
         assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS

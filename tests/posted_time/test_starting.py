@@ -67,6 +67,12 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_huge_number_is_refused_by_its_bounds(tmp_path: Path) -> None:
+    with pytest.raises(Problems) as refused:
+        project(tmp_path, f"fetchLimit: {'9' * 5000}\n")
+    assert [d.message for d in refused.value.found] == ["`fetchLimit` must be between 1 and 10000"]
+
+
 @pytest.mark.parametrize("path", ["/dev/null", ".", "pipe"])
 def test_a_jsonl_path_must_be_a_regular_file(path: str, tmp_path: Path) -> None:
     """A device, pipe or folder is an error at start: after a crash its lines could not be read back."""
@@ -89,6 +95,7 @@ NAMES = {
     "a zone": ("timezone: Mars/Olympus\n", "bad-value"),
     "a status": ("deliver:\n  - {name: a, jsonl: {path: a}, refuseOn: [200]}\n", "bad-value"),
     "a fetch limit": ("fetchLimit: 0\n", "bad-value"),
+    "a keep of millions of years": ("keep: 9999999999d\n", "bad-value"),
     "a secret header": (
         "deliver:\n  - {name: a, http: {url: 'http://h', headers: {Authorization: Bearer s3cr3t}}}\n",
         "secret-in-file",
@@ -196,7 +203,7 @@ def test_a_server_that_is_down_is_trouble_and_one_without_a_driver_an_error(driv
         assert [(d.code, d.line, "s3cr3t" in d.message) for d in refused.found] == [("bad-source", 8, False)]
         return
     built.databases.close()
-    ((name, kind),) = built.troubles
+    ((name, kind, _),) = built.troubles
     assert (driver in DRIVERS, name, kind) == (True, "ledger", TroubleKind.UNREACHABLE)
 
 
