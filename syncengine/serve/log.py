@@ -6,6 +6,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ SHORTEST_SECRET = 4
 
 WAITING_LINES = 10_000
 """The most lines that wait for a reader of the log, a few MB; further ones are dropped."""
+
+COMPANY = 0.02
+"""Seconds for which lines wait for others: to wake the thread that writes them costs more than a line."""
 
 LAST_LINES_SECONDS = 1.0
 """How long the end of the process waits until the last lines are read."""
@@ -84,11 +88,15 @@ class QueuedStream:
         """Do nothing: lines are written unbuffered."""
 
     def _work(self) -> None:
-        while (text := self._lines.get()) is not None:
-            rest = memoryview(text.encode(self._encoding, "backslashreplace"))
+        is_over = False
+        while not is_over:
+            lines = [self._lines.get(), *(self._lines.get() for _ in range(self._lines.qsize()))]
+            is_over = None in lines
+            rest = memoryview("".join(filter(None, lines)).encode(self._encoding, "backslashreplace"))
             with suppress(OSError):  # a reader that went away
                 while rest:
                     rest = rest[os.write(self._file, rest) :]
+            time.sleep(COMPANY)
 
 
 @dataclass(slots=True)
