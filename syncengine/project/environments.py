@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.content import sha256_of
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, at, described, place
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, at, described, place
+from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
@@ -77,7 +79,7 @@ def _lines_below(node: Node, name: str = "") -> Iterator[tuple[str, int]]:
         for key, value in zip(node.keys, node.values, strict=True):
             yield f"{name}{key.text}", place(key)[0]
             yield from _lines_below(value, f"{name}{key.text}.")
-    elif isinstance(node, Sequence):
+    elif isinstance(node, SequenceNode):
         for number, item in reversed([*enumerate(node.items)]):  # the first of equal texts has the line
             yield f"{name}{number if item.text is None else item.text}", place(item)[0]
 
@@ -88,30 +90,32 @@ def environment_names(path: Path) -> list[str]:
 
 
 def _root(path: Path, findings: Collector, digests: dict[str, str]) -> Mapping | None:
-    try:
+    with suppress(OSError):  # which opening it raises again
         if path.exists() and not (path.is_file() or path.is_dir()):
             findings.at("unreadable-file", None, None, "the project file is not a regular file")
             return None
-        documents = read(_content(path, digests), findings)
-    except OSError as error:
-        findings.at("unreadable-file", None, None, f"the project file cannot be read: {error.strerror or error}")
-        return None
-    if not documents.roots and not findings.found:
+    roots = _documents(path, "the project file", findings, digests)
+    if not roots and not findings.found:
         findings.at("missing-field", 1, 1, "the project file needs `version: 1`")
-    for extra in documents.roots[1:]:
+    for extra in roots[1:]:
         findings.error("wrong-type", extra, "the project file must contain a single YAML document")
-    root = documents.roots[0] if documents.roots else None
+    root = roots[0] if roots else None
     if root is None or isinstance(root, Mapping):
         return root
     findings.error("wrong-type", root, f"the project file must be a mapping of settings, not {described(root)}")
     return None
 
 
-def _content(path: Path, digests: dict[str, str]) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
+def _documents(path: Path, what: str, findings: Collector, digests: dict[str, str]) -> Sequence[Node]:
+    """Return the documents of a file, which messages call `what`. Its digest is added to `digests`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        findings.at("unreadable-file", None, None, f"{what} cannot be read: {error.strerror or error}")
+        return ()
     digests[str(path)] = sha256_of(data)
-    return data
+    return read(data, findings).roots
 
 
 def _overlays(root: Mapping | None) -> dict[str, Node]:
@@ -144,13 +148,8 @@ def variables_in(path: Path, digests: dict[str, str]) -> dict[str, str]:
     The file's digest is added to `digests`. Raise `Problems` when the file is not a mapping of names to texts.
     """
     findings = Collector(path.name)
-    try:
-        roots = read(_content(path, digests), findings).roots
-    except OSError as error:
-        findings.at("unreadable-file", None, None, f"the variable file cannot be read: {error.strerror or error}")
-        roots = ()
     found: dict[str, str] = {}
-    for root in roots:
+    for root in _documents(path, "the variable file", findings, digests):
         if isinstance(root, Mapping):
             whole = Mapping([Scalar("variables", root.mark, "")], [root], root.mark)
             if (file := validated(_VariableFile, whole, findings)) is not None:
@@ -206,7 +205,7 @@ def _references(root: Node | None) -> Iterator[tuple[str, str]]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Sequence):
+        if isinstance(node, SequenceNode):
             waiting += node.items
         elif isinstance(node, Mapping):
             waiting += node.values

@@ -230,7 +230,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30))
-@settings(max_examples=tried(150), deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 def test_after_any_history_just_the_groups_without_an_end_are_offered_again(history: list[tuple[str, Any]]) -> None:
     """A group is offered until it succeeds or fails (docs/service.md §2), by a status of the content it holds now."""
     clock = Clock()
