@@ -128,11 +128,11 @@ def test_an_apply_succeeds_although_its_reader_goes_away(project: Project, forma
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
-    """A file in place of `.syncengine` is reported as an `error[file]`."""
+    """A file in place of `.syncengine` is reported with the name of the data file."""
     (project.folder / ".syncengine").write_text("in the way")
     done = project.run("sandbox", "--port", "0")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error[file]: ")
+    assert done.err.startswith("error[sandbox-data]: ")
     assert ".syncengine" in done.err
 
 
