@@ -165,6 +165,10 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     try:
         if path is not None:
             make_folder(path.parent)
+    except OSError as error:
+        raise SyncengineError(f"{error.filename}: {error.strerror}", code="file") from error
+    try:
+        if path is not None:
             path.touch(mode=0o600)
         # Opened by the caller's thread, used by the server's, never by both at once. Transactions are begun by hand.
         database = sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False, isolation_level=None)
