@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,20 +15,18 @@ from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.state import key_of, reading
 from syncengine.cli.streams import agreed, is_answered, standard_input
 from syncengine.engine import rebind_team
-from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
-from syncengine.plan.planner import CACHE_FOLDER
+from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.plan.request import Runtime
 from syncengine.project.files import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.words import count_of, when
-from syncengine.resource import Key, Status
 from syncengine.state import transfer
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state, refuse_vanished
+from syncengine.state.store import open_state, refuse_vanished
 from syncengine.tools import state_edits
-from syncengine.tools.state_edits import named_run, near, writing
+from syncengine.tools.state_edits import named_run, refuse_unknown, writing
 
 
 @command("restore", "syncengine state restore 3f2a9c1\n# return to an earlier version")
@@ -65,20 +63,13 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     keys = [key_of(address) for address in addresses]
     project = options.project()
     with open_state(project.state, write=False, memory=memory_of(project)) as store:
-        _refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
+        refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
     _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     with writing(project, "state forget") as store:
-        _refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
+        refuse_unknown(store, keys, store.get(keys), "not recorded, so nothing was forgotten")
         count = store.forget(keys, project.service.landing)
     text = f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
     return show(options, format, rendering.ForgetFormat(list(map(str, keys))), text)
-
-
-def _refuse_unknown(store: State, keys: Sequence[Key], known: Collection[Key], words: str) -> None:
-    """Raise `not-recorded` for the first of `keys` that are not `known`; `words` say what they are not."""
-    if missing := [key for key in keys if key not in known]:
-        names, are = ", ".join(map(str, missing)), "is" if len(missing) == 1 else "are"
-        raise SyncengineError(f"{names} {are} {words}{near(store, missing[0])}", code="not-recorded")
 
 
 @command("prune", "syncengine state prune --before 180d --dry-run\n# count the history older than half a year")
@@ -125,27 +116,13 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     Remove them from the manifests, or forget them, first. The history still shows that something happened, but neither
     names nor contents. Earlier versions of a state in Git are deleted.
     """
-    from syncengine.manifest.cache import delete_cache
-
     keys = [key_of(address) for address in addresses]
     _refuse_no_state(options)
     them = "it" if len(keys) == 1 else "them"
     question = f"Erase {count_of(len(keys), 'resource')} for good? Changes to {them} can no longer be undone."
     _confirm(question, auto_approve)
     project = options.project()
-    with writing(project, "state erase") as store:
-        recorded = store.get(keys)
-        known = [key for key in keys if key in recorded or store.history(key)]
-        _refuse_unknown(store, keys, known, "neither recorded nor in the history, so nothing was erased")
-        if obstacles := store.obstacles(keys, project.service.landing):
-            message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
-            raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
-        remaining = [row for row in recorded.values() if row.status is not Status.DELETED]
-        with named_run(store, "state erase", os.environ) as counts:
-            erased = store.erase(keys)
-            counts["erased"] = len(keys)
-        is_compact = store.compact()
-    delete_cache(project.root / CACHE_FOLDER)
+    erased, remaining, is_compact = state_edits.erase(project, keys)
     in_git = is_git_ref(project.state)
     document = rendering.EraseFormat(len(keys), erased.entries, erased.runs, is_compact)
     return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
@@ -213,20 +190,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
     data = standard_input() if file == "-" else content_of(options.folder / file)
     exported = transfer.read(data, file)
     _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
-    project = options.project()
-    with writing(project, "state import", create=new_state) as store:
-        own, theirs = store.facts().team, exported.head.team
-        if None not in (own, theirs) and own != theirs:  # docs/planning.md 1.6
-            raise WrongTeam(f"the file belongs to team {theirs!r}, but the state to team {own!r}")
-        with named_run(store, "state import", os.environ) as counts:
-            store.put(exported.rows)
-            store.import_quarantine(exported.refusals, exported.quarantine)
-            store.doubt_all()
-            store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
-            store.use_up_approvals(project.approvals)
-            store.add_undone(exported.head.undone)
-            store.take_commit(exported.head.commit, exported.head.ancestors)
-            counts["applied"] = len(exported.rows)
+    state_edits.put_export(options.project(), exported, create=new_state)
     count = count_of(len(exported.rows), "resource")
     text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
     return show(options, format, rendering.ImportFormat(len(exported.rows)), text)

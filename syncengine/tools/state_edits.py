@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from syncengine.apply.guards import refuse_other_service
 from syncengine.document.diagnostics import MANY, suggestion
 from syncengine.errors import Diagnostic, Severity, SyncengineError, Usage, WrongTeam
+from syncengine.manifest.cache import delete_cache
 from syncengine.manifest.desired import manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.base import Load, has_project, recorded_as
 from syncengine.plan.inputs import InputsChanged, quarantine_in
 from syncengine.plan.model import Quarantine
-from syncengine.plan.planner import declared_by, rules_of
+from syncengine.plan.planner import CACHE_FOLDER, declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, QuarantineVerdict, contents_by, obstacle, verdict_of
 from syncengine.plan.request import Runtime
 from syncengine.project import git
@@ -28,13 +29,15 @@ from syncengine.project.git_ref import is_git_ref
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem, sqlite_file
-from syncengine.resource import IMPORT, REBUILD, RESTORE, Key, Kind, Recorded
+from syncengine.resource import IMPORT, REBUILD, RESTORE, Key, Kind, Recorded, Status
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.git_store import Version
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.records import QuarantineRecord
+from syncengine.state.removal import Erased
 from syncengine.state.store import State, open_state, refuse_vanished
+from syncengine.state.transfer import Exported
 
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
 """The prefix of run ids for each command that writes rows which other commands must not trust."""
@@ -74,6 +77,52 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
 def near(store: State, key: Key) -> str:
     """Return `; did you mean …?` for an unrecorded address, or `""`. A large state is not searched."""
     return suggestion(str(key), (str(row.key) for row in islice(store.rows(key.kind), MANY + 1)))
+
+
+def refuse_unknown(store: State, keys: Sequence[Key], known: Collection[Key], words: str) -> None:
+    """Raise `not-recorded` for those of `keys` that are not `known`; `words` say what they are not."""
+    if missing := [key for key in keys if key not in known]:
+        names, are = ", ".join(map(str, missing)), "is" if len(missing) == 1 else "are"
+        raise SyncengineError(f"{names} {are} {words}{near(store, missing[0])}", code="not-recorded")
+
+
+def put_export(project: Project, exported: Exported, *, create: bool) -> None:
+    """Record the rows of an export, all of them doubtful. Raise `WrongTeam` if it is of another team."""
+    head = exported.head
+    with writing(project, "state import", create=create) as store:
+        own = store.facts().team
+        if None not in (own, head.team) and own != head.team:  # docs/planning.md 1.6
+            raise WrongTeam(f"the file belongs to team {head.team!r}, but the state to team {own!r}")
+        with named_run(store, "state import", os.environ) as counts:
+            store.put(exported.rows)
+            store.import_quarantine(exported.refusals, exported.quarantine)
+            store.doubt_all()
+            store.set_facts(base_url=head.base_url, team=head.team)
+            store.use_up_approvals(project.approvals)
+            store.add_undone(head.undone)
+            store.take_commit(head.commit, head.ancestors)
+            counts["applied"] = len(exported.rows)
+
+
+def erase(project: Project, keys: Sequence[Key]) -> tuple[Erased, Sequence[Recorded], bool]:
+    """Erase resources from the state, its history and the cache of manifests.
+
+    Return what was erased, the rows of what the service may still have, and whether no byte is left in the state's
+    file. Raise `SyncengineError` if one is unknown, or may not be erased yet.
+    """
+    with writing(project, "state erase") as store:
+        recorded = store.get(keys)
+        known = [key for key in keys if key in recorded or store.history(key)]
+        refuse_unknown(store, keys, known, "neither recorded nor in the history, so nothing was erased")
+        if obstacles := store.obstacles(keys, project.service.landing):
+            message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
+            raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+        with named_run(store, "state erase", os.environ) as counts:
+            erased = store.erase(keys)
+            counts["erased"] = len(keys)
+        is_compact = store.compact()
+    delete_cache(project.root / CACHE_FOLDER)
+    return erased, [row for row in recorded.values() if row.status is not Status.DELETED], is_compact
 
 
 def set_aside(project: Project, key: Key, reason: str, until: float | None) -> QuarantineRecord:
