@@ -29,6 +29,31 @@ def test_all_commands_report_a_missing_file_alike(project: Project, words: str) 
     )
 
 
+REFUSED = [
+    ("plan --out nowhere/plan.json", "there is no folder nowhere"),
+    ("plan --report json=nowhere/plan.json", "there is no folder nowhere"),
+    ("apply --max-errors 0", "'0' is not a whole number of at least 1"),
+    ("sandbox --port ten", "'ten' is not a whole number from 0 to 65535"),
+    ("time list --limit 501", "'501' is not a whole number from 1 to 500"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSED)
+def test_a_value_that_cannot_be_used_is_refused_before_any_work(project: Project, words: str, sentence: str) -> None:
+    """The message says in our own words what is wrong, and nothing is planned or sent."""
+    project.wants(tags=NEW)
+    done = project.run(*words.split())
+    assert (done.code, done.out, sentence in done.err) == (64, "", True), done.err
+
+
+def test_a_plan_is_shown_although_its_report_cannot_be_written(project: Project) -> None:
+    """The plan took its time; the failure of the report follows it."""
+    project.wants(tags=NEW)
+    (project.folder / "report").mkdir()
+    done = project.run("plan", "--report", "json=report")
+    assert (done.code, "1 to create" in done.out, "error[report-file]" in done.err) == (1, True, True), done.err
+
+
 def test_drift_refuses_an_excluded_name_without_its_kind(project: Project) -> None:
     """The message suggests the address with its kind, as that of `plan` does."""
     done = project.run("drift", "--exclude", "HR-*")
