@@ -118,7 +118,7 @@ def test_a_missing_permission_is_named(merged: Project, host: Imitation) -> None
 def test_a_folder_without_commits_is_named(project: Project, host: Imitation) -> None:
     """A folder without commits, as in a job without a checkout, is an error."""
     done = fetch(project, host)
-    assert (done.code, "has no commits" in done.err) == (1, True)
+    assert (done.code, "error[no-commit]" in done.err) == (1, True)
 
 
 # --- choice among pull requests and runs
