@@ -19,7 +19,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, RemovalKind, is_private, may_be_held, shown
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
-from syncengine.plan.diff import is_sent
+from syncengine.plan.diff import Action, is_sent
 from syncengine.plan.inputs import quarantine_in
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
 from syncengine.plan.planner import basis_of, options_of, records_in, with_warnings
@@ -52,14 +52,14 @@ PROTECTED = "protected: it stays as it is; apply `protect: false` before undoing
 class UndoAim:
     """The aim of an undo. `left_out` are resources of the run that the undo leaves alone.
 
-    `aside` maps resources in quarantine to the reason for leaving them out. `going` are resources that a run of this
-    undo may have begun to remove.
+    `aside` maps resources in quarantine to the reason for leaving them out. `begun` are the actions on the resources of
+    which a run of this undo may have done a part.
     """
 
     run: str
     recorded: Mapping[Key, Recorded]
     aside: Mapping[Key, str] = field(default_factory=dict)
-    going: Collection[Key] = ()
+    begun: Mapping[Key, Action] = field(default_factory=dict)
     aim: Aim = field(default_factory=Aim)
     left_out: list[Key] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ def undo_aim(
     recorded: Mapping[Key, Recorded],
     scope: Scope,
     aside: Mapping[Key, str],
-    going: Collection[Key] = (),
+    begun: Mapping[Key, Action] = {},
     *,
     forced: bool,
 ) -> UndoAim:
@@ -85,7 +85,7 @@ def undo_aim(
 
     `forced` also reverses changes of rows that later runs changed.
     """
-    undo = UndoAim(run, recorded, aside, going)
+    undo = UndoAim(run, recorded, aside, begun)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
     rows = {row.key: row for row in selected_rows(changes, scope)}
     for key, row in list(rows.items()):
@@ -182,11 +182,16 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
             undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
         elif now.status is Status.RELEASED:
             undo.note(row, MANAGED, "managed again, as before")
-    # A doubt that a removal of this undo left is no reason to send the resource: the rest of it is removed.
-    elif (now.doubtful and key not in undo.going) or _differs(undo, before, now):
+        return
+    # Otherwise it is as it was, or a member of a renamed category, which follows it by itself.
+    is_elsewhere = before.status is not now.status or (now.status is Status.RETIRED and bool(now.body.keywords))
+    # What is left of a change that a run of this undo began stays what was reviewed: the doubt that a removal left is
+    # no reason to send the resource, and one that was sent is not removed, if only keywords are left to delete.
+    action = undo.begun.get(key)
+    again = now.doubtful if action is None else action not in REMOVALS and (now.doubtful or is_elsewhere)
+    if again or _differs(undo, before, now):
         undo.aim.desired[key] = _resource(undo, row, before, now, ids)
-    elif before.status is not now.status or (now.status is Status.RETIRED and now.body.keywords):
-        # Otherwise it is as it was, or a member of a renamed category, which follows it by itself.
+    elif is_elsewhere:
         way = RemovalKind.RETIRE if before.status is Status.RETIRED else RemovalKind.FORGET
         _let_go(undo, row, now, way, "as before the run that is undone")
 
@@ -352,14 +357,14 @@ def plan_back(
     saved: Plan | None = None,
 ) -> Plan:
     """Return the plan that undoes a run, by the rules and limits of the options. `saved` is as in `undo_plan`."""
-    going: Collection[Key] = ()
+    begun: Mapping[Key, Action] = {}
     if saved is not None:
         aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
-        going = {change.key for change in saved.changes if change.action in REMOVALS}
+        begun = {change.key: change.action for change in saved.changes}
     scope = Scope(targets=undo.targets, excludes=undo.excludes)
     rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # `exact` would cause a sweep
     recorded = {row.key: row for row in state.rows()}
-    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, going, forced=undo.forced)
+    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, begun, forced=undo.forced)
     draft = plan_to(
         target.aim,
         recorded,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
@@ -264,13 +265,15 @@ def statuses(home: House, *keys: Key) -> list[Status]:
     return [row.status for row in home.state.rows() if row.key in keys]
 
 
-@pytest.mark.parametrize("instant", range(8))
-def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant: int) -> None:
-    """The doubt that its own calls left is no reason to send the tag first, which nobody reviewed."""
+@pytest.mark.parametrize("fields", [{}, {"description": "b"}])
+@pytest.mark.parametrize("instant", range(10))
+def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant: int, fields: dict[str, Any]) -> None:
+    """A doubt that its own calls left is no reason to send the tag first, and a tag that was sent is still retired."""
     policy = Rules(Removal.RETIRE, deletes_tags=True)
-    tag = Resource(Key(Kind.TAG, "T1"), Body({}, ("T1", "more"), {}), Source("all.yaml", 1))
+    tag = Resource(Key(Kind.TAG, "T1"), Body({"description": "a"}, ("T1", "more"), {}), Source("all.yaml", 1))
+    body = Body({"description": "a", **fields}, tag.body.keywords, {})
     with house() as home:
-        for declared in ({tag.key: tag}, {}, {tag.key: tag}):
+        for declared in ({tag.key: tag}, {}, {tag.key: replace(tag, body=body)}):
             assert home.apply(Manifest(declared, policy)).status is RunStatus.COMPLETE
         run = home.last_run
         ending = home.undo(run, [Trouble(instant, "dies before")])
@@ -278,5 +281,7 @@ def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant
             resumed = home.resume(ending)
             assert resumed is not None and resumed.status is RunStatus.COMPLETE
         home.land_all()
-        assert (statuses(home, tag.key), home.world.tags["T1"].keywords) == ([Status.RETIRED], set())
+        held = home.world.tags["T1"]
+        assert statuses(home, tag.key) == [Status.RETIRED]
+        assert (held.fields["description"], held.keywords) == ("a", set())
         assert home.planned(Manifest({}, policy)).changes == ()
