@@ -64,8 +64,9 @@ class Past(Protocol):  # `state` is a database, which renderers, who import this
 
 def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
     """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files."""
-    # Without what belongs to the deletion of a category.
-    today = {change.key: change for change in plan.changes if not is_protective(change)}
+    # What belongs to the deletion of a category is compared with it.
+    kept_out = {change.key for change in plan.changes if is_protective(change)}
+    today = {change.key: change for change in plan.changes if change.key not in kept_out}
     excess = [Excess(why) for each in reviewed for why in _other_basis(plan, each)]
     unlike, new, different = [], list[str](), dict[str, tuple[ValueChange, ...]]()
     for key, change in today.items():
@@ -106,9 +107,10 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
             if data is None or change.action not in WRITES or not is_live(data.file):
                 excess.append(Excess(why, address, values))
     for each in reviewed:
-        excess += _separated(each, today, {*plan.set_aside}, past)
+        excess += _separated(each, today, kept_out, {*plan.set_aside}, past)
     excess += _swept(plan, reviewed)
-    missing = dict.fromkeys(str(key) for each in reviewed for key in each.changes if key not in today)
+    planned = today.keys() | kept_out
+    missing = dict.fromkeys(str(key) for each in reviewed for key in each.changes if key not in planned)
     return Since(
         plans=tuple(each.plan for each in reviewed),
         new=tuple(new),
@@ -150,9 +152,13 @@ def _is_begun(
 
 
 def _separated(
-    reviewed: ReviewedPlan, today: Mapping[Key, Change], aside: Container[Key], past: Past
+    reviewed: ReviewedPlan, today: Mapping[Key, Change], kept_out: Container[Key], aside: Container[Key], past: Past
 ) -> Iterator[Excess]:
-    """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done."""
+    """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done.
+
+    `kept_out` are tags that today's plan sends again only to keep them out of a category that it deletes: the move of
+    one that a run left in doubt is not missing.
+    """
     changes = reviewed.changes
     missing = {key for key in changes if key not in today}
     going = [c.key for c in changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
@@ -173,7 +179,8 @@ def _separated(
             continue
         rows = past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
-            if not is_done(changes[key], rows):
+            is_repeated = key in kept_out and key in rows and _holds(rows[key].body, changes[key])
+            if not (is_repeated or is_done(changes[key], rows)):
                 why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"
                 yield Excess(why, str(key))
 

@@ -100,6 +100,26 @@ def test_a_tag_that_was_retired_is_done_whatever_else_of_it_is_in_doubt() -> Non
     )
 
 
+@pytest.mark.parametrize("instant", range(15, 25))
+def test_a_tag_that_is_only_kept_out_of_a_deleted_category_is_no_missing_part(instant: int) -> None:
+    """A run that died left its move in doubt. It is sent again as reviewed, outside any category."""
+    one, other = (Key(Kind.TAG, name) for name in ("T1", "T2"))
+    category, code = Key(Kind.CATEGORY, "C1"), Key(Kind.ACTIVITY_TYPE, "A1")
+    after = {
+        code: Resource(code, Body({"label": "L"}), PLACE),
+        one: Resource(one, Body({}, ("T1",)), PLACE),
+        other: Resource(other, Body({}, ("T2",)), PLACE),
+    }
+    there = {
+        category: Resource(category, Body({"label": "a"}), PLACE),
+        **after,
+        one: Resource(one, Body({}, ("k1", "K1", "T1")), PLACE),
+        other: Resource(other, Body({"category": "C1"}, ("k1", "T2")), PLACE),
+    }
+    history = [step(Manifest(there, RULE), Trouble(10, "dies before"))]
+    go_through_again(history, Manifest(after, RULE), [[Trouble(instant, "dies before")]])
+
+
 RULE = Rules(activity_types=Ownership.ADDITIVE, deletes_tags=True)
 NO_NAME = {"excludeTagNameKeyword": True}
 
