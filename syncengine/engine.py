@@ -256,7 +256,7 @@ class Application:
         more = guards.problems_of(plan, repeated, commit, state, self._project, self._request, is_saved=is_saved)
         if warning := guards.unknown_ancestry(self._project.root, commit, state.facts()):
             self._chronicle.remark(ANCESTRY, warning)
-        guards.refuse([*found, *more], self._chronicle.remark)
+        guards.refuse([*found, *more], plan.diagnostics, self._chronicle.remark)
 
     def _checked(self) -> ManifestSet | None:
         """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""

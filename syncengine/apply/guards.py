@@ -144,11 +144,15 @@ UNMERGED = "not-merged"
 PRECEDENCE = {code: place for place, code in enumerate(REFUSALS)}
 
 
-def refuse(problems: Iterable[SyncengineError], remark: Callable[[str, str], None]) -> None:
-    """Raise the problem that comes first in `REFUSALS`, if there is any, and remark on the others."""
+def refuse(problems: Iterable[SyncengineError], told: Sequence[Diagnostic], remark: Callable[[str, str], None]) -> None:
+    """Raise the problem that comes first in `REFUSALS`, if there is any, and remark on the others.
+
+    What the plan itself has `told` as its diagnostics is not told again.
+    """
     ordered = sorted(problems, key=lambda each: PRECEDENCE[each.code])
     for other in ordered[1:]:
-        remark(other.code, other.message)
+        if not all(each in told for each in other.diagnostics()):
+            remark(other.code, other.message)
     if ordered:
         raise ordered[0]
 

@@ -126,6 +126,8 @@ def test_the_reason_of_higher_precedence_decides_the_exit_code(scene: Scene, fir
     assert done.code == REASONS[first][1], done.out
     if {first, second} <= OF_THE_PLAN:
         assert {first, second} <= {*done.codes}
+        told = [(each["message"], each["address"]) for each in done.document["diagnostics"]]
+        assert len(told) == len({*told}), "each reason is told once"
     assert scene.service.tags() == ["HELD-1", "HELD-2"]
 
 
