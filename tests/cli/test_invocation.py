@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
     (project.folder / ".syncengine").write_text("in the way")
     done = project.run("sandbox", "--port", "0")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error[sandbox-data]: ")
+    assert done.err.startswith("error[file]: ")
     assert ".syncengine" in done.err
 
 

@@ -118,7 +118,7 @@ PLAN_REPORTS = {"text": "text", "json": "json", "markdown": "md", "html": "html"
         ((), 8, "unknown-field"),
         (("manifests/nowhere.yaml",), 64, "no such file"),
         (("--env", "nowhere"), 8, "there is no environment"),
-        (("--out", "nowhere/plan.json"), 1, "cannot be written"),
+        (("--out", "nowhere/plan.json"), 64, "there is no folder nowhere"),
     ],
 )
 def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
