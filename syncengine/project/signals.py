@@ -30,9 +30,10 @@ def not_ignored(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
 
 
 class _Interrupts:
-    """Whether an interrupt has arrived since `raise_interrupts`."""
+    """Whether an interrupt has arrived since `raise_interrupts`, and whether one that was lost is being noted."""
 
     have_arrived = False
+    are_held = False
 
 
 def raise_interrupts() -> None:
@@ -44,19 +45,29 @@ def raise_interrupts() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _Interrupts.have_arrived = True
-    raise KeyboardInterrupt
+    if not _Interrupts.are_held:
+        raise KeyboardInterrupt
 
 
 def keep_interrupts() -> None:
-    """Send an interrupt again that arrives in a callback of the garbage collector, where Python only prints it."""
+    """Send an interrupt again that arrives in a callback of the garbage collector, where Python only prints it.
+
+    To start a thread takes as long as the machine is busy, and an interrupt during it would be lost as well.
+    """
 
     def again() -> None:
+        while _Interrupts.are_held:
+            time.sleep(AGAIN_SECONDS)
         for number in not_ignored((signal.SIGINT, signal.SIGTERM))[:1]:
             os.kill(os.getpid(), number)
 
     def unraisable(lost: Any) -> None:
         if issubclass(lost.exc_type, KeyboardInterrupt):
-            Timer(AGAIN_SECONDS, again).start()
+            _Interrupts.are_held = True
+            try:
+                Timer(AGAIN_SECONDS, again).start()
+            finally:
+                _Interrupts.are_held = False
         else:
             sys.__unraisablehook__(lost)
 

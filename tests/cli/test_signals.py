@@ -214,6 +214,30 @@ def test_an_interrupt_while_a_value_is_freed_is_not_lost(
     assert (done.code, done.err.strip()) == (130, "interrupted")
 
 
+BUSY = """
+import threading, time
+
+_start = threading.Thread.start
+
+def start(self):
+    _start(self)
+    time.sleep(0.05)
+
+threading.Thread.start = start
+"""
+"""Start-up code: whoever starts a thread is held up afterwards, as on a busy machine."""
+
+
+def test_an_interrupt_that_was_lost_is_sent_again_once_python_can_raise_it(estate: Estate, tmp_path: Path) -> None:
+    """Otherwise it would be lost for good, with a traceback, where the first loss is noticed."""
+    (tmp_path / "start").mkdir()
+    lost = LOST.format(module="syncengine.apply.run", number="SIGINT")
+    (tmp_path / "start" / "sitecustomize.py").write_text(BUSY + lost)
+    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
+    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
+    assert (done.code, done.err.strip()) == (130, "interrupted")
+
+
 @pytest.mark.parametrize("pause", [0, 0.003, 0.02])
 def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
     """Pressing Ctrl-C twice shows no traceback."""
