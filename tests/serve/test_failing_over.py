@@ -82,9 +82,11 @@ def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World)
         in_postgresql(estate, server)
         served = estate.serve()
         eventually(estate.ready)
+        estate.post("a")  # once it is acknowledged, the next fetch is on its way
+        eventually(lambda: estate.states() == {"a": "success"})
         with server.frozen():
-            estate.post("a")
-            served.says("fetched")
+            estate.post("b")
+            served.says("fetched", 2)
             served.process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
             assert served.process.poll() is None
@@ -94,7 +96,7 @@ def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World)
         ]
         estate.serve()
         eventually(lambda: set(estate.states().values()) == {"success"})
-        assert delivered(server) == ["a"]
+        assert delivered(server) == ["a", "b"]
 
 
 def test_it_does_not_wait_for_ever_for_a_database_that_hangs(estate: World) -> None:
