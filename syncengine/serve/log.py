@@ -92,10 +92,12 @@ class QueuedStream:
         while not is_over:
             lines = [self._lines.get(), *(self._lines.get() for _ in range(self._lines.qsize()))]
             is_over = None in lines
-            rest = memoryview("".join(filter(None, lines)).encode(self._encoding, "backslashreplace"))
-            with suppress(OSError):  # a reader that went away
-                while rest:
-                    rest = rest[os.write(self._file, rest) :]
+            for line in filter(None, lines):
+                rest = memoryview(line.encode(self._encoding, "backslashreplace"))
+                # Line by line: a pipe takes PIPE_BUF bytes whole or not at all, whoever else writes to it.
+                with suppress(OSError):  # a reader that went away
+                    while rest:
+                        rest = rest[os.write(self._file, rest) :]
             time.sleep(COMPANY)
 
 

@@ -107,9 +107,13 @@ class Process:
         deadline = threading.Timer(ends_within, give_up, [f"not stopped within {ends_within:g} s"])
         deadline.daemon = True
 
+        is_ending = False
+
         def end(*_: object) -> None:
-            if deadline.is_alive():
+            nonlocal is_ending
+            if is_ending:  # not `deadline.is_alive()`: the second signal may arrive while the thread starts
                 give_up("stopped by a second signal")
+            is_ending = True
             deadline.start()
             loop.call_soon_threadsafe(self._stop.set)
 

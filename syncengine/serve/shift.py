@@ -40,10 +40,10 @@ from syncengine.state.store import open_state
 if TYPE_CHECKING:
     from syncengine.serve.process import Configuration, Process
 
-LAST_WORDS = 5.0
+LAST_WORDS = 3.0  # with LAST_ANSWERS less than ENDS_WITHIN, so that the lease is released
 """The maximum number of seconds for the last status updates of a shift; unsent ones wait in the inbox."""
 
-LAST_ANSWERS = 5.0
+LAST_ANSWERS = 3.0
 """The maximum number of seconds for sending the receiver's answers, once everything is delivered."""
 
 LOOK_AT_LEASE = 1.0  # a process whose lease was taken over delivers for at most so many seconds more

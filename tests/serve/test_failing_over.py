@@ -27,7 +27,7 @@ from .world import CALLER_KEY, World, eventually
 pytestmark = pytest.mark.slow
 
 STOPS_WITHIN = 15.0
-"""Seconds; the last status updates may take ten of them."""
+"""Seconds; `serve` gives itself nine of them."""
 
 SINK = """\
     - name: ledger
