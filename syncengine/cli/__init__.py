@@ -70,6 +70,13 @@ class Program(FirstPage):
 
     sections = SECTIONS
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command. From here on, SIGHUP ends any but `serve`, which reads its project file after this."""
+        if cmd_name == "serve":
+            signal.signal(signal.SIGHUP, lambda number, frame: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
+        return super().get_command(ctx, cmd_name)
+
 
 @click.group(
     cls=Program,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -296,8 +295,6 @@ def serve(options: Globals, listen: str | None) -> int:
 
     The log goes to stderr, one JSON object per line; `--log-format text` is for people.
     """
-    # By default SIGHUP would end the process until the loop listens to it; the project file is read after this anyway.
-    signal.signal(signal.SIGHUP, lambda number, frame: None)
     from syncengine.cli.streams import trace_requests
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log, QueuedStream, quiet_libraries
