@@ -257,7 +257,8 @@ class Marks:
         self.files: list[str] = []
         self._token = token
         self._pattern = re.compile(f"\x02{token}([^\x03]*)\x03")
-        self._firsts: dict[Any, Row] = {}
+        self._mapped: dict[int, tuple[object, Row | None]] = {}
+        """The values of `map` by identity, each with the row that it came from, `None` if it came from several."""
 
     def mark(self, what: str) -> str:
         return f"\x02{self._token}{what}\x03"
@@ -288,7 +289,7 @@ class Marks:
         return follow
 
     def remembering(self, mapped: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the filter `map`, extended to remember the first row that each value came from."""
+        """Return the filter `map`, extended to remember the row that each value came from."""
 
         @wraps(mapped)
         def remember(context: Any, value: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -300,8 +301,10 @@ class Marks:
 
             for result in mapped(context, items(), *arguments, **options):
                 row = self._row_of(current[0])
-                if row is not None and isinstance(result, str | int | Decimal):
-                    self._firsts.setdefault(result, row)
+                if row is not None and _has_identity(result):
+                    _, first = self._mapped.setdefault(id(result), (result, row))
+                    if first != row:  # such as the text of `map('default', 'none')`
+                        self._mapped[id(result)] = result, None
                 yield result
 
         return remember
@@ -343,7 +346,14 @@ class Marks:
             return self._row_of(value[0]) if value and type(value[0]) is Record else None
         if isinstance(value, tuple):
             return next((row for part in value if (row := self._row_of(part))), None)
-        return self._firsts.get(value) if isinstance(value, str | int | Decimal) else None
+        return self._mapped.get(id(value), (None, None))[1]
+
+
+def _has_identity(value: Any) -> bool:
+    """Return whether values of several rows are several objects: Python shares small numbers and single letters."""
+    if isinstance(value, str):
+        return len(value) > 1
+    return isinstance(value, Decimal) or (isinstance(value, int) and not -5 <= value <= 256)
 
 
 def marked_pieces(pieces: Iterable[str]) -> Iterator[str]:

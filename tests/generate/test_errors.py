@@ -608,6 +608,19 @@ PROVENANCE = {
         "{% for c in data('../r.csv') | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\n"
         "{% endfor %}", [2, 3],
     ),
+    "equal values": (
+        "{% for c in data('../r.csv') | map(attribute='c') %}\n  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}",
+        [2, 3, 4],
+    ),
+    "values of several rows": (
+        "{% for c in data('../r.csv') | map(attribute='c') | map('default', 'none') | map('replace', 'one', 'none') %}\n"
+        "  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}"
+        "{% for c in ['one', 'two'] %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3, 4, None, None],
+    ),
+    "a number that rows have": (
+        "{% for n in data('../r.csv') | map(attribute='c') | map('length') %}\n  - {name: '{{ n }}{{ loop.index }}'}\n"
+        "{% endfor %}", [None, None, None],
+    ),
     "parts of a value": (
         "{% for row in data('../r.csv') %}{% for k in row.n | split('-') %}\n  - {name: '{{ k }}'}\n{% endfor %}"
         "{% endfor %}", [2, 3, 4],

@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -57,6 +58,29 @@ def test_numbers_in_json_keep_their_digits(url: str, kind: str) -> None:
     assert str(row["v"]) == "{'a': [12345678901234567890.50]}"
     with pytest.raises(SourceTrouble, match="pms: a JSON value cannot be read: a number has more than 1000 digits"):
         rows(url, f"SELECT ('1' || repeat('0', 2000))::{kind} AS v")
+
+
+@pytest.mark.parametrize("value", ["interval '1 month'", "interval '1 year 2 days'", "array[interval '-2 months']"])
+def test_an_interval_without_a_fixed_length_is_refused(url: str, value: str) -> None:
+    """A month is not 30 days: the query has to say what it means."""
+    with pytest.raises(SourceTrouble, match="pms: an interval of months or years has no fixed length: cast it to text"):
+        rows(url, f"SELECT {value} AS v")
+    assert rows(url, f"SELECT ({value})::text AS v")[0]["v"]
+
+
+def test_instants_and_intervals_are_read_in_any_style_of_the_role(url: str) -> None:
+    """A role may have them written in a way that people read."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER ROLE tester SET intervalstyle = 'iso_8601'")
+        connection.exec_driver_sql("ALTER ROLE tester SET datestyle = 'German'")
+    try:
+        (row,) = rows(url, "SELECT timestamptz '2024-05-01 09:00Z' AS opened, interval '2 days 03:00' AS took")
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ALTER ROLE tester RESET ALL")
+        engine.dispose()
+    assert row == {"opened": datetime(2024, 5, 1, 9, tzinfo=UTC), "took": timedelta(days=2, hours=3)}
 
 
 def test_a_parameter_without_a_value_is_named(url: str) -> None:

@@ -149,9 +149,7 @@ def _of_server(
     try:
         with engine.connect() as connection, when_stopped(lambda: _cancel(engine, connection)):
             if engine.dialect.name == "postgresql":
-                from psycopg.types.json import set_json_loads
-
-                set_json_loads(loads, connection.connection.driver_connection)  # numbers keep all their digits
+                _read_exactly(connection.connection.driver_connection, name)
                 connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin() as transaction:
                 for statement in bounds_of(engine.dialect, seconds):
@@ -180,6 +178,22 @@ def _of_server(
         engine.dispose()
 
 
+def _read_exactly(driver: Any, name: str) -> None:
+    """Have psycopg keep all digits of numbers in JSON, and refuse an interval that it would take 30 days a month for."""
+    from psycopg.types.datetime import IntervalLoader
+    from psycopg.types.json import set_json_loads
+
+    class FixedLength(IntervalLoader):
+        def load(self, data: Any) -> Any:
+            if any(unit in bytes(data) for unit in (b"mon", b"year")):
+                cure = "cast it to text, or subtract two dates"
+                raise SourceTrouble(f"{name}: an interval of months or years has no fixed length: {cure}")
+            return super().load(data)
+
+    set_json_loads(loads, driver)
+    driver.adapters.register_loader("interval", FixedLength)
+
+
 def _cancel(engine: Any, connection: Any) -> None:
     """Cancel the query under way, from another thread. What no driver can cancel ends after `MAX_SECONDS`."""
     driver = connection.connection.driver_connection
@@ -205,10 +219,15 @@ def _trouble(name: str, error: Exception) -> SourceTrouble:
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
-    """Yield statements that make the server end the query in time, even before its first row, and MySQL read-only."""
+    """Yield statements that make the server end the query in time, even before its first row, and MySQL read-only.
+
+    PostgreSQL writes intervals and instants in the style of its role, of which psycopg reads the usual one alone.
+    """
     milliseconds = max(int(seconds * 1000), 1)
     if dialect.name == "postgresql":
         yield f"SET LOCAL statement_timeout = {milliseconds}"
+        yield "SET LOCAL intervalstyle = 'postgres'"
+        yield "SET LOCAL datestyle = 'ISO'"
     elif dialect.name in ("mysql", "mariadb"):
         limit = f"max_statement_time = {seconds}" if dialect.is_mariadb else f"max_execution_time = {milliseconds}"
         yield f"SET SESSION {limit}"
