@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from syncengine.document.text import either_case
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.git_ref import is_git_ref, located_ref
 
@@ -19,9 +20,14 @@ MISSING = "missing-setting"
 """The diagnostic code of a required setting that is not set."""
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
-_SECRET_PAIR = re.compile(r"(?:^|[?&;\s])(?:password|passwd|pwd)\s*=", re.IGNORECASE)
+_PASSWORD = "|".join(map(either_case, ("password", "passwd", "pwd")))
+_SECRET = "|".join((_PASSWORD, *map(either_case, ("token", "apikey", "api_key"))))
+_OF_URL = rf"(?:(?![^:/]*:[0-9]*/)[^:]*:.*@|.*[?&;](?:{_SECRET})=)"
+"""The credentials of a URL: before its host, where a colon may also be that of a port, or among its parameters."""
+_OF_STRING = rf"(?!{URL.pattern})(?:.*[?&;\s])?(?:{_PASSWORD})\s*="
 """A password in a connection string of another program, such as `Server=…;Password=…`."""
+WITH_PASSWORD = rf"(?:git\+ref://|(?!git\+ref://))(?:{URL.pattern}{_OF_URL}|{_OF_STRING})"
+"""The beginning of a URL with credentials, or of a connection string with a password. JSON Schemas have it, too."""
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 """Characters that `urlsplit` drops or ignores, and that no request can contain."""
 
@@ -61,11 +67,7 @@ def canonical_url(text: str) -> str:
 
 def has_password(text: str) -> bool:
     """Return whether a URL contains credentials, before its host or among its parameters, or a connection string."""
-    if not URL.match(text := text.removeprefix("git+ref://")):
-        return _SECRET_PAIR.search(text) is not None
-    userinfo = text.split("://", 1)[1].rpartition("@")[0]
-    is_port = re.match(r"[^:/]*:[0-9]*/", userinfo)
-    return (":" in userinfo and not is_port) or _SECRET_PARAMETER.search(text) is not None
+    return re.match(WITH_PASSWORD, text, re.DOTALL) is not None
 
 
 def base_url_trouble(text: str) -> str | None:

@@ -17,6 +17,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Fields, Node, Scalar, Sequence, at
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.validation import Model, display, names_of, part_of, problem
+from syncengine.instants import DATE, RFC3339
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceConfig
 from syncengine.project.model import APPROVAL, Level, Limit, Ownership, until_of
 from syncengine.project.types import (
@@ -261,7 +262,7 @@ Address = Annotated[
 Until = Annotated[
     float,
     parsed(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z"),
-    WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
+    WithJsonSchema({"type": "string", "pattern": f"^({DATE}|{RFC3339.pattern})$"}),
 ]
 
 

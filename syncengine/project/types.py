@@ -19,7 +19,14 @@ from syncengine.document.nodes import NULL, REFUSED, Fields, Items, Node, Positi
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
 from syncengine.document.validation import each_part, problem, refusal
 from syncengine.instants import DURATION, EARLIEST, LATEST, RFC3339, duration, milliseconds, span
-from syncengine.project.references import REFERENCE_KEYS, Reference, base_url_trouble, has_password, web_url_trouble
+from syncengine.project.references import (
+    REFERENCE_KEYS,
+    WITH_PASSWORD,
+    Reference,
+    base_url_trouble,
+    has_password,
+    web_url_trouble,
+)
 
 T = TypeVar("T")
 
@@ -325,7 +332,8 @@ def filled_path(text: str) -> str | None:
 
 _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?://\[[0-9a-fA-F:.]+\](:[0-9]{0,5})?"
 BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}
-WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$"}
+_WEB_URL = rf"({_WEB})([/?][^#]*)?$"
+WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^{_WEB_URL}"}
 REFERENCE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -336,6 +344,13 @@ REFERENCE_SCHEMA: dict[str, Any] = {
     "minProperties": 1,
     "maxProperties": 1,
 }
+
+
+def _without(pattern: str, written: str) -> dict[str, Any]:
+    """Return the JSON Schema of text that begins with the pattern `written`, but not with the other one."""
+    return {"type": "string", "pattern": f"^(?!{pattern}){written}"}
+
+
 SOME_TEXT: dict[str, Any] = {"type": "string", "pattern": r"\S"}
 
 BaseUrl = Annotated[str, PlainValidator(_base_url), WithJsonSchema(BASE_URL_SCHEMA)]
@@ -349,10 +364,12 @@ SecretReference = Annotated[Reference, PlainValidator(_secret), WithJsonSchema(R
 Place = Annotated[
     Reference | str,
     PlainValidator(_place),
-    WithJsonSchema({"anyOf": [SOME_TEXT, REFERENCE_SCHEMA]}),
+    WithJsonSchema({"anyOf": [_without(WITH_PASSWORD, r".*\S"), REFERENCE_SCHEMA]}),
 ]
 WebUrl = Annotated[
-    Reference | str, PlainValidator(_web_url), WithJsonSchema({"anyOf": [WEB_URL_SCHEMA, REFERENCE_SCHEMA]})
+    Reference | str,
+    PlainValidator(_web_url),
+    WithJsonSchema({"anyOf": [_without(WITH_PASSWORD, _WEB_URL), REFERENCE_SCHEMA]}),
 ]
 
 # --- templates, which are kept as written: `posted_time` and `manifest.generate` compile them

@@ -613,7 +613,7 @@ PROVENANCE = {
         [2, 3, 4],
     ),
     "values of several rows": (
-        "{% for c in data('../r.csv') | map(attribute='c') | map('default', 'none') | map('replace', 'one', 'none') %}\n"
+        "{% for c in data('../r.csv') | map(attribute='c') | map('replace', 'one', 'none') %}\n"
         "  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}"
         "{% for c in ['one', 'two'] %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3, 4, None, None],
     ),

@@ -179,7 +179,7 @@ def _of_server(
 
 
 def _read_exactly(driver: Any, name: str) -> None:
-    """Have psycopg keep all digits of numbers in JSON, and refuse an interval that it would take 30 days a month for."""
+    """Have psycopg keep all digits of numbers in JSON, and refuse an interval of months, of 30 days to it."""
     from psycopg.types.datetime import IntervalLoader
     from psycopg.types.json import set_json_loads
 
