@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.contract.program import TODAY, Ended, lay_out, restore, run_many
+from tests.contract.program import TODAY, Ended, restore, run_many
 
 LONG_AGO = ("--since", "90000d")
 
@@ -22,22 +22,19 @@ class Case:
     """A command in a situation.
 
     `APPROVED` among `words` stands for the approval that the plan asks for. `fresh`: the document has new times and
-    ids, which are replaced. `version`: the manifests to use. `without`: files of the situation to leave out.
+    ids, which are replaced. `without`: files of the situation to leave out.
     """
 
     words: tuple[str, ...]
     code: int = 0
     fresh: bool = False
     situation: str = "planned"
-    version: str = "after"
     without: tuple[str, ...] = ()
 
     def laid_out(self, folder: Path) -> Path:
         """Lay out the situation in a new folder."""
         folder.mkdir()
-        restore(folder, self.situation, *self.without)
-        lay_out(folder, self.version)
-        return folder
+        return restore(folder, self.situation, *self.without)
 
     def shown(self, ended: Ended, folder: Path) -> str:
         """The document of a run that has ended."""
@@ -83,9 +80,7 @@ APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
 DOCUMENTS = {
     "plan": Case(("plan", *JSON), fresh=True),
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
-    "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4, fresh=True),
     "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),
-    "report-landing": Case((*APPLY, "APPROVED", *JSON), 3, fresh=True, situation="interrupted", version="before"),
     "diagnostics": Case(("validate", *JSON)),
     "diagnostics-usage": Case(("plan", "nowhere", *JSON), 64),
     "render": Case(("render", *JSON)),
@@ -97,11 +92,9 @@ DOCUMENTS = {
     "state-show": Case(("state", "show", "tag/ACME-0042", *JSON)),
     "state-export": Case(("state", "export")),
     "history": Case(("state", "history", *JSON)),
-    "history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON)),
     "interrupted-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="interrupted"),
     "inbox": Case(("time", "inbox", *JSON)),
     "group-posted": Case(("time", "show", "g-posted", *JSON)),
-    "group-away": Case(("time", "show", "g-away", *JSON)),
     "group-changed": Case(("time", "show", "g-changed", *JSON)),
     "preview": Case(("time", "preview", "g-posted", *JSON)),
     "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),

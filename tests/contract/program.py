@@ -30,6 +30,8 @@ DATABASES = {
     "ledger.sql": "ledger.db",
 }
 """The SQL file of a situation → its database in a project."""
+FIRST = "planned"
+"""The situation whose files have the tables of all."""
 BOOT = re.compile(r'("boot":"|boot )[0-9a-f-]{36}')
 HOST, PERSON = "desk", "robin"
 
@@ -102,31 +104,49 @@ def lay_out(folder: Path, version: str) -> None:
     for part in ("both", version):
         shutil.copytree(PROJECT / part, folder, dirs_exist_ok=True)
     if not (folder / "ledger.db").exists():
-        _restore(folder / "ledger.sql", folder / "ledger.db")
+        _restore((folder / "ledger.sql").read_text(encoding="utf-8"), folder / "ledger.db")
     (folder / "ledger.sql").unlink()
 
 
 def restore(folder: Path, situation: str, *without: str) -> Path:
     """Lay out a situation of the folder `today` in an empty folder, `without` some of its files."""
-    for path in sorted((TODAY / situation).iterdir()):
-        if path.name in DATABASES and path.name not in without:
-            _restore(path, folder / DATABASES[path.name])
-        elif path.name not in DATABASES:
+    for name, database in DATABASES.items():
+        if name not in without:
+            _restore(_stored(situation, name), folder / database)
+    for path in (TODAY / situation).iterdir():
+        if path.name not in DATABASES:
             shutil.copy(path, folder / path.name)
     lay_out(folder, "after")
     return folder
 
 
 def keep(folder: Path, situation: str, *files: str, url: str = "") -> None:
-    """Write a situation: databases as SQL, and other files as they are. `url` is replaced by `sandbox`."""
+    """Write a situation: databases as SQL, and other files as they are. `url` is replaced by `sandbox`.
+
+    Situations after the first have the same tables: of these only the rows are written, and only where they differ.
+    """
     to = TODAY / situation
     to.mkdir(parents=True, exist_ok=True)
     for name, database in DATABASES.items():
-        if (folder / database).exists():
-            text = _told(_dumped(folder / database), folder)
-            (to / name).write_text(text.replace(url, "sandbox") if url else text, encoding="utf-8")
+        text = _told(_dumped(folder / database), folder)
+        text = text.replace(url, "sandbox") if url else text
+        if situation == FIRST:
+            (to / name).write_text(text, encoding="utf-8")
+        elif text != _stored(FIRST, name):
+            rows = (line for line in text.splitlines(keepends=True) if line.startswith("INSERT"))
+            (to / name).write_text("".join(rows), encoding="utf-8")
     for name in files:
         shutil.copy(folder / name, to / name)
+
+
+def _stored(situation: str, name: str) -> str:
+    """The SQL of a situation's database."""
+    text = (TODAY / FIRST / name).read_text(encoding="utf-8")
+    rows = TODAY / situation / name
+    if situation == FIRST or not rows.exists():
+        return text
+    tables = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("INSERT"))
+    return f"{tables}BEGIN;\n{rows.read_text(encoding='utf-8')}COMMIT;\n"
 
 
 def _dumped(path: Path) -> str:
@@ -144,9 +164,9 @@ def _told(text: str, folder: Path) -> str:
     return re.sub(BOOT, rf"\g<1>{'0' * 36}", text).replace(str(folder), "/project")
 
 
-def _restore(text: Path, path: Path) -> None:
+def _restore(text: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA synchronous = OFF")
-        database.executescript(text.read_text(encoding="utf-8"))
+        database.executescript(text)
     path.chmod(0o600)

@@ -1,7 +1,3 @@
-PRAGMA user_version = 4;
-PRAGMA application_id = 0;
-BEGIN TRANSACTION;
-CREATE TABLE held ("table" TEXT, key TEXT, link, at INTEGER, row TEXT, PRIMARY KEY ("table", key));
 INSERT INTO "held" VALUES('team','connection',NULL,NULL,'{"mechanism":"fetch","callbackUrl":null,"callerKey":false,"health":null,"connector":{"serviceId":"add0f38d-bffd-4fb4-8f6d-cca3acdf0493","environment":{"clientOs":"Linux-6.18.44-fc-v669-x86_64-with-glibc2.36","clientArchitecture":"x86_64","pythonImplementation":"CPython","pythonVersion":"3.11.7"},"connectorType":"syncengine","connectorVersion":"0.1.0","connectorLibraryVersion":"0.1.0","clientTimestamp":1795867009074,"clientTimeZoneOffset":"+00:00","registered":1795867009074}}');
 INSERT INTO "held" VALUES('categories','dcc95938-2d9b-4115-aff5-bda6229f755d','customers',NULL,'{"id":"dcc95938-2d9b-4115-aff5-bda6229f755d","externalId":"customers","label":"Customers","description":"Whom we work for","keywords":["client","customer"]}');
 INSERT INTO "held" VALUES('tags','ACME-0042','dcc95938-2d9b-4115-aff5-bda6229f755d',NULL,'{"path":"/","visibility":"PRIVATE","metadata":{"Client":"ACME Holding","Team":"patents"},"name":"ACME-0042","description":"Opposition against EP 1234567 and EP 7654321","tagCategoryId":"dcc95938-2d9b-4115-aff5-bda6229f755d","externalId":"42","url":"https://pms.example.com/matters/42/overview","createdTimestamp":1714554000000,"keywords":["ACME-0042","Café","EP 1234567 B1","EP 7654321 B1"]}');
@@ -29,6 +25,3 @@ INSERT INTO "held" VALUES('tags','M-005','e6b0be87-fe9d-49bc-8189-c4c4dd0371da',
 INSERT INTO "held" VALUES('tags','New name','e6b0be87-fe9d-49bc-8189-c4c4dd0371da',NULL,'{"path":"/","visibility":"PUBLIC","metadata":{},"name":"New name","description":"It was renamed","tagCategoryId":"e6b0be87-fe9d-49bc-8189-c4c4dd0371da","keywords":["New name","office"]}');
 INSERT INTO "held" VALUES('sessions','779c8b1e-854a-4c18-a14c-ca4effd71a19',NULL,1795867011383,'{"syncSessionId":"779c8b1e-854a-4c18-a14c-ca4effd71a19","state":"cancelled","started":1795867011383}');
 INSERT INTO "held" VALUES('sessions','1829d988-4934-473f-a186-d3c87c4ed3c5',NULL,1795867011558,'{"syncSessionId":"1829d988-4934-473f-a186-d3c87c4ed3c5","state":"completed","started":1795867011558}');
-CREATE INDEX by_link ON held ("table", link) WHERE link IS NOT NULL;
-CREATE INDEX by_time ON held ("table", at) WHERE at IS NOT NULL;
-COMMIT;
