@@ -15,12 +15,10 @@ def main() -> None:
     """Run the program. Exit with 130 also when an interrupt arrives during imports."""
     codes: list[int] = []
     atexit.register(_leave, codes)  # before all others, so that it is called last
-    # Interrupts wait for the imports: orjson's would crash, and others would show a traceback. SIGHUP waits until it is
-    # known whether the command is `serve`, which it must not end (`Program.get_command`).
+    # Interrupts wait for the imports, which would show a traceback. SIGHUP waits until it is known whether the command
+    # is `serve`, which it must not end (`Program.get_command`).
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     gc.disable()  # it takes a third of an import and 40 % of a plan, which form no cycles (`collect_rarely`)
-    import orjson  # noqa: F401 - while interrupts wait, whoever uses it later
-
     from syncengine.cli import main as program
     from syncengine.project.signals import keep_interrupts, raise_interrupts
 

@@ -158,10 +158,10 @@ def _exit_code(arguments: list[str] | None) -> int:
 def _tell(invocation: Invocation, error: SyncengineError, text: str | None = None) -> None:
     """Write `text`, or else the error, to stderr; as a JSON line where the command line asks for that."""
     if invocation.log_format == "json":
-        import orjson
+        from syncengine.document.json_text import encode_json
 
         message = error.message.encode(errors="backslashreplace").decode()
-        text = orjson.dumps({"level": "error", "code": error.code, "message": message}).decode() + "\n"
+        text = encode_json({"level": "error", "code": error.code, "message": message}).decode() + "\n"
     tell(text or f"error[{error.code}]: {harmless(visible(error.message))}\n")
 
 

@@ -101,13 +101,13 @@ class Output:
 
     def _log(self, level: str, message: str, members: Mapping[str, object] = MappingProxyType({})) -> None:
         """Write a message and its `members` to stderr as one line of JSON."""
-        import orjson
+        from syncengine.document.json_text import encode_json
 
         texts = {**members, "message": message}
         for name, value in texts.items():
             if isinstance(value, str):  # JSON cannot hold bytes of a file name that are not UTF-8
                 texts[name] = value.encode(errors="backslashreplace").decode()
-        tell(orjson.dumps({"level": level, **texts}).decode() + "\n")
+        tell(encode_json({"level": level, **texts}).decode() + "\n")
 
     def announce(self, project: Project) -> None:
         """Print a note when the project uses the embedded sandbox (docs/project-file.md)."""

@@ -186,6 +186,6 @@ def tell_as_text(traced: Traced) -> None:
 
 
 def tell_as_json(traced: Traced) -> None:
-    import orjson
+    from syncengine.document.json_text import encode_json
 
-    tell(orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode() + "\n")
+    tell(encode_json({"level": "debug", "message": str(traced), **asdict(traced)}).decode() + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -131,8 +132,6 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
 def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
     """Return the group in the file `source` (`-` is stdin), or the group with this id from the inbox."""
-    import orjson
-
     from syncengine.state.inbox import open_inbox
 
     file = options.folder / source
@@ -144,10 +143,10 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
         with open_inbox(project.state, write=False) as inbox:
             return _group_entry(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
     try:
-        group = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        place = f"{source}:{error.lineno}:{error.colno}"
-        raise SyncengineError(f"{place}: this is not JSON", code="bad-json") from None
+        group = json.loads(text)  # of all readers of JSON it alone tells the place
+    except (ValueError, RecursionError) as error:
+        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise SyncengineError(f"{source}{place}: this is not JSON", code="bad-json") from None
     if isinstance(group, list) and len(group) == 1:
         group = group[0]
     if not isinstance(group, dict):

@@ -14,9 +14,8 @@ from dataclasses import replace
 from types import TracebackType
 from weakref import WeakValueDictionary
 
-import orjson
-
 from syncengine.database.errors import sentence
+from syncengine.document.json_text import decode_json
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.events import SinkTrouble, Verdict
@@ -260,7 +259,7 @@ class Delivery:
         if step is NextStep.CONFLICT and entry.is_delivered:
             # A person may have settled a conflict about this content: then the sinks count as having it.
             body = settled_content(await to_thread(self.inbox.story, entry.group_id))
-            if body is not None and content_digest(read_group(orjson.loads(body))) == offer.digest:
+            if body is not None and content_digest(read_group(decode_json(body))) == offer.digest:
                 step = NextStep.ANSWER
         if step is NextStep.CONFLICT:
             return await self._conflict(entry)

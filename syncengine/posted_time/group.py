@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from syncengine.content import sha256_of, value_changes
+from syncengine.document.json_text import canonical_json, decode_json, encode_json
 from syncengine.state.inbox_model import Event, EventKind, InboxEntry
 
 NO_ID = "This time cannot be read: it has no id."
@@ -188,10 +188,14 @@ def without_descriptions(group: Group) -> Group:
 def stored(raw: Mapping[str, object]) -> str:
     """Return the group as JSON for the inbox, without the caller key and values nested deeper than `DEEPEST`."""
     kept = {name: value for name, value in raw.items() if name != "callerKey"}
-    return clean(orjson.dumps(_cleaned(kept, DEEPEST), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
+    return clean(canonical_json(_cleaned(kept, DEEPEST)).decode())
 
 
-_LOOSE = orjson.OPT_NON_STR_KEYS
+def storable(number: int) -> int | str:
+    """Return a whole number, or its digits beyond 64 bits: databases have none so large, other programs round it."""
+    return number if -(1 << 63) <= number < 1 << 63 else str(number)
+
+
 DEEPEST = 30
 """The maximum number of levels of nesting that are stored; the interface has three."""
 
@@ -201,7 +205,7 @@ def _cleaned(value: object, levels: int) -> object:
         case str():
             return clean(value)
         case int():
-            return str(value) if abs(value) >= 1 << 63 else value
+            return storable(value)
         case float():
             return value if math.isfinite(value) else str(value)
         case dict() | list() | tuple() | Mapping() if levels == 0:
@@ -244,7 +248,7 @@ def digest(group: Group) -> str:
     Inboxes and receipts store it, so neither the order of fields nor the form of values may ever change.
     """
     *fields, rows = content(group).values()
-    parts = (orjson.dumps(fields), *sorted(orjson.dumps(list(row.values())) for row in rows))
+    parts = (encode_json(fields), *sorted(encode_json(list(row.values())) for row in rows))
     return sha256_of(b"\n".join(parts))
 
 
@@ -266,7 +270,7 @@ class ContentChange:
 def changes(before: str, after: str) -> tuple[ContentChange, ...]:
     """Return the differences between two groups given as JSON, whatever the order of their rows and tags."""
     one, other = (
-        content(read_group(raw if isinstance(raw := orjson.loads(body), Mapping) else {})) for body in (before, after)
+        content(read_group(raw if isinstance(raw := decode_json(body), Mapping) else {})) for body in (before, after)
     )
     rows = max(len(one["timeRows"]), len(other["timeRows"]))
     found = list[ContentChange]()

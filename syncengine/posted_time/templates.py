@@ -36,7 +36,7 @@ from syncengine.errors import Diagnostic
 from syncengine.instants import span
 from syncengine.posted_time import group
 from syncengine.posted_time.durations import Duration, NotPositive, decimal, hours, in_words, round_up, rounded
-from syncengine.posted_time.group import named_zone
+from syncengine.posted_time.group import named_zone, storable
 from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, formatted, numeric
@@ -320,12 +320,12 @@ def plain(value: Any) -> Any:
             return str(value)
         case str() | None:
             return value
-        case int() if abs(value) >= 1 << 63:
-            return str(value)
-        case int() | float():
+        case int():
+            return storable(value)
+        case float():
             return value
         case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
+            return storable(int(value)) if value == value.to_integral_value() else float(value)
         case dict():
             return {str(name): plain(inner) for name, inner in value.items()}
         case list() | tuple():

@@ -13,13 +13,13 @@ import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from syncengine.document.json_text import InvalidJson
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, Verdict, message_of
 from syncengine.service.answers import read_loosely
@@ -113,7 +113,7 @@ def _trusted(body: bytes, caller_key: Callable[[], str]) -> dict[str, Any]:
     """Return the group without its caller key, or reject the call when its JSON, key or `groupId` is wrong."""
     try:
         document = read_loosely(body)
-    except orjson.JSONDecodeError:
+    except InvalidJson:
         raise _Rejected(400, "The request is not JSON.") from None
     key = document.pop("callerKey", None) if isinstance(document, dict) else None
     presented = (key if isinstance(key, str) else "").encode("utf-8", "surrogatepass")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import httpx
-import orjson
 
+from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
 from syncengine.service.client import ATTEMPTS, wait_before
@@ -84,7 +84,7 @@ class HostApi:
 
     def write(self, method: str, path: str, body: object = None) -> Any:
         """Send one request and return its JSON. Raise `Transient` when a repeat may help."""
-        content = None if body is None else orjson.dumps(body)
+        content = None if body is None else encode_json(body)
         return self._read(method, path, self._exchange(method, path, content)).data
 
     def download(self, path: str) -> bytes:
@@ -173,8 +173,8 @@ class HostApi:
         The words of an error are the host's own, without the token.
         """
         try:
-            data = orjson.loads(reply.content) if reply.content else None
-        except orjson.JSONDecodeError:
+            data = decode_json(reply.content) if reply.content else None
+        except InvalidJson:
             if reply.ok:
                 raise Transient(f"{reply.status} with an answer that is not JSON") from None
             data = None
@@ -186,7 +186,7 @@ class HostApi:
             for details in (data.get("errors"), data.get("error_description")):
                 each = details if isinstance(details, list) else [details]
                 said += [d.get("message") or d.get("code") if isinstance(d, dict) else d for d in each]
-        texts = (word if isinstance(word, str) else orjson.dumps(word).decode() for word in said if word)
+        texts = (word if isinstance(word, str) else encode_json(word).decode() for word in said if word)
         message = tidy(without(self._token, ": ".join(dict.fromkeys(texts)) or "no message"))
         words = f"{reply.status} to {method} {urlsplit(path).path}: {message}"
         delay = asked_wait(reply.status, reply.headers, words, time.time())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -10,7 +11,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -198,7 +198,7 @@ def _request_row(request: Json) -> Json:
     if late is not None:
         lateness = "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
     if body is not None:
-        body = body if isinstance(body, str) else to_json(body, indent=2).decode()
+        body = body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
         body = body if len(body) <= BODY_CHARACTERS else body[:BODY_CHARACTERS] + "…"
     return {
         **request,

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pydantic_core import from_json
-
+from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.sandbox.bodies import ApiError, Rule, RuleAnswer, RuleRequest
 from syncengine.sandbox.faults import Faults
 from syncengine.sandbox.rules import health_message
@@ -57,8 +56,8 @@ class LoggedRequest:
         body: Any = None
         if self.body:
             try:
-                body = from_json(self.body, allow_inf_nan=False)
-            except ValueError:
+                body = decode_json(self.body)
+            except InvalidJson:
                 body = self.body.decode(errors="replace")
             if isinstance(body, dict) and "callerKey" in body:
                 body["callerKey"] = HIDDEN

@@ -11,11 +11,11 @@ from hmac import compare_digest
 from typing import Any
 
 import httpx
-from pydantic_core import from_json, to_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.sandbox import posted_time
 from syncengine.sandbox.bodies import ApiError, RuleAnswer
 from syncengine.sandbox.faults import HOLD, WEBHOOK_CALL, Fault, HttpReply, reply_under
@@ -162,9 +162,9 @@ async def disconnected(receive: Receive) -> None:
 def parse_body(raw: bytes) -> Any:
     """Return the parsed JSON body. An empty body counts as an empty object (docs/service.md §1)."""
     try:
-        return from_json(raw, allow_inf_nan=False) if raw.strip() else {}
-    except ValueError as error:
-        raise ApiError(400, f"the body is not valid JSON: {error}") from error
+        return decode_json(raw) if raw.strip() else {}
+    except InvalidJson:
+        raise ApiError(400, "the body is not valid JSON") from None
 
 
 def response(reply: HttpReply) -> Response:
@@ -177,7 +177,7 @@ def response(reply: HttpReply) -> Response:
     elif isinstance(reply.body, str):
         content, kind = reply.body.encode(), "text/html" if reply.body.lstrip().startswith("<") else "text/plain"
     else:
-        content = to_json(reply.body)
+        content = encode_json(reply.body)
     if "content-type" in {name.lower() for name in reply.headers}:
         kind = None
     return Response(content, reply.status, dict(reply.headers), media_type=kind)

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json, to_json
-
+from syncengine.document.json_text import decode_json, encode_json
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.project.files import make_folder
 from syncengine.service.operations import BATCH_LIMIT
@@ -111,7 +110,7 @@ class Store:
         caller that changes the table before it has read all of them makes a list first.
         """
         found = self._database.execute(f'SELECT row FROM held WHERE "table" = ? {condition}', (table, *values))  # noqa: S608 - constant SQL
-        return (from_json(row) for (row,) in found)
+        return (decode_json(row) for (row,) in found)
 
     def keys(self, table: str) -> list[str]:
         """Return the sorted keys of a table."""
@@ -130,7 +129,7 @@ class Store:
 
     def put(self, table: str, key: str, row: Mapping[str, Any]) -> None:
         link, at = row.get(_LINKS.get(table, "")), row.get(_TIMES.get(table, ""))
-        self._database.execute(_PUT, (table, key, link, at, to_json(row).decode()))
+        self._database.execute(_PUT, (table, key, link, at, encode_json(row).decode()))
 
     def drop(self, table: str, condition: str, *values: Any) -> None:
         """Delete rows of a table, by a condition as that of `rows`."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
-import orjson
-
+from syncengine.document.json_text import encode_json
 from syncengine.errors import Problems, SyncengineError
 from syncengine.posted_time.events import (
     Acknowledged,
@@ -146,7 +145,7 @@ class Log:
         fields = {name: _clean(value, secrets) for name, value in facts.items() if value is not None}
         text = _clean(message, secrets)
         if self.json:
-            line = orjson.dumps({"time": at, "level": level, "event": event, "message": text, **fields}).decode()
+            line = encode_json({"time": at, "level": level, "event": event, "message": text, **fields}).decode()
         else:
             line = f"{at} {level}: {visible(str(text))}"
         with suppress(OSError, ValueError):  # a reader that went away must not end the delivery of time

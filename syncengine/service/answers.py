@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
+from syncengine.document.json_text import InvalidJson, decode_json
 
 if TYPE_CHECKING:
     from syncengine.service.exchange import Reply  # with httpx, which not all need that show text from outside
@@ -124,7 +124,7 @@ def answer_in(reply: Reply, key: str, largest: int, now: float, decode: Decoder 
         data = decode(reply.content)
         return Answer(**base, data=data, understood=data is not None, note=note)
     data = None
-    with contextlib.suppress(orjson.JSONDecodeError):
+    with contextlib.suppress(InvalidJson):
         data = read_json(reply.content)
     understood = data is not None or not reply.content.strip()
     note = "" if understood else note
@@ -137,15 +137,15 @@ def answer_in(reply: Reply, key: str, largest: int, now: float, decode: Decoder 
 
 
 def read_json(content: bytes) -> Any:
-    """Parse JSON, also with text cut in the middle of a character. Raise `orjson.JSONDecodeError` when it is not JSON.
+    """Parse JSON, also with text cut in the middle of a character. Raise `InvalidJson` when it is not JSON.
 
     A text that a UTF-16 program cut in the middle of a character ends in half of it (RFC 8259 §8.2). The half becomes
     U+FFFD: one such title must not make all posted time of an answer unreadable.
     """
     try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return orjson.loads(_ESCAPE.sub(_whole, content))
+        return decode_json(content)
+    except InvalidJson:
+        return decode_json(_ESCAPE.sub(_whole, content))
 
 
 def mended(content: bytes) -> bytes:
@@ -158,18 +158,20 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 
 
 def read_loosely(content: bytes) -> Any:
-    """Parse the JSON of posted time leniently. Raise `orjson.JSONDecodeError` when no parser could read it.
+    """Parse the JSON of posted time leniently. Raise `InvalidJson` when no parser could read it.
 
     NaN, Infinity and huge numbers become such floats, bytes that are not UTF-8 become U+FFFD (RFC 8259 §6, §8.1).
     """
 
     def whole_number(text: str) -> int | float:
-        number = float(text)  # as orjson makes one of an integer beyond 64 bits; `int` refuses thousands of digits
-        return int(text) if abs(number) < 1 << 63 else number
+        try:
+            return int(text)
+        except ValueError:  # it has more than 4,300 digits
+            return float(text)
 
     try:
         return read_json(content)
-    except orjson.JSONDecodeError as error:
+    except InvalidJson as error:
         try:
             return json.loads(mended(content), strict=False, parse_int=whole_number)
         except (ValueError, RecursionError):

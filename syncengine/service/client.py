@@ -14,8 +14,8 @@ from functools import cache
 from typing import Protocol, Self
 
 import httpx
-import orjson
 
+from syncengine.document.json_text import encode_json
 from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
 from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, authorities, cause_of, check, exchange, http_client
@@ -211,7 +211,7 @@ class Client:
         if self.down:
             return Answer(None, text=self.why_down, reached=False)
         answers_before = self._answers
-        content = None if body is None else orjson.dumps(body)
+        content = None if body is None else encode_json(body)
         batch = body.get(operation.items) if operation.items and isinstance(body, dict) else None
         items = len(batch) if isinstance(batch, list) else None
         answer = await self._persist(_Request(operation, content, query, timeout, items, decode))

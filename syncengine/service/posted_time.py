@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import orjson
-
 from syncengine.content import sha256_of
+from syncengine.document.json_text import InvalidJson
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
@@ -87,14 +86,14 @@ def groups_in(content: bytes) -> list[Group | Unreadable] | None:
     try:
         found = read_loosely(content)
         return [_group(item) for item in found] if isinstance(found, list) else None
-    except orjson.JSONDecodeError:
+    except InvalidJson:
         if (pieces := items_in(content)) is None:
             return None
     groups: list[Group | Unreadable] = []
     for piece in pieces:
         try:
             groups.append(_group(read_loosely(piece)))
-        except orjson.JSONDecodeError:
+        except InvalidJson:
             groups.append(Unreadable(_identity(id_in(piece)), sha256_of(piece)))
     return groups
 
@@ -246,6 +245,6 @@ def id_in(item: bytes) -> str | None:
         if token["id"] is not None and depth == 1:
             try:
                 return str(read_loosely(token["id"])) or None
-            except orjson.JSONDecodeError:
+            except InvalidJson:
                 return None
     return None

@@ -8,10 +8,10 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 import msgspec
-import orjson
 from msgspec import Struct, field
 
 from syncengine.content import sha256_of
+from syncengine.document.json_text import canonical_json, decode_json
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value, category_references, is_blank
 
 COLUMNS = (
@@ -45,11 +45,11 @@ ABSENT = "absent"
 
 def to_json(value: object) -> str:
     """Return canonical JSON: names sorted, and no space between tokens."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return canonical_json(value).decode()
 
 
 def from_json(text: str | None) -> dict[str, Any]:
-    value = orjson.loads(text) if text else {}
+    value = decode_json(text) if text else {}
     if not isinstance(value, dict):
         raise ValueError("the text is not a JSON object")
     return value
@@ -141,7 +141,7 @@ def digest(row: Recorded | None) -> str:
         sorted(body.keywords),
         body.metadata,
     )
-    return sha256_of(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))[:32]
+    return sha256_of(canonical_json(parts))[:32]
 
 
 MESSAGE_LIMIT = 500

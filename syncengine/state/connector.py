@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-import orjson
 import sqlalchemy as sa
 
+from syncengine.document.json_text import decode_json
 from syncengine.project.git_ref import is_git_ref
+from syncengine.state.codec import to_json
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.tables import CONNECTOR, FACTS, HEALTH, MECHANISM, RESTS
 
@@ -85,7 +86,7 @@ def settings_in(database: StateDatabase) -> dict[str, Any]:
     """Return the connector's settings by name, or an empty dict if it was never registered."""
     with database.transaction() as connection:
         text = connection.execute(sa.select(CONNECTOR.c.settings)).scalar_one_or_none()
-    settings = orjson.loads(text or "{}")
+    settings = decode_json(text or "{}")
     return settings if isinstance(settings, dict) else {}
 
 
@@ -95,7 +96,7 @@ def remember_settings_in(database: StateDatabase, settings: Mapping[str, Any], a
     types = (bool, int, float, str, NoneType)  # not NUL, which PostgreSQL cannot store
     plain = {name: value for name, value in kept if isinstance(value, types) and "\x00" not in str(value)}
     if plain != settings_in(database):
-        text = orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
+        text = to_json(plain)
         _replace(database, CONNECTOR, {"settings": text, "registered": at})
 
 

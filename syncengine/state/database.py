@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
@@ -121,7 +120,6 @@ BY_CLASS: tuple[tuple[type[Exception], DatabaseFault], ...] = (
     (exc.SQLAlchemyError, faults.OTHER),
     (UnicodeEncodeError, faults.VALUE),
     (OverflowError, faults.VALUE),
-    (orjson.JSONEncodeError, faults.VALUE),
     (PermissionError, faults.CANNOT_OPEN),
     (FileNotFoundError, faults.CANNOT_OPEN),
     (IsADirectoryError, faults.CANNOT_OPEN),

@@ -17,9 +17,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
-import orjson
 import sqlalchemy as sa
 
+from syncengine.document.json_text import decode_json, encode_json
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import BUSY, DAMAGED, REFUSED, StateDatabase, open_database
 from syncengine.state.inbox_model import (
@@ -526,7 +526,7 @@ def _entries(
         values |= {
             "state": word(GroupState, values["state"]),
             "outcome": word(PostedTimeStatus, values["outcome"]) if values["outcome"] else None,
-            "user_keys": tuple(orjson.loads(values["user_keys"] or "[]")),
+            "user_keys": tuple(decode_json(values["user_keys"] or "[]")),
         }
         found.append(InboxEntry(**values, deliveries=tuple(deliveries)))
     return found
@@ -535,7 +535,7 @@ def _entries(
 def _content(offer: Offer) -> dict[str, Any]:
     """Return the columns of a group that an offer fills."""
     same = {name: getattr(offer, name) for name in ("digest", "body", "mechanism", "user_name", "tag")}
-    return {**same, "user_keys": orjson.dumps(offer.user_keys).decode()}
+    return {**same, "user_keys": encode_json(offer.user_keys).decode()}
 
 
 def _of_sink(sink: str) -> sa.ColumnElement[bool]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
-import orjson
-
+from syncengine.document.json_text import decode_json
 from syncengine.errors import SyncengineError
 from syncengine.project.delivery_schema import Mode
 
@@ -209,7 +208,7 @@ class InboxEntry:
 
     def raw(self) -> dict[str, Any]:
         """Return the group as the service sent it, or an empty dict once the group has been reduced."""
-        found = orjson.loads(self.body) if self.body else {}
+        found = decode_json(self.body) if self.body else {}
         return found if isinstance(found, dict) else {}
 
 

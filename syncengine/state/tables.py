@@ -12,9 +12,9 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
 import sqlalchemy as sa
 
+from syncengine.document.json_text import decode_json
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.codec import COLUMNS, from_row, to_json
 from syncengine.state.records import Facts
@@ -38,7 +38,7 @@ class JsonText(sa.TypeDecorator[Any]):
         return None if value is None else to_json(value)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        return None if value is None else orjson.loads(value)
+        return None if value is None else decode_json(value)
 
 
 SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

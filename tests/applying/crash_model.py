@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 from msgspec.structs import replace as replaced
 
 from syncengine.apply import applier, guards, landing, report
@@ -209,7 +209,7 @@ class ServiceInMemory:
         await asyncio.sleep(0)
         if self._clockwork.dead or what == "dies before":
             self._clockwork.die()
-        sent = orjson.loads(orjson.dumps(body or {}))
+        sent = msgspec.json.decode(msgspec.json.encode(body or {}))
         self._house.watch_sending(operation, sent)
         if what == "dies and lands late":
             self._house.send_off(operation, sent)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-import orjson
+import msgspec
 
 from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.rules import RULES
@@ -57,8 +57,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        status, body = self.picky.answer({**PATHS, **self.picky.elsewhere}[self.path], orjson.loads(raw or b"{}"))
-        content = body.encode() if isinstance(body, str) else orjson.dumps(body)
+        status, body = self.picky.answer(
+            {**PATHS, **self.picky.elsewhere}[self.path], msgspec.json.decode(raw or b"{}")
+        )
+        content = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
         self.send_response(status)
         self.send_header("content-length", str(len(content)))
         if status >= 500:

@@ -286,7 +286,7 @@ sys.meta_path.insert(0, Interrupting())
 """Start-up code: the signal arrives while a module is imported."""
 
 
-@pytest.mark.parametrize("module", ["orjson", "syncengine.cli", "syncengine.cli.plan", "syncengine.plan.build"])
+@pytest.mark.parametrize("module", ["msgspec", "syncengine.cli", "syncengine.cli.plan", "syncengine.plan.build"])
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
     estate: Estate, tmp_path: Path, module: str
 ) -> None:

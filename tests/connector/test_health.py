@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.connector.registration import ErrorType, HealthReporter, failure_of
@@ -104,7 +104,7 @@ def test_a_report_has_the_fields_of_the_interface(state: StateDatabase) -> None:
     async def scene(server: Scripted, caller: Client) -> Any:
         await HealthReporter(caller, state, time.time).tell((LOCKED_OUT,))
         await HealthReporter(caller, state, time.time).tell(())
-        return [orjson.loads(heard.body) for heard in server.heard]
+        return [msgspec.json.decode(heard.body) for heard in server.heard]
 
     assert talk((ACCEPTED,), scene) == [
         {"errorType": "TARGET_AUTH_FAILURE", "userErrorMessage": LOCKED_OUT.message},

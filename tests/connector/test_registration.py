@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine import __version__
@@ -38,7 +38,7 @@ ANSWER = {
 
 def registered(*script: Reply) -> Any:
     async def scene(server: Scripted, caller: Client) -> Any:
-        return await register(caller, NOON, "ledger"), orjson.loads(server.heard[0].body)
+        return await register(caller, NOON, "ledger"), msgspec.json.decode(server.heard[0].body)
 
     return talk(script, scene)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import orjson
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -28,10 +28,10 @@ def line(**values: object) -> Damage:
     """Return a change that replaces values of the first row by their position."""
 
     def changed(data: bytes) -> bytes:
-        row = orjson.loads(data.splitlines()[0])
+        row = msgspec.json.decode(data.splitlines()[0])
         for place, value in values.items():
             row[int(place.removeprefix("at"))] = value
-        return orjson.dumps(row) + b"\n"
+        return msgspec.json.encode(row) + b"\n"
 
     return changed
 

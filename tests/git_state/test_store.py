@@ -8,9 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
-import orjson
 import pytest
 
 from syncengine.errors import SyncengineError
@@ -23,7 +23,7 @@ from .places import REF, bare, git
 pytestmark = pytest.mark.slow
 
 RACES = int(os.environ.get("SYNCENGINE_TEST_RACES", "20"))
-LOCK = orjson.dumps([{"id": 1, "epoch": 1, "released": None}])
+LOCK = msgspec.json.encode([{"id": 1, "epoch": 1, "released": None}])
 
 
 def store_of(repository: Path, folder: Path) -> GitStore:
@@ -94,6 +94,7 @@ def test_a_heartbeat_carries_no_rows(store: GitStore, remote: Path) -> None:
 COUNTING = """
 import sys
 from pathlib import Path
+from typing import Any
 from tests.git_state.test_store import *
 store, wins = store_of(Path(sys.argv[1]), Path(sys.argv[2])), int(sys.argv[3])
 while wins:
@@ -211,7 +212,11 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
         {"format": "syncengine.git-state/v1"},
         {"format": "syncengine.git-state/v5"},
     ):
-        forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc] # a lambda with a default
+
+        def edited(data: bytes, newer: dict[str, Any] = newer) -> bytes:
+            return msgspec.json.encode({**msgspec.json.decode(data), **newer})
+
+        forge(remote, "state.json", edited)
         with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
             current(other)
         assert refused.value.code == "state-version"

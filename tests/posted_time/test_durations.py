@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.posted_time.durations import (
@@ -125,7 +125,7 @@ def test_a_duration_that_cannot_be_read_is_refused(odd: object, place: str) -> N
     """It is neither zero nor replaced by the rows: nothing but the posted time may be billed."""
     given = {"totalDurationSecs": odd} if place == "total" else {"timeRows": [row(durationSecs=odd)]}
     assert objection(group(**given), settings()) == UNREADABLE
-    again = orjson.loads(stored(raw(**given)))
+    again = msgspec.json.decode(stored(raw(**given)))
     assert objection(read_group(again), settings()) == UNREADABLE
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
@@ -60,7 +60,7 @@ def acknowledge(
                 await until(told, ends)
                 stop.set()
                 await running
-                return told, [orjson.loads(heard.body) for heard in server.heard]
+                return told, [msgspec.json.decode(heard.body) for heard in server.heard]
 
     told, heard = asyncio.run(play())
     with open_inbox(state, write=False) as inbox:
@@ -230,7 +230,7 @@ def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:
                 server.on_request = lambda: asyncio.get_running_loop().call_later(0.1, said.set) and None
                 loop = Acknowledging(client, InboxWriter(inbox), lambda event: None, asyncio.Event(), pace=SWIFT)
                 await asyncio.gather(loop.round(), loop.round())
-                return [orjson.loads(heard.body) for heard in server.heard]
+                return [msgspec.json.decode(heard.body) for heard in server.heard]
 
     assert sent_for(asyncio.run(play())) == "ab"
 

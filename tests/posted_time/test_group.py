@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.posted_time.durations import UNREADABLE, duration_of, objection
 from syncengine.posted_time.group import EMPTY_TITLE, digest, placed, read_group, stored, without_descriptions
+from syncengine.service.answers import read_loosely
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, raw, row
 
@@ -36,7 +38,7 @@ def test_any_json_object_is_read_hashed_stored_and_measured(sent: dict[str, Any]
     """
     found = read_group(sent)
     assert digest(found) == digest(read_group(sent))
-    assert isinstance(orjson.loads(stored(sent)), dict)
+    assert isinstance(msgspec.json.decode(stored(sent)), dict)
     placed(found)
     route = ROUTE
     if objection(found, route.duration) == UNREADABLE:
@@ -86,6 +88,14 @@ def test_characters_that_databases_reject_are_replaced() -> None:
     """NUL and half surrogate pairs."""
     assert stored({"groupId": "a\x00b", "x": ["\ud800"]}) == '{"groupId":"a�b","x":["�"]}'
     assert read_group({"groupId": "a\x00"}).groupId == "a�"
+
+
+@pytest.mark.parametrize("odd", ["1", "NaN"])
+def test_a_whole_number_beyond_64_bits_keeps_its_digits(odd: str) -> None:
+    """It is stored as text, whether or not something else in the answer is no JSON."""
+    found = read_loosely(f'{{"large": {10**40}, "least": {-(2**63)}, "odd": {odd}}}'.encode())
+    kept = {"large": str(10**40), "least": -(2**63), "odd": {"1": 1, "NaN": "nan"}[odd]}
+    assert json.loads(stored(found)) == kept
 
 
 SAME: list[dict[str, Any]] = [

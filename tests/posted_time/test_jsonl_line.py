@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.errors import TroubleKind
@@ -16,7 +16,7 @@ from syncengine.posted_time.sinks.appended_file import AppendedFile, JsonLines
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.state.inbox_model import DeliveryKey
 
-LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
+LINE = msgspec.json.encode({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
 BEFORE = b'{"id": "g0"}\n'
 
 

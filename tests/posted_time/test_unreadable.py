@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.posted_time.delivery import UNREADABLE
@@ -51,7 +51,7 @@ def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[
                 await asyncio.sleep(0.01)
             stop.set()
             await asyncio.gather(*loops)
-            return told, [orjson.loads(heard.body) for heard in updates.heard]
+            return told, [msgspec.json.decode(heard.body) for heard in updates.heard]
 
     return asyncio.run(asyncio.wait_for(play(), 60))
 
@@ -65,7 +65,7 @@ def listing(*groups: bytes) -> bytes:
 
 
 def written(id: str, **given: Any) -> bytes:
-    return orjson.dumps(group(id, **given))
+    return msgspec.json.encode(group(id, **given))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import orjson
+import msgspec
 import pytest
 
 from syncengine.errors import SyncengineError
@@ -157,9 +157,9 @@ def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str,
         (b"[]", 401),
         (b'"text"', 401),
         (b"null", 401),
-        (orjson.dumps({"callerKey": KEY}), 400),
-        (orjson.dumps({"callerKey": KEY, "groupId": 7}), 400),
-        (orjson.dumps({"callerKey": KEY, "groupId": "a", "tags": 7, "timeRows": "x", "user": []}), 400),
+        (msgspec.json.encode({"callerKey": KEY}), 400),
+        (msgspec.json.encode({"callerKey": KEY, "groupId": 7}), 400),
+        (msgspec.json.encode({"callerKey": KEY, "groupId": "a", "tags": 7, "timeRows": "x", "user": []}), 400),
     ],
     ids=["empty", "half", "no-utf8", "deep", "list", "text", "null", "no-group", "odd-id", "odd-fields"],
 )
@@ -187,7 +187,7 @@ def test_a_body_that_is_too_large_is_413(posted: Line, announced: bool) -> None:
     async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
         content = b" " * (100 * LIMIT) if announced else _in_pieces(100 * LIMIT)
         status = (await http.post("/", content=content)).status_code
-        fitting = orjson.dumps(keyed("a"))
+        fitting = msgspec.json.encode(keyed("a"))
         fitted = (await http.post("/", content=fitting + b" " * (LIMIT - len(fitting)))).status_code
         return status, fitted, [event.status for event in told if isinstance(event, Answered)]
 
@@ -250,7 +250,7 @@ def test_a_body_that_arrives_too_slowly_is_408(posted: Line) -> None:
 
 def test_half_a_surrogate_pair_does_not_reject_the_group(posted: Line) -> None:
     """A program cut a title within an emoji: the half is replaced, and whole pairs stay."""
-    body = orjson.dumps(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
+    body = msgspec.json.encode(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         return (await http.post("/", content=body)).status_code, posted.rows()
@@ -261,7 +261,7 @@ def test_half_a_surrogate_pair_does_not_reject_the_group(posted: Line) -> None:
 
 def test_a_nan_does_not_reject_the_group(posted: Line) -> None:
     """NaN is no valid JSON, but a refusal would be final."""
-    body = orjson.dumps(keyed("a", timestamp=None)).replace(b'"timestamp":null', b'"timestamp":NaN')
+    body = msgspec.json.encode(keyed("a", timestamp=None)).replace(b'"timestamp":null', b'"timestamp":NaN')
 
     async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
         return (await http.post("/", content=body)).status_code, posted.rows()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import orjson
+import msgspec
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ OK = Reply()
 
 
 def saying(value: object, status: int = 200) -> Reply:
-    return Reply(status, orjson.dumps(value))
+    return Reply(status, msgspec.json.encode(value))
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from syncengine.errors import SyncengineError, Usage
@@ -117,7 +117,7 @@ def test_a_status_holds_only_the_fields_that_are_set() -> None:
     async def scene(server: Scripted, caller: Client) -> Any:
         await update_status(caller, "g1", "SUCCESS", external_id="4711")
         await update_status(caller, "g2", "FAILURE", "Assign a tag.")
-        return [orjson.loads(heard.body) for heard in server.heard]
+        return [msgspec.json.decode(heard.body) for heard in server.heard]
 
     assert talk((OK,), scene) == [
         {"timeGroupId": "g1", "status": "SUCCESS", "externalId": "4711"},
@@ -216,12 +216,12 @@ def test_posted_time_is_unchanged_even_if_it_holds_the_api_key(raw: bool) -> Non
     """Its status is sent with its own id."""
     posted = {"groupId": f"{KEY}-1", "tags": [{"name": f"{KEY}-7"}], "description": f"on {KEY}"}
     number = b', "totalDurationSecs": NaN}]' if raw else b"}]"
-    reply = Reply(200, b"[" + orjson.dumps(posted)[:-1] + number)
+    reply = Reply(200, b"[" + msgspec.json.encode(posted)[:-1] + number)
 
     async def scene(server: Scripted, caller: Client) -> Any:
         (group,) = groups_of(await fetch(caller, None, 30.0)) or []
         assert isinstance(group, dict)
         await update_status(caller, group_id(group) or "", "SUCCESS")
-        return {name: group[name] for name in posted}, orjson.loads(server.heard[1].body)["timeGroupId"]
+        return {name: group[name] for name in posted}, msgspec.json.decode(server.heard[1].body)["timeGroupId"]
 
     assert talk((reply, OK), scene) == (posted, f"{KEY}-1")

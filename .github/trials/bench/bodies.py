@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import orjson
+import msgspec
 
 from syncengine.apply.guards import planned_again
 from syncengine.plan.calls import Call, Item
@@ -32,4 +32,4 @@ def tag(item: Item) -> JsonObject:
 if __name__ == "__main__":
     with Path(sys.argv[2]).open("wb") as file, open_state(".syncengine/state.db", write=False) as state:
         plan = planned_again(load(Path(sys.argv[1]), SHOWN), state, deletes_tags=False).plan
-        file.writelines(orjson.dumps(request(call)) + b"\n" for call in plan.calls())
+        file.writelines(msgspec.json.encode(request(call)) + b"\n" for call in plan.calls())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import orjson
+import msgspec
 import sqlalchemy as sa
 
 from tests import postgresql
@@ -113,7 +113,7 @@ postedTime:
         for path in sorted(self.project.folder.glob("serve-*.log")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 if line.startswith("{"):
-                    yield orjson.loads(line)
+                    yield msgspec.json.decode(line)
                 elif line not in ("", "interrupted"):  # of one that was still starting
                     yield {"level": "error", "event": "raw", "message": line}
 
@@ -143,7 +143,7 @@ postedTime:
         with closing(sqlite3.connect(self.project.folder / "books.db", timeout=30)) as books:
             rows = Counter(id for (id,) in books.execute("SELECT id FROM time"))
         lines = (self.project.folder / "out" / "time.jsonl").read_bytes().splitlines()
-        archive = Counter(orjson.loads(line)["id"] for line in lines)
+        archive = Counter(msgspec.json.decode(line)["id"] for line in lines)
         taken = Counter(body["id"] for body in TAKEN.values())
         return {"ledger": ledger, "books": rows, "pms": taken, "archive": archive}
 

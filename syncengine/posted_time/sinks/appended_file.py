@@ -22,9 +22,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
 from syncengine.content import sha256_of
+from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import to_its_end
@@ -116,7 +115,7 @@ class JsonLines:
         return document(whole, f"the line of {name}") + b"\n"
 
     def shown(self, content: bytes) -> Any:
-        return {"json": orjson.loads(content)}
+        return {"json": decode_json(content)}
 
     def mend(self, file: int) -> None:
         """Complete the end of a last line that is whole, or cut off a torn one."""
@@ -124,8 +123,8 @@ class JsonLines:
         def whole(last: bytes) -> bytes:
             try:
                 # `12` may be the beginning of `123`: if the number was whole, its note brings it back
-                is_torn = type(orjson.loads(last)) in (int, float)
-            except orjson.JSONDecodeError:
+                is_torn = type(decode_json(last)) in (int, float)
+            except InvalidJson:
                 is_torn = True
             return b"" if is_torn else last + b"\n"
 
@@ -214,7 +213,7 @@ def record(values: Iterable[Any]) -> str:
     def cell(value: Any) -> Any:
         match value:
             case bool() | list() | dict():
-                return orjson.dumps(value).decode()
+                return encode_json(value).decode()
             case str():
                 text = value.replace("\r\n", "\n").replace("\r", "\n")
                 return f"'{text}" if text.lstrip().startswith(FORMULA) else text
@@ -266,7 +265,7 @@ class AppendedFile:
             place: LinePlace | None = None
             if memo is None or not self._stands(file, key, memo, notes):
                 place = LinePlace(os.fstat(file).st_size, len(content), sha256_of(content))
-                notes.keep(key, orjson.dumps(asdict(place)).decode())  # before the line: see above
+                notes.keep(key, encode_json(asdict(place)).decode())  # before the line: see above
                 write(file, content)
             os.fsync(file)  # also for a line that stands: whoever wrote it may have died before its own
             is_kept = os.fstat(file).st_nlink > 0
@@ -316,7 +315,7 @@ class AppendedFile:
 
     def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
         """Return whether a line is in its place. A place noted for several lines belongs to the last of them."""
-        return LinePlace(**orjson.loads(memo)).has_line(file) and not {*notes.with_note(self.name, memo)} - {key}
+        return LinePlace(**decode_json(memo)).has_line(file) and not {*notes.with_note(self.name, memo)} - {key}
 
     async def _in_turn(self, work: Callable[[int], Result]) -> Result:
         """Return the result of `work` on the open file, which ends in a whole line and is locked for us.

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
-
+from syncengine.document.json_text import encode_json
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.group import NOT_TEXT, clean
@@ -179,8 +178,8 @@ def undeliverable(why: str, name: str) -> Undeliverable:
 def document(value: Any, name: str) -> bytes:
     """Return the value as JSON in UTF-8. Raise `Undeliverable` when it cannot be encoded."""
     try:
-        return orjson.dumps(plain(value))
-    except (orjson.JSONEncodeError, RecursionError):
+        return encode_json(plain(value))
+    except (UnicodeEncodeError, RecursionError):
         raise undeliverable(NO_TEXT, name) from None
 
 

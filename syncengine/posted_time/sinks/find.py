@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx
-import orjson
 
 from syncengine.document.json_paths import Steps
+from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference_in_answer
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
@@ -177,8 +177,8 @@ def _page(find: Find, url: httpx.URL, reply: Reply, variables: Variables, first:
     if reply.content is None:
         raise _Unread("the answer is too large")
     try:
-        answer = orjson.loads(reply.content)
-    except orjson.JSONDecodeError:
+        answer = decode_json(reply.content)
+    except InvalidJson:
         raise _Unread("the answer is not JSON") from None
     items = find.entries.value({**variables, "response": answer, "status": reply.status})
     if items is None and first is not None and isinstance(answer, dict) and isinstance(first.answer, dict):

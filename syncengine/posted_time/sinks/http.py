@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import orjson
 
 from syncengine.content import sha256_of
+from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import (
@@ -138,7 +138,7 @@ class HttpSink:
         return HttpRequest(path, headers, body)
 
     def shown(self, content: HttpRequest) -> Any:
-        body = None if content.body is None else orjson.loads(content.body)
+        body = None if content.body is None else decode_json(content.body)
         return {"method": self.method, "path": content.path, "headers": dict(content.headers), "json": body}
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
@@ -219,8 +219,8 @@ class HttpSink:
         """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""
         status = reply.status
         try:
-            response = orjson.loads(reply.content or b"")  # no content where the answer was too large to be read
-        except orjson.JSONDecodeError:
+            response = decode_json(reply.content or b"")  # no content where the answer was too large to be read
+        except InvalidJson:
             response = None
         scope = {**variables, "response": response, "status": status}
         if httpx.codes.is_success(status):

@@ -1,0 +1,73 @@
+"""JSON from outside is a value or `InvalidJson`, whatever its bytes are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncengine.document.json_text import InvalidJson, canonical_json, decode_json, encode_json
+
+DEEP = 100_000
+NOT_JSON = (
+    *(b"[" * DEEP, b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP),
+    *(b"", b" \n", b"\0", b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"{} x", b"{}{}", b"[1,]", b"{'a':1}", b"/**/1"),
+    *(rb'"\ud800"', rb'"\udc00x"', b'"\xed\xa0\x80"', b'"\xff"', b'{"\xff":1}', b'"\xc0\x80"', b'"a\tb"', rb'"\x41"'),
+    *(b"NaN", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000, b"01", b"+1", b".5", b"5.", b"True", b"0x10"),
+)
+PIECES = (
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b":",
+    b'"',
+    b"\\",
+    b"\\u",
+    b"d83d",
+    b"\xff",
+    b"\0",
+    b"NaN",
+    b"9" * 30,
+    b"e999",
+    b" ",
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("content", NOT_JSON, ids=lambda content: repr(content[:20]))
+def test_what_is_not_json_raises_one_error(content: bytes) -> None:
+    with pytest.raises(InvalidJson):
+        decode_json(content)
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(name)
+
+
+@given(VALUES, st.integers(0, 200), st.integers(0, 4), st.sampled_from(PIECES))
+def test_damaged_json_is_read_as_other_readers_do_or_not_at_all(value: Any, at: int, cut: int, piece: bytes) -> None:
+    """Bytes are cut out and put in anywhere. Numbers beyond all floats are an error, not infinite."""
+    content = json.dumps(value, ensure_ascii=False).encode()
+    at %= len(content) + 1
+    content = content[:at] + piece + content[at + cut :]
+    try:
+        found = decode_json(content)
+    except InvalidJson:
+        return
+    assert found == json.loads(content, parse_constant=_refused)
+
+
+@given(VALUES)
+def test_a_value_is_read_back_as_it_was_written(value: Any) -> None:
+    """Whole numbers keep all their digits, also beyond 64 bits."""
+    assert decode_json(encode_json(value)) == decode_json(canonical_json(value)) == value
+    assert canonical_json(value) == canonical_json(decode_json(json.dumps(value, sort_keys=True)))
