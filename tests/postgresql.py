@@ -69,8 +69,10 @@ class Server:
     def frozen(self) -> Iterator[None]:
         """Freeze the server: connections stay open, new ones are accepted, and nothing is answered."""
         assert self.process is not None
+        # The first process is the last to continue: meanwhile it reaps no other, whose id would be gone.
+        os.kill(self.process.pid, signal.SIGSTOP)
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        processes = [self.process.pid, *map(int, children)]
+        processes = [*map(int, children), self.process.pid]
         for process in processes:
             os.kill(process, signal.SIGSTOP)
         try:

@@ -316,7 +316,7 @@ def serve(options: Globals, listen: str | None) -> int:
         try:
             quiet_libraries()
             collect_rarely()
-            asyncio.run(process.run(leave))
+            process.run(leave)
         except SyncengineError as error:
             log.refusal("ended", error)
             return error.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import select
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -96,7 +97,10 @@ class QueuedStream:
                 # Line by line: a pipe takes PIPE_BUF bytes whole or not at all, whoever else writes to it.
                 with suppress(OSError):  # a reader that went away
                     while rest:
-                        rest = rest[os.write(self._file, rest) :]
+                        try:
+                            rest = rest[os.write(self._file, rest) :]
+                        except BlockingIOError:  # whoever shares the pipe may have made it non-blocking
+                            select.select([], [self._file], [])
             time.sleep(COMPANY)
 
 

@@ -11,7 +11,7 @@ import gc
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -90,7 +90,7 @@ class Process:
     _at_work: list[Callable[[], Iterable[str]]] = field(default_factory=list)
     """Readers of the secrets of the project at work."""
 
-    async def run(self, leave: Callable[[], object], ends_within: float = ENDS_WITHIN) -> None:
+    def run(self, leave: Callable[[], object], ends_within: float = ENDS_WITHIN) -> None:
         """Run until SIGTERM or SIGINT. `leave` must end the process without waiting for any of its threads.
 
         It is called at a second signal, and when the process has not ended so many seconds after the first: a sink may
@@ -98,16 +98,31 @@ class Process:
         and the next start converges.
         Raise `SyncengineError` for an error that a retry would not fix.
         """
+        runner = asyncio.Runner()
+        loop = runner.get_loop()
+        # The signals are handled until the loop is closed, because that waits for the threads of its executor.
+        with self._handling_signals(loop, leave, ends_within), runner:
+            runner.run(self._run())
+        self.log.info("stopped", "stopped")
+
+    @contextmanager
+    def _handling_signals(
+        self, loop: asyncio.AbstractEventLoop, leave: Callable[[], object], ends_within: float
+    ) -> Iterator[None]:
+        """Stop the process at the first SIGTERM or SIGINT, and leave it at the second. SIGHUP reloads."""
 
         def give_up(why: str) -> None:
             self.log.error("left", f"{why}: what is still under way is left to the next start")
             leave()
 
-        # Not by the loop, which may itself be waiting for the threads of its executor by then.
+        # A thread, because the loop may itself be waiting for the threads of its executor by then.
         deadline = threading.Timer(ends_within, give_up, [f"not stopped within {ends_within:g} s"])
         deadline.daemon = True
-
         is_ending = False
+
+        def wake(event: asyncio.Event) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
 
         def end(*_: object) -> None:
             nonlocal is_ending
@@ -115,30 +130,35 @@ class Process:
                 give_up("stopped by a second signal")
             is_ending = True
             deadline.start()
-            loop.call_soon_threadsafe(self._stop.set)
+            wake(self._stop)
 
-        loop, ending = asyncio.get_running_loop(), not_ignored((signal.SIGTERM, signal.SIGINT))
-        # SIGHUP reloads even under `nohup`, which ignores it.
-        before = {number: signal.getsignal(number) for number in (*ending, signal.SIGHUP)}
-        loop.add_signal_handler(signal.SIGHUP, self._look.set)
-        for number in ending:  # not by the loop, which waits while a template is rendered
-            signal.signal(number, end)
+        handlers: dict[signal.Signals, Callable[..., object]] = {
+            **dict.fromkeys(not_ignored((signal.SIGTERM, signal.SIGINT)), end),
+            signal.SIGHUP: lambda *_: wake(self._look),  # even under `nohup`, which ignores it
+        }
+        before = {number: signal.getsignal(number) for number in handlers}
+        # Not by `add_signal_handler`: the loop runs nothing while a template is rendered, nor once it is being closed.
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         try:
-            first = self.configured()
-            self._address = self.listen or first.project.serve.listen
-            server = self._probes()
-            self._answering(await server.start())
-            exposed = asyncio.create_task(self._expose(server, self._address))
-            try:
-                await self.work(first)
-            finally:
-                self._stop.set()
-                await exposed
+            yield
         finally:
-            for number, handler in before.items():
-                loop.remove_signal_handler(number)
-                signal.signal(number, handler)
-        self.log.info("stopped", "stopped")
+            for number, former in before.items():
+                signal.signal(number, former)
+            deadline.cancel()
+
+    async def _run(self) -> None:
+        """Answer probes and work until `stop` is set."""
+        first = self.configured()
+        self._address = self.listen or first.project.serve.listen
+        server = self._probes()
+        self._answering(await server.start())
+        exposed = asyncio.create_task(self._expose(server, self._address))
+        try:
+            await self.work(first)
+        finally:
+            self._stop.set()
+            await exposed
 
     async def work(self, first: Configuration) -> None:
         """Run one shift after another until `stop` is called, without handling signals or answering probes."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -112,16 +112,61 @@ def test_it_does_not_wait_for_ever_for_a_database_that_hangs(estate: World) -> N
         eventually(lambda: not process.is_alive())
 
 
-def serve_for_a_second_longer(folder: Path) -> None:
-    """Run `serve` in `folder` with a limit of one second after a signal, and its log on standard output."""
+def process_in(folder: Path) -> Process:
+    """`serve` in `folder`, with its log on standard output."""
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
-    process = Process(
+    return Process(
         lambda: load_project(folder=folder, environ=environ, operations=OPERATIONS),
         lambda project: nullcontext(project.base_url()),
         environ,
         Log(sys.stdout, time.time),
     )
-    asyncio.run(process.run(lambda: os._exit(0), ends_within=1.0))
+
+
+def serve_for_a_second_longer(folder: Path) -> None:
+    """Run `serve` with a limit of one second after a signal."""
+    process_in(folder).run(lambda: os._exit(0), ends_within=1.0)
+
+
+def test_a_second_signal_ends_it_even_while_the_first_is_handled(estate: World) -> None:
+    """It arrives before the thread that limits the time of the end has started."""
+    with working(serve_with_a_signal_at_once, estate.project.folder) as process:
+        eventually(estate.ready)
+        process.stop()
+        assert "stopped by a second signal" in process.stdout.read()
+
+
+def serve_with_a_signal_at_once(folder: Path) -> None:
+    """Run `serve`, which gets a second SIGTERM as soon as it begins to handle the first."""
+    start = threading.Timer.start
+
+    def interrupted(timer: threading.Timer) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        start(timer)
+
+    threading.Timer.start = interrupted  # type: ignore[method-assign] # this process has nothing else to do
+    process_in(folder).run(lambda: os._exit(0))
+
+
+def test_nothing_of_it_is_left_after_its_end(estate: World) -> None:
+    """Neither the limit of its time nor its handlers of signals outlive it."""
+    with working(serve_and_look, estate.project.folder) as process:
+        eventually(estate.ready)
+        process.stop()
+        assert "nothing is left" in process.stdout.read()
+
+
+def serve_and_look(folder: Path) -> None:
+    """Run `serve`, and look for what it leaves."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    process_in(folder).run(lambda: os._exit(0))
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(1.0)
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+    sys.stdout.write("nothing is left\n")
 
 
 def test_a_server_that_comes_back_is_used_again(estate: World) -> None:

@@ -7,7 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import Any
+
+import pytest
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.posted_time.events import Taken, Verdict
@@ -99,6 +102,21 @@ def test_a_reader_that_stopped_reading_does_not_block_the_log() -> None:
             "again",
             f"{dropped} lines before this were dropped: nobody read the log",
         ]
+
+
+@pytest.mark.parametrize("is_blocking", [True, False], ids=["blocking", "non-blocking"])
+def test_a_reader_that_is_slow_gets_every_line_whole(is_blocking: bool) -> None:
+    """Also through a pipe that another process has made non-blocking, with lines longer than the pipe takes at once."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, is_blocking)
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as written:
+        stream = QueuedStream(written)
+        for number in range(20):
+            Log(stream, lambda: 0.0).info("x", f"{number} " + "x" * 100_000)
+        time.sleep(0.1)  # until the pipe is full
+        lines = [json.loads(read.readline())["message"] for _ in range(20)]
+        stream.close()
+    assert [line.split()[0] for line in lines] == [str(number) for number in range(20)]
 
 
 def test_quiet_keeps_warnings_and_errors() -> None:
