@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncengine.document.text import folded
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind
+from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.diff import KEPT, OUTSIDE, Change, Difference, is_new, needs_upsert
 from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
 from syncengine.service.operations import (
@@ -178,10 +178,10 @@ def whole_tag(difference: Difference) -> Item:
     effect = _whole(resource, row)
     if row is None:
         return Item(effects=(effect,), new=True)
-    new = is_new(row)
-    spell_name = not new and (row.doubtful or name not in row.body.keywords)
-    variants = _spelling_variants(difference.change.keywords_deleted, effect.keywords)
-    return Item(effects=(effect,), new=new, spell_name=(spell_name or bool(variants)) and name in effect.keywords)
+    # A creation of unknown end may have left a tag without its name, which a second upsert need not add.
+    is_unsure = may_be_held(row) and (row.doubtful or name not in row.body.keywords)
+    spell_name = is_unsure or bool(_spelling_variants(difference.change.keywords_deleted, effect.keywords))
+    return Item(effects=(effect,), new=is_new(row), spell_name=spell_name and name in effect.keywords)
 
 
 def _keyword_deletes(

@@ -107,9 +107,12 @@ def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:
     assert not item.spell_name
 
 
-def test_the_name_of_a_doubtful_tag_is_spelled_out() -> None:
-    (item,) = items(planned(declared("url: http://u"), [row("tag/ACME-1", url="http://u", doubtful=True)]), Step.TAGS)
-    assert item.spell_name
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_the_name_of_a_doubtful_tag_is_spelled_out(confirmed: bool) -> None:
+    """Also if it was never confirmed: its creation of unknown end may have left out the name."""
+    doubtful = row("tag/ACME-1", excludeTagNameKeyword=True, doubtful=True, confirmed=confirmed)
+    (item,) = items(planned(declared("url: http://u"), [doubtful]), Step.TAGS)
+    assert (item.spell_name, item.new) == (True, not confirmed)
 
 
 VARIANTS = {
