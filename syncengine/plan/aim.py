@@ -110,18 +110,16 @@ class Aim:
 
     `desired` are the selected desired resources, with the bodies that this plan requests. `renames` maps a new key to
     the recorded keys that it replaces (a single key for a category). `staying` are recorded activity types that no
-    manifest declares and that stay on the service. `swept_along` are those that are no reason for a sweep, but that a
-    sweep for another reason deletes. `released` are rows to record as released without a request. `movers` maps each
-    deleted category to the desired tags whose calls must be acknowledged first, and `cascades` to the members deleted
-    with it. `aside` maps each resource that a quarantine leaves alone to the quarantined resource that it waits for.
-    `keeps_types` is a quarantined resource that keeps all activity types from being deleted.
+    manifest declares and that stay on the service. `released` are rows to record as released without a request.
+    `movers` maps each deleted category to the desired tags whose calls must be acknowledged first, and `cascades` to
+    the members deleted with it. `aside` maps each resource that a quarantine leaves alone to the quarantined resource
+    that it waits for. `keeps_types` is a quarantined resource that keeps all activity types from being deleted.
     """
 
     desired: dict[Key, Resource] = field(default_factory=dict)
     renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
     leaving: dict[Key, PlannedRemoval] = field(default_factory=dict)
     staying: list[Recorded] = field(default_factory=list)
-    swept_along: dict[Key, PlannedRemoval] = field(default_factory=dict)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
     cascades: dict[Key, list[PlannedRemoval]] = field(default_factory=dict)
@@ -534,9 +532,7 @@ def _keep_out(j: _Judgement) -> None:
 
 def _judge_activity_types(j: _Judgement) -> None:
     """Decide of each activity type that no manifest declares whether it stays, with a note about it."""
-    removals: dict[Key, PlannedRemoval] = {}
     for row in j.unwanted(Kind.ACTIVITY_TYPE):
-        stays = True
         is_outside = j.may_leave is not None and row.key not in j.may_leave
         if is_outside or row.key in j.aim.aside or not j.scope.selects((row.key, row.source)):
             pass
@@ -549,17 +545,11 @@ def _judge_activity_types(j: _Judgement) -> None:
         elif j.aim.keeps_types is not None:
             j.aim.aside[row.key] = j.aim.keeps_types
             j.note(row, "left-out", f"not deleted: no sweep can complete while {j.aim.keeps_types} is in quarantine")
-        else:
-            stays = not j.scope.whole
-        if not stays:
-            removals[row.key] = PlannedRemoval(row, RemovalKind.SWEEP)
-        elif row.status is not Status.DELETED:
+        elif j.scope.whole:
+            j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.SWEEP)
+            continue
+        if row.status is not Status.DELETED:
             j.aim.staying.append(row)
-    # A row that `state rebuild` recorded from the history alone is no reason to sweep.
-    if any(each.row.status is not Status.RELEASED or each.row.confirmed for each in removals.values()):
-        j.aim.leaving |= removals
-    else:
-        j.aim.swept_along = removals
 
 
 def _judge_tags(j: _Judgement) -> None:
