@@ -326,7 +326,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.plan.diff import Action
     from syncengine.plan.planner import with_approvals
-    from syncengine.plan.request import PlanRequest, Scope
+    from syncengine.plan.request import PlanRequest
     from syncengine.render.documents import SHOWN, part_of, plan_document
     from syncengine.resource import Key, selector
 
@@ -358,7 +358,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         )
     if targets:
         keys = {change.key for change in plan.changes}
-        globs = Scope(targets=tuple(targets)).of(keys).matching_nothing((key, None) for key in keys)
+        globs = (glob for glob in targets if not any(map(selector([glob], keys), keys)))
         messages = (f"{glob} selects nothing in this plan" for glob in globs)
         output.diagnostics(
             [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]

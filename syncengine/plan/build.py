@@ -25,10 +25,10 @@ from syncengine.plan.gate import NOTHING_ELSE, Gate, KnownApprovals, StateRecord
 from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Summary, side_of, with_origins
 from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
-from syncengine.plan.request import Scope
+from syncengine.plan.request import Scope, is_below
 from syncengine.project.load import levelled
 from syncengine.project.model import Ownership
-from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
+from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.state.codec import ABSENT, digest
 
 
@@ -137,9 +137,6 @@ def derived(
     """
     delta = diff(rows, target)
     sweeps = sweeps or (exact and any(is_type(each.change.key) for each in delta.differences))
-    if sweeps and target.swept_along:  # only the differences tell whether there is a sweep, and a sweep makes more
-        target.leaving |= target.swept_along
-        delta = diff(rows, target)
     if reasserts:
         again = []
         for each in delta.differences:
@@ -187,12 +184,13 @@ def derived(
 
 
 def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Yield warnings about paths and patterns that match nothing, or only what this project no longer manages."""
+    """Yield warnings about paths that match nothing, and patterns that match only what is no longer managed here."""
     if not scope.selective:
         return
-    members: list[tuple[Key, Source | None]] = [(each.key, each.source) for each in desired.resources.values()]
-    members += [(row.key, row.source) for row in recorded.values()]
-    found = [f"`{name}` matches no resource" for name in scope.matching_nothing(members)]
+    places = {resource.source for resource in desired.resources.values()} | {row.source for row in recorded.values()}
+    files = {place.file for place in places if place is not None}
+    paths = (path for path in scope.paths if not any(is_below(file, path) for file in files))
+    found = [f"`{path}` matches no resource" for path in paths]
     for name in scope.targets:
         keys = [key for key in {**desired.resources, **recorded} if fnmatchcase(str(key), name)]
         rows = [recorded[key] for key in keys if key in recorded]

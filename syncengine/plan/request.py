@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -50,22 +50,14 @@ class Scope(Struct, frozen=True, gc=False):
             return False
         for key, source in members:
             is_target = not self.targets or any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets)
-            is_below = source is not None and any(_is_below(source.file, path) for path in self.paths)
-            if is_target and (is_below or not self.paths):
+            is_in_paths = source is not None and any(is_below(source.file, path) for path in self.paths)
+            if is_target and (is_in_paths or not self.paths):
                 return True
         return False
 
-    def matching_nothing(self, members: Iterable[tuple[Key, Source | None]]) -> list[str]:
-        """Return the paths and globs that match no resource, which is usually a mistake."""
-        members = list(members)
-        globs = [
-            g for g in (*self.targets, *self.excludes) if not any(fnmatch.fnmatchcase(str(k), g) for k, _ in members)
-        ]
-        files = {source.file for _, source in members if source is not None}
-        return [*globs, *(path for path in self.paths if not any(_is_below(file, path) for file in files))]
 
-
-def _is_below(file: str, path: str) -> bool:
+def is_below(file: str, path: str) -> bool:
+    """Return whether a file is a path or lies in it; both are relative to the project's folder."""
     return path == "." or PurePosixPath(file).is_relative_to(path)
 
 

@@ -52,6 +52,16 @@ def test_an_unconfirmed_row_is_created_again() -> None:
     assert change_of(plan, "tag/ACME-1").reason == WHY
 
 
+@pytest.mark.parametrize(
+    ("address", "again"),
+    [("tag/ACME-1", "rebuilt"), ("activity-type/A101", "rebuilt"), ("category/acme", "id-unknown")],
+)
+def test_a_rebuilt_row_says_so_and_a_category_without_its_id_says_that(address: str, again: str) -> None:
+    rebuilt = replace(row(address, doubtful=True, confirmed=False, server_id=None), run="rebuild-1")
+    rows = walked(MANIFEST) | {rebuilt.key: rebuilt}
+    assert change_of(planned(MANIFEST, rows), address).again == again
+
+
 def test_an_unconfirmed_type_still_takes_its_label() -> None:
     """The creation may not have happened, so fields that count only on creation are sent."""
     rows = [row("activity-type/A101", label="Old", confirmed=False, doubtful=True)]

@@ -276,7 +276,7 @@ def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:
 
 
 def test_an_empty_selection_does_nothing_and_warns() -> None:
-    plan = planned(FILES, RECORDED, scope=Scope(targets=("tag/NOBODY",)))
+    plan = planned(FILES, RECORDED, scope=Scope(paths=("manifests/nothing",)))
     assert says_nothing(plan)
     assert [found.code for found in plan.diagnostics] == ["nothing-selected"]
 

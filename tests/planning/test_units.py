@@ -146,6 +146,41 @@ def test_an_approval_under_way_covers_no_stronger_action() -> None:
     ).gate.is_closed
 
 
+def test_an_approval_that_has_settled_in_part_covers_the_rest_and_nothing_new() -> None:
+    """A removal that settled and is wanted again needs another approval."""
+    reviewed = planned("{}", MANY[:4]).gate
+    (unit,) = reviewed.units
+    record = ApprovalRecord(unit.approve, "r", None, 1.0, unit.losses, unit.losses[1:])
+    rest = again_planned("{}", MANY[1:4], record).gate
+    assert ([each.count for each in rest.begun], rest.is_closed) == ([3], False)
+    again = again_planned("{}", MANY[:4], record).gate
+    assert ([each.count for each in again.units], [each.count for each in again.begun]) == ([1], [3])
+    once = again_planned("{}", MANY[:4], record._replace(remaining=(), used=2.0)).gate
+    assert [each.approve == unit.approve for each in once.units] == [False]
+    assert still_open(once, unit.approve) == [FILES[0]]
+
+
+def test_the_gate_names_an_approval_only_once_nothing_is_open() -> None:
+    rows = [
+        *MANY,
+        *(held(f"D-{n}", FILES[1], None, MATTERS) for n in range(4)),
+        held("S", FILES[2], visibility="PRIVATE"),
+    ]
+    gate = planned("tags: [{name: S, visibility: PUBLIC}]", rows).gate
+    (first, *others) = units(gate).values()
+    assert with_approvals(gate, first).approved is None
+    assert with_approvals(gate, first, *others).approved == Approval(first, "somebody")
+    assert with_approvals(gate, *others, first, gate.whole).approved == Approval(gate.whole, "somebody")
+    harmless = planned(wanting(f"M-{n}" for n in range(19)), [*MANY, held("D", FILES[1])]).gate
+    assert with_approvals(harmless, *units(harmless).values()).approved is None
+
+
+def test_a_state_without_a_team_has_approvals_of_its_own() -> None:
+    texts = [planned("{}", MANY[:4], team=team).gate.approve for team in (None, "Patents EU")]
+    assert all(texts)
+    assert texts[0] != texts[1]
+
+
 # --- properties
 
 
