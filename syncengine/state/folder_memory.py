@@ -134,8 +134,19 @@ class FolderMemory:
             )
         self.remember(state)
 
+    def is_ahead(self, state: StateMarks) -> bool:
+        """Return whether a later state was seen, as by another process of this project after `state` was read."""
+        before = self.last()
+        if before is None or before.lineage != state.lineage or not state.branches <= set(before.branches):
+            return False
+        return state.last.number < before.number or state.epoch < before.epoch
+
     def remember(self, state: StateMarks) -> None:
         """Record a state as the one last seen. A folder that cannot be written remembers nothing."""
+        # A plan may end after an apply that it saw under way: with its older mark, nobody would notice that the state
+        # is set back to before the end of that. A state that is meant to be older has a branch.
+        if self.is_ahead(state):
+            return
         before = self.last()
         number, _, change = state.last
         branches = state.branches.union(before.branches if before else ())

@@ -33,7 +33,7 @@ from syncengine.project.git_ref import GitRef, is_address, read_ref, without_log
 from syncengine.state.database import FAILURES, OTHER_VERSION, diagnose, is_of_disk
 from syncengine.state.folder_memory import NEW_STATE, REWOUND, ChangeMark, FolderMemory, KnownChange, StateMarks
 from syncengine.state.git_repository import SEEN, BareRepository, Remote, Superseded, no_git
-from syncengine.state.tables import INDEXES, LOCK, MARKS, METADATA, STATE_LOCK, VERSION
+from syncengine.state.tables import LOCK, MARKS, METADATA, STATE_LOCK, VERSION, create_tables
 
 FORMAT = "syncengine.git-state/v4"
 FAMILY = "syncengine.git-state/"
@@ -136,9 +136,7 @@ def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) 
     """Create the tables of a snapshot and fill them. Raise a member of `FAILURES` if damaged."""
     if unknown := {name.partition(".")[0] for name in files} - {*TABLES}:
         raise LookupError(f"there are rows of an unknown table: {min(unknown)}")
-    METADATA.create_all(connection)
-    for index in INDEXES:
-        connection.exec_driver_sql(index)
+    create_tables(connection)
     for table in TABLES.values():
         if rows := list(rows_of(table, files)):
             connection.execute(sa.insert(table), rows)
@@ -399,8 +397,10 @@ class GitPlace:
 
     def remember(self, head: Snapshot) -> None:
         """Record the snapshot as the one that this project last saw, and keep its objects."""
-        self.store.keep(head)
-        self.memory.remember(self.marks(head))
+        marks = self.marks(head)
+        if not self.memory.is_ahead(marks):
+            self.store.keep(head)
+            self.memory.remember(marks)
 
     def marks(self, head: Snapshot) -> StateMarks:
         """Return the marks of a snapshot."""
