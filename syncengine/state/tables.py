@@ -368,11 +368,15 @@ def create(connection: sa.Connection, lineage: str) -> None:
     """Create an empty state, unless there is one. The caller keeps other writers out."""
     if version(connection):
         return
+    create_tables(connection)
+    connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
+    connection.execute(sa.insert(FACTS).values(id=1, version=VERSION, lineage=lineage, owns_activity_types=False))
+
+
+def create_tables(connection: sa.Connection) -> None:
     METADATA.create_all(connection)
     for index in INDEXES:
         connection.exec_driver_sql(index)
-    connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
-    connection.execute(sa.insert(FACTS).values(id=1, version=VERSION, lineage=lineage, owns_activity_types=False))
 
 
 def write_many(
