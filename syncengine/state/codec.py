@@ -144,9 +144,6 @@ def digest(row: Recorded | None) -> str:
     return sha256_of(canonical_json(parts))[:32]
 
 
-MESSAGE_LIMIT = 500
-
-
 class Detail(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The differences between a row before and after a change. A field's pair has `None` where the field was absent.
 

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.state.codec import MESSAGE_LIMIT, RowDifference, difference, to_row
+from syncengine.state.codec import RowDifference, difference, to_row
 from syncengine.state.lock import Clock
-from syncengine.state.records import Attempt, CallFailure, Outstanding, Settlement
+from syncengine.state.records import LONGEST_WORDS, Attempt, CallFailure, Outstanding, Settlement
 from syncengine.state.tables import CALLS, CHANGES, IN_FLIGHT, ROWS, change_keyed, fetch, pieces, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
@@ -104,7 +104,7 @@ def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]
     """Record refused calls: rows keep their content, become doubtful and are no longer in flight."""
     # A refusal takes back nothing that was intended: a part of the call may have been executed before it.
     doubt(connection, (key for entry in entries for key in entry.keys))
-    _end(connection, stamp, FAILED, [(each.call, each.keys, each.message[:MESSAGE_LIMIT] or None) for each in entries])
+    _end(connection, stamp, FAILED, [(each.call, each.keys, each.message[:LONGEST_WORDS] or None) for each in entries])
 
 
 def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -> None:
