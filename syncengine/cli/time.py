@@ -217,9 +217,9 @@ def _retry(
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
     from syncengine.document.text import as_word
     from syncengine.posted_time.group import last_changes
+    from syncengine.posted_time.retry import in_conflict, selected, settle
     from syncengine.render.posted_time import changes_lines
     from syncengine.state.inbox import open_inbox
-    from syncengine.state.inbox_model import GroupState
 
     _check_states(states)
     project, output = options.project(), Output(options, options.folder)
@@ -228,40 +228,35 @@ def _retry(
             entries = [_group_entry(inbox, id) for id in group_ids]
         else:
             entries = inbox.entries(states=states, since=since)
-        conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
-            changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
-            inbox.write(lambda tx: tx.settle(list(changes)))
+            changes = settle(inbox, entries)
             return _say(options, format, list(changes), "settled", changes)
-        if conflicts and group_ids:
-            if lines := list(changes_lines(last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))):
+        if group_ids and (conflict := next(iter(in_conflict(entries)), None)):
+            if lines := list(changes_lines(last_changes(conflict, inbox.story(conflict.group_id)))):
                 output.say("the content that was offered again differs from the delivered content:")
             for line in lines:
                 output.say(line)
             raise SyncengineError(
-                f"{conflicts[0].group_id} is in conflict: {conflicts[0].note}. Correct the sink, then use --accept",
+                f"{conflict.group_id} is in conflict: {conflict.note}. Correct the sink, then use --accept",
                 code="conflict",
             )
-        ids = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
-        inbox.write(lambda tx: tx.ask(ids))
-    for entry in entries:
-        for sink in (project.posted_time and project.posted_time.deliver) or ():
-            # A sink with a condition may not have been meant for the group.
-            if sink.when is None and entry.was_decided_without(sink.name.text):
-                showing = f"`syncengine time show {as_word(entry.group_id)} --format json{options.place()}`"
-                output.say(
-                    f"{entry.group_id} was decided without sink {sink.name.text}, as before the sink was added or"
-                    " renamed, and is not delivered to it" + (f"; {showing} prints the group." if entry.body else ".")
-                )
-    return _again(options, format, ids)
+        selection = selected(entries, project)
+        inbox.write(lambda tx: tx.ask(selection.group_ids))
+    for entry, sink in selection.without:
+        showing = f"`syncengine time show {as_word(entry.group_id)} --format json{options.place()}`"
+        output.say(
+            f"{entry.group_id} was decided without sink {sink}, as before the sink was added or renamed, and is not"
+            " delivered to it" + (f"; {showing} prints the group." if entry.body else ".")
+        )
+    return _again(options, format, selection.group_ids)
 
 
 def _again_to(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Deliver the groups that a sink took since then to it again, or without approval list them."""
     from syncengine.document.text import as_word
+    from syncengine.posted_time.retry import taken_by
     from syncengine.render.words import count_of
     from syncengine.state.inbox import open_inbox
-    from syncengine.state.inbox_model import GroupState
 
     project = options.project()
     section = project.posted_time
@@ -270,22 +265,20 @@ def _again_to(options: Globals, format: str, sink: str, since: float, auto_appro
         choice = f"choose from {', '.join(names)}" if names else "`postedTime.deliver` of the project file has none"
         raise Usage(f"there is no sink {sink!r}: {choice}")
     with open_inbox(project.state, write=auto_approve) as inbox:
-        ids = [receipt.group_id for receipt in inbox.receipts(sink, since)]
-        entries = {id: inbox.entry(id) for id in ids}
-        conflicts = [id for id, entry in entries.items() if entry and entry.state is GroupState.CONFLICT]
-        whole = [id for id, entry in entries.items() if entry and entry.body and id not in conflicts]
+        selection = taken_by(inbox, sink, since)
         if auto_approve:
-            inbox.write(lambda tx: tx.ask(whole, sink))
-    reduced = len(entries) - len(conflicts) - len(whole)
+            inbox.write(lambda tx: tx.ask(selection.group_ids, sink))
     output = Output(options, options.folder)
-    if reduced:
-        output.say(f"Left out {count_of(reduced, 'group')}, of which only receipts remain.")
-    if not entries:
+    if selection.reduced:
+        output.say(f"Left out {count_of(selection.reduced, 'group')}, of which only receipts remain.")
+    if not (selection.group_ids or selection.conflicts or selection.reduced):
         output.say(f"Nothing to deliver to sink {sink} again: that is done only with groups that it took since then.")
-    for id in conflicts:
+    for id in selection.conflicts:
         settling = f"`syncengine time retry {as_word(id)} --accept{options.place()}`"
         output.say(f"Left out {id}, which is in conflict: {settling} settles it.")
-    return _again(options, format, whole) if auto_approve else _say(options, format, whole, "rehearsed")
+    if auto_approve:
+        return _again(options, format, selection.group_ids)
+    return _say(options, format, selection.group_ids, "rehearsed")
 
 
 def _say(
@@ -312,24 +305,12 @@ def _say(
 def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver the groups now, or leave them to the process that holds the inbox."""
     from syncengine.cli.service import service_settings
-    from syncengine.posted_time.delivery import Delivery
+    from syncengine.posted_time.retry import deliver_again
     from syncengine.render import posted_time as rendering
-    from syncengine.state.holder import Holder
 
     project = options.project()
-    delivery = Delivery.of(project, os.environ)
-
-    async def delivering() -> list[InboxEntry]:
-        async with delivery:
-            with delivery.inbox.lease(Holder.here("time retry", os.environ), wait=0):
-                if ids:
-                    delivery.configure(await asyncio.to_thread(service_settings, options))
-                for id in ids:
-                    await delivery.again(id)
-                return [entry for id in ids if (entry := delivery.inbox.entry(id))]
-
     try:
-        entries = asyncio.run(delivering())
+        entries = deliver_again(project, os.environ, ids, lambda: service_settings(options))
     except LockHeld as held:
         Output(options, project.root).say(f"{held.message}: its next round delivers them.")
         return _say(options, format, ids, "asked")
