@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
+from syncengine.posted_time import templates
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
 from syncengine.serve.probes import Metrics
@@ -247,6 +248,15 @@ def test_every_filter_of_ours_is_described() -> None:
     text = generated(page, "filters", "\n".join(["| filter | result |", "|---|---|", *rows]))
     assert text_of(page) == text
     assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES}
+
+
+def test_every_filter_of_posted_time_is_described() -> None:
+    """The page's table has the filters that only posted time has, or has in its own way."""
+    page = DOCS / "posted-time-settings.md"
+    rows = [f"| {entry.written} | {entry.result} |" for entry in templates.ENTRIES.values()]
+    head = ["| filter | result for 10000 s, or for a time |", "|---|---|"]
+    text = generated(page, "filters", "\n".join([*head, *rows]))
+    assert text_of(page) == text
 
 
 def generated(page: Path, name: str, table: str) -> str:

@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from jinja2 import FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
@@ -396,19 +396,51 @@ def _cut(value: object, length: int, end: str = "...") -> str:
     return text if len(text) <= length else text[: max(0, length - len(end))] + end[:length]
 
 
+class Entry(NamedTuple):
+    """A filter of ours: how it is written, what it gives for 10000 s or a time, and a value that it accepts.
+
+    With that value, the arguments of a call are tried at the start.
+    """
+
+    function: Callable[..., Any]
+    written: str
+    result: str
+    example: Any
+
+
 _A_TIME = datetime(2024, 5, 2, 9, 5, tzinfo=UTC)
-_FILTERS: Mapping[str, tuple[Callable[..., Any], Any]] = {
-    "duration": (lambda value: in_words(_exact(value)), 1.5),
-    "hours": (lambda value, precision=2: hours(_exact(value), precision), 1.5),
-    "round": (_round, 1.5),
-    "round_up": (_round_up, 1.5),
-    "local": (_local, _A_TIME),
-    "date": (lambda value, format="%Y-%m-%d": formatted(_instant(value), format), _A_TIME),
-    "time": (lambda value, format="%H:%M": formatted(_instant(value), format), _A_TIME),
-    "cut": (_cut, "text"),
-    "unwrap": (lambda value: group.unwrapped(str(value)), "text"),
+ENTRIES: Mapping[str, Entry] = {
+    "duration": Entry(lambda value: in_words(_exact(value)), "`duration`", "`2h 46m 40s`", 1.5),
+    "hours": Entry(
+        lambda value, precision=2: hours(_exact(value), precision),
+        "`hours`, `hours(3)`",
+        "`2.78`, `2.778` (half up)",
+        1.5,
+    ),
+    "round_up": Entry(_round_up, "`round_up('6m')`", "`10080`", 1.5),
+    "round": Entry(_round, "`round`, `round(2)`", "half up, to this number of decimal places", 1.5),
+    "date": Entry(
+        lambda value, format="%Y-%m-%d": formatted(_instant(value), format),
+        "`date`, `date('%d.%m.%Y')`",
+        "`2024-05-02`, `02.05.2024`",
+        _A_TIME,
+    ),
+    "time": Entry(lambda value, format="%H:%M": formatted(_instant(value), format), "`time`", "`09:05`", _A_TIME),
+    "local": Entry(
+        _local,
+        "`local('Europe/Vienna')`",
+        "the time in that zone; a time without a zone is in UTC, and a day begins in that zone",
+        _A_TIME,
+    ),
+    "cut": Entry(
+        _cut,
+        "`cut(80)`",
+        "at most this number of characters; a longer text ends with `...`, or with what is given as `end`",
+        "text",
+    ),
+    "unwrap": Entry(lambda value: group.unwrapped(str(value)), "`unwrap`", "`Name` of `@_Name_@`", "text"),
 }
-"""The filters, each with a value that it accepts, with which its arguments are tried at the start."""
+"""The filters that only posted time has, or has in its own way."""
 
 
 def _missing_goes_through(filter: Callable[..., Any]) -> Callable[..., Any]:
@@ -419,19 +451,19 @@ def _missing_goes_through(filter: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-FILTERS: Mapping[str, Filter] = {name: _missing_goes_through(filter) for name, (filter, _) in _FILTERS.items()}
+FILTERS: Mapping[str, Filter] = {name: _missing_goes_through(filter) for name, (filter, *_) in ENTRIES.items()}
 
 
 def _misuse(call: nodes.Filter) -> str | None:
     """Return the reason why a filter of ours can never take its constant arguments, or `None`."""
     arguments = [*call.args, *(pair.value for pair in call.kwargs)]
-    if call.name not in _FILTERS or not all(isinstance(arg, nodes.Const) for arg in arguments):
+    if call.name not in ENTRIES or not all(isinstance(arg, nodes.Const) for arg in arguments):
         return None
     positional = [arg.value for arg in call.args if isinstance(arg, nodes.Const)]
     named = {str(pair.key): pair.value.value for pair in call.kwargs if isinstance(pair.value, nodes.Const)}
-    filter, value = _FILTERS[call.name]
+    entry = ENTRIES[call.name]
     try:
-        filter(value, *positional, **named)
+        entry.function(entry.example, *positional, **named)
     except FilterTrouble as error:
         return f"`{call.name}`: {error}"
     except (TypeError, ValueError, ArithmeticError):
