@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, cast
 
 from yaml import MarkedYAMLError, events
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs do not re-export it
-from yaml.reader import ReaderError
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Mark, Node, RefusedNode, Scalar, Sequence, quoted, scalars
@@ -22,7 +21,7 @@ from syncengine.document.text import Repaired, decoded, lines_of, repaired
 
 
 class Sentence(NamedTuple):
-    """The message for libyaml's errors that contain `problem`, placed at the start of the construct if `at_start`.
+    """The message for libyaml's errors whose text contains `problem`, placed at the construct's start if `at_start`.
 
     If `unclosed`, an error at a `:` or at the end of the file means that a bracket was left open.
     """
@@ -34,7 +33,7 @@ class Sentence(NamedTuple):
 
 
 UNCLOSED = "the bracket that opens here is never closed"
-SENTENCES = (
+SENTENCES = (  # the first that fits: an error's text names what was read, such as a tag, and then the problem
     Sentence(
         "mapping values are not allowed",
         "a `:` where no value can start; put the text in quotes, or check the indentation of this line",
@@ -50,13 +49,13 @@ SENTENCES = (
     ),
     Sentence("expected '-' indicator", "this is a list: start this line with `- `, or check its indentation"),
     Sentence("block sequence entries are not allowed", "a list item cannot start here; begin it on a line of its own"),
-    Sentence("block mapping entries are not allowed", "a key cannot start here; begin it on a line of its own"),
     Sentence("mapping keys are not allowed", "a key cannot start here; begin it on a line of its own"),
     Sentence("did not find expected node content", "a value is missing before this character"),
     Sentence(
         "did not find expected <document start>",
         "there is text after the end of the document; check the indentation, or separate documents with ---",
     ),
+    Sentence("unexpected ':'", "in brackets, no `:` can stand before a comma or a bracket; put the text in quotes"),
     Sentence(
         "invalid Unicode character escape code",
         "the escape is not a character: it is half of a surrogate pair, or beyond U+10FFFF",
@@ -70,9 +69,14 @@ SENTENCES = (
         "incompatible YAML document",
         "the %YAML directive names an unsupported version; write %YAML 1.2 or remove the directive",
     ),
-    Sentence("undefined tag handle", "tags (`!…`) are not supported; put the text in quotes if it starts with `!`"),
     Sentence("alphabetic or numeric character", "`*` and `&` start an alias or an anchor; put the text in quotes"),
-    Sentence("could not determine a simple key", "the key is too long or spans several lines"),
+    Sentence(
+        "scanning a block scalar",
+        "text behind `|` or `>` begins on the next line; put text in quotes if it starts with one of them",
+    ),
+    Sentence("directive", "a line that starts with `%` can only be `%YAML 1.2`; remove it, or put the text in quotes"),
+    Sentence("tag", "tags (`!…`) are not supported; put the text in quotes if it starts with `!`"),
+    Sentence("", "this is not valid YAML; check quotes, brackets and indentation before this character"),
 )
 _COMMENT = re.compile(r"\S #")
 _STARTERS = {
@@ -85,8 +89,8 @@ _STARTERS = {
 
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
     """Report a syntax error as one diagnostic. `innermost` is the place of the innermost open `[` or `{`."""
-    problem, lines = str(error.problem or error.context or error), lines_of(text)
-    sentence = next((s for s in SENTENCES if s.problem in problem), None) or Sentence(problem, problem)
+    problem, lines = f"{error.context}: {error.problem}", lines_of(text)
+    sentence = next(s for s in SENTENCES if s.problem in problem)
     end, start, there = error.problem_mark, error.context_mark, ""
     if end and end.line < len(lines):
         there = lines[end.line][end.column : end.column + 1]
@@ -110,11 +114,11 @@ Event = Any
 """An event of `yaml.events`. The stubs allow for missing marks, which libyaml never leaves out."""
 
 _TAGS = {
-    "tag:yaml.org,2002:str": (Scalar, '"'),
-    "tag:yaml.org,2002:int": (Scalar, ""),
-    "tag:yaml.org,2002:bool": (Scalar, ""),
-    "tag:yaml.org,2002:seq": (Sequence, ""),
-    "tag:yaml.org,2002:map": (Mapping, ""),
+    "!!str": (Scalar, '"'),
+    "!!int": (Scalar, ""),
+    "!!bool": (Scalar, ""),
+    "!!seq": (Sequence, ""),
+    "!!map": (Mapping, ""),
 }
 _UNUSUAL_KEYS = frozenset({None, "", "<<"})
 _CUT = re.compile(r"[^\s#]( #| +#\w)")
@@ -221,9 +225,6 @@ class _Building:
             opened = event.start_mark if event is not None and event.flow_style else None
             report(error, self.source.text, opened, self.findings)
             return False
-        except ReaderError as error:
-            self.findings.at("yaml-syntax", 1, 1, f"the file cannot be read as YAML: {error.reason}")
-            return False
         return True
 
     def _read(self) -> None:
@@ -324,10 +325,11 @@ class _Building:
     def _tagged(self, node: Node, tag: str | None, mark: Mark) -> Node:
         if tag is None:
             return node
-        kind, style = _TAGS.get(tag, (None, ""))
+        written = tag.replace("tag:yaml.org,2002:", "!!")
+        kind, style = _TAGS.get(written, (None, ""))
         if kind is not type(node):
             cure = "remove it, or quote text that starts with `!`"
-            self._error("unsupported-tag", mark, f"the tag {quoted(tag)} is not supported here; {cure}")
+            self._error("unsupported-tag", mark, f"the tag {quoted(written)} is not supported here; {cure}")
             return RefusedNode(mark)
         if isinstance(node, Scalar):
             node.style = style

@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncengine.document.diagnostics import Collector
+from syncengine.document.reader import read
 
 from .bad import BAD, Bad
 from .loading import loaded, problems
@@ -17,6 +22,21 @@ def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) 
     assert [(d.code, d.line, d.column) for d in found] == list(bad.found)
     assert {d.file for d in found} == {"manifests/m.yaml"}
     assert bad.says in " ".join(d.message for d in found)
+
+
+SIGNS, WORDS = "a0 \n\t:,[]{}\"'\\#|>!%@<", "- |? |: |&a |*a|!!str |%YAML 1.|%TAG ! |---\n|...\n"
+PIECES = (*SIGNS, *WORDS.split("|"))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_any_text_is_read_or_refused_in_our_words_at_a_place_in_it(text: str) -> None:
+    """A syntax error has one of our sentences, and a line and column that the text has, or the end of the text."""
+    findings = Collector("m.yaml")
+    read(text.encode(), findings)
+    lines = [*text.replace("\r\n", "\n").split("\n"), ""]
+    for found in findings.found:
+        assert 1 <= (found.column or 0) <= len(lines[(found.line or 0) - 1]) + 1
+        assert not any(words in found.message for words in ("did not", "could not", "found ", "expected ", "while "))
 
 
 def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:

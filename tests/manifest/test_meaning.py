@@ -43,6 +43,13 @@ def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
     assert tag(desired, "abc").body.fields["managedBy"] == text
 
 
+def test_a_colon_in_brackets_and_a_tab_before_a_comment_are_read_together(tmp_path: Path) -> None:
+    """YAML 1.2 allows both, and no parser of ruamel.yaml reads a file with both (decision 3)."""
+    text = "tags:\n  - name: abc\t# from CRM\n    keywords: [EP:1]\n    metadata: {url: https://example.com}\n"
+    body = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "abc").body
+    assert (body.keywords, body.metadata) == (("EP:1", "abc"), {"url": "https://example.com"})
+
+
 def test_json_manifests_keep_the_rules_of_json(tmp_path: Path) -> None:
     """Tabs between tokens, escaped slashes and surrogate pairs are read as in JSON."""
     item = '{"name": "a\\/b \\ud83d\\ude00", "description": "\\\\ud83d\\\\ude00", "protect": true}'
