@@ -40,7 +40,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "apply": ("apply.apply", "Execute a saved plan, or plan and apply."),
     },
     "Review": {
-        "show": ("plan.show", "Show a saved plan again."),
+        "show": ("plan.show", "Show a saved or printed plan again."),
         "test": ("manifests.test", "Run the tests of rules and manifests, offline."),
         "publish": ("pull_requests.publish", "Post a plan or report as a comment on a pull request."),
         "reviewed": ("pull_requests.reviewed", "Fetch the reviewed plans of merged pull requests."),

@@ -139,7 +139,7 @@ class _Applying:
 
     def apply(self, wanted: PlanOptions) -> Applied:
         """Plan and apply. Raise `SyncengineError` for errors before the project is loaded."""
-        from syncengine.render.documents import read_reviewed
+        from syncengine.render.plan_files import file_content, reviewed_in
 
         project = self._project = self._options.project()
         self.output = Output(self._options, project.root, project.blob, selection=wanted.words(is_saved=False))
@@ -149,7 +149,7 @@ class _Applying:
                 self.output = replace(self.output, plan_file=wanted.paths[0], selection=wanted.words(is_saved=True))
             named = {name: self._options.folder / name for name in dict.fromkeys(wanted.reviewed)}
             refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
-            plans = tuple(read_reviewed(path, name) for name, path in named.items())
+            plans = tuple(reviewed_in(file_content(path, name), name) for name, path in named.items())
             review = Review(plans) if plans else None
             request = wanted.request("apply", project, self._options, is_saved=saved is not None, review=review)
         except SyncengineError as error:

@@ -276,9 +276,9 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
     reporting.output.announce(project)
     reviewed = None
     if wanted.since is not None:
-        from syncengine.render.documents import read_reviewed
+        from syncengine.render.plan_files import file_content, reviewed_in
 
-        reviewed = read_reviewed(options.folder / wanted.since, wanted.since)
+        reviewed = reviewed_in(file_content(options.folder / wanted.since, wanted.since), wanted.since)
     request = wanted.request("plan", project, options)
 
     from syncengine.plan.planner import make_plan, with_approvals
@@ -321,13 +321,11 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
 @of_addresses("--target", "targets", help="Show only these addresses (globs).")
 @with_globals
 def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
-    """Show a saved plan again, in any format, even when it is stale."""
-    from syncengine.plan import saved as saved_plan
+    """Show a saved or printed plan again, in any format, even when it is stale."""
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.plan.diff import Action
-    from syncengine.plan.planner import with_approvals
-    from syncengine.plan.request import PlanRequest
-    from syncengine.render.documents import SHOWN, part_of, plan_document
+    from syncengine.render.documents import part_of
+    from syncengine.render.plan_files import file_content, plan_in
     from syncengine.resource import Key, selector
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
@@ -335,21 +333,22 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         raise click.UsageError(f"--action {unknown[0]!r}: choose from {', '.join(action.word for action in Action)}")
     output = Output(options, options.folder, plan_file=file)
     try:
-        plan = saved_plan.load(options.folder / file, SHOWN)
+        found = plan_in(file_content(options.folder / file, file), file)
     except SyncengineError as error:
         return output.refusal(error, format)
+    document, basis = found.document, found.document.basis
     options = replace(
         options,
-        sandbox=options.sandbox or plan.basis.base_url == SANDBOX,
-        environment=options.environment or plan.basis.environment or None,
+        sandbox=options.sandbox or document.service.base_url == SANDBOX,
+        environment=options.environment or (basis.environment if basis else None),
     )
     with suppress(SyncengineError):  # a plan can be shown without its project
         project = options.project()
         output = Output(options, project.root, project.blob, file)
-        plan = with_approvals(plan, project, PlanRequest("show"))
-    is_target = selector(targets, (change.key for change in plan.changes))
-    document = plan_document(plan)
+        document = found.judged(project)
+    keys = [Key.parse(change.address) for change in document.changes] if targets else []
     if actions or targets:
+        is_target = selector(targets, keys)
         document = part_of(
             document,
             lambda change: (
@@ -357,7 +356,6 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
             ),
         )
     if targets:
-        keys = {change.key for change in plan.changes}
         globs = (glob for glob in targets if not any(map(selector([glob], keys), keys)))
         messages = (f"{glob} selects nothing in this plan" for glob in globs)
         output.diagnostics(

@@ -19,8 +19,6 @@ from syncengine.cli.output_files import OutputFiles
 from syncengine.errors import ExitCode, SyncengineError
 
 if TYPE_CHECKING:
-    from syncengine.plan.model import Plan
-    from syncengine.project.model import Project
     from syncengine.publish.comment import Outputs, Publishing
 
 DEFAULT_KEY = "default"
@@ -58,7 +56,7 @@ def publish(
     project = None
     with suppress(SyncengineError):  # without its project, a plan is published as it is
         project = options.project()
-    publication = comment.publication_of(path, file, lambda plan: _judged(plan, project))
+    publication = comment.publication_of(path, file, project)
     kind = HOSTS[host]
     place = kind.place_in(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
     if not dry_run:
@@ -83,16 +81,6 @@ def publish(
     done = comment.publish(kind, place, marker, text)
     _tell(output, done, text, format, publication.outputs)
     return ExitCode.DONE
-
-
-def _judged(plan: Plan, project: Project | None) -> Plan:
-    """Return the plan with the approvals of the project."""
-    from syncengine.plan.planner import with_approvals
-    from syncengine.plan.request import PlanRequest
-
-    with suppress(SyncengineError):
-        return with_approvals(plan, project, PlanRequest("publish")) if project else plan
-    return plan
 
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
@@ -143,8 +131,9 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     from syncengine.project import git
     from syncengine.project.files import write_whole
     from syncengine.publish.hosts import HOSTS, Wanted, reviewed_files
-    from syncengine.render.documents import dumped, reviewed_in
+    from syncengine.render.documents import dumped
     from syncengine.render.formats import ReviewedFormat
+    from syncengine.render.plan_files import reviewed_in
     from syncengine.render.words import count_of
 
     kind = HOSTS[host]

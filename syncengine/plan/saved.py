@@ -318,9 +318,7 @@ def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
         try:
             plan = _executed(file, start)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise _unfit(
-                f"{path} was saved by another version of syncengine, or is not a saved plan: plan again"
-            ) from None
+            raise _of_another_version(path) from None
         again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
         file.seek(0)
         if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
@@ -342,10 +340,22 @@ def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
         raise _changed(path) from None
 
 
-def is_altered(content: bytes) -> bool:
-    """Return whether a saved plan's content was altered, so that the digest at its end no longer matches."""
+def bare_plan(content: bytes, name: str) -> Plan | None:
+    """Return a saved plan but for its parts, such as its changes; `None` if the content was printed and not saved.
+
+    Raise `SyncengineError` (`plan-file`) if it was altered, or saved by another version; `name` is the file's name.
+    """
+    if (start := content.find(EXECUTION)) < 0:
+        return None
     whole, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    return EXECUTION in content and digest.decode("ascii", "replace") != sha256_of(whole)
+    if digest.decode("ascii", "replace") != sha256_of(whole):
+        raise _changed(name)
+    start += len(EXECUTION)
+    header = content[start : content.find(b"\n", start)].removesuffix(b",")
+    try:
+        return msgspec.json.decode(header, type=Header).plan
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _of_another_version(name) from None
 
 
 def _none(path: Path) -> SyncengineError:
@@ -388,8 +398,12 @@ def _executed(file: BufferedReader, start: int) -> Plan:
     return replace(plan, basis=replace(plan.basis, id=id), changes=tuple(changes), prior=prior, inputs=inputs)
 
 
-def _changed(path: Path) -> SyncengineError:
+def _changed(path: Path | str) -> SyncengineError:
     return _unfit(f"{path} was changed after it was saved: plan again")
+
+
+def _of_another_version(path: Path | str) -> SyncengineError:
+    return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan: plan again")
 
 
 def _incomplete(path: Path) -> SyncengineError:

@@ -17,24 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from syncengine.apply.report import Outcome, Report, RunStatus
-from syncengine.document.json_paths import misfit
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved
-from syncengine.plan.model import Plan
 from syncengine.project import git
 from syncengine.project.files import refuse_links, write_whole
+from syncengine.project.model import Project
 from syncengine.publish.api import NotAllowed, NotThere
 from syncengine.publish.hosts import Host
 from syncengine.publish.place import CommentPlace, PullState, RunOrder, as_number
 from syncengine.render import formats
-from syncengine.render.documents import SHOWN, diagnostics_of, document_in, plan_document, report_of
+from syncengine.render.documents import diagnostics_of, report_of
 from syncengine.render.markdown import Size, code, plan_markdown, report_markdown, trouble_markdown
+from syncengine.render.plan_files import CURE, PlanFile, damaged, document_in, file_content
 from syncengine.render.style import Look
 
-CURE = "write it with `syncengine plan --report json=FILE`"
 SAFE = re.compile(r"[0-9A-Za-z._-]*")
 """The letters of an output, which is always one line."""
 PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
@@ -60,47 +57,28 @@ class Publication(NamedTuple):
     has_commit: bool = False
 
 
-def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> Publication:
+def publication_of(path: Path, name: str, project: Project | None) -> Publication:
     """Return the publication of a file, called `name` in messages. Raise `SyncengineError` for any other file.
 
-    `approved` applies approvals to a saved plan, whose file contains none.
+    A saved plan gets the approvals of its project, if that is known.
     """
     try:
         refuse_links(path)
     except OSError:
         linked = "is a symbolic link or in a linked folder, which may lead to what this run did not write"
         raise _unfit(f"{name} {linked}: {CURE}") from None
+    content = file_content(path, name)
+    document = document_in(content, name)
     try:
-        if not path.is_file():  # reading a pipe would block
-            raise _unfit(f"{name} {'is not a file' if path.exists() else 'does not exist'}: {CURE}")
-        content = path.read_bytes()
-    except OSError as error:
-        raise _unfit(f"{name} cannot be read: {error.strerror}") from None
-    if not content.strip():
-        raise _unfit(f"{name} is empty: the command that writes it must have been stopped early")
-    try:
-        is_saved = bool(bytes(msgspec.json.decode(content, type=saved.Printed).execution))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        is_saved = False
-    if is_saved:
-        return _of_plan(plan_document(approved(saved.load(path, SHOWN))), name)
-    try:
-        document = document_in(content, formats.PlanFormat | formats.ReportFormat | formats.Diagnostics)
-    except msgspec.ValidationError as error:
-        if "$.format" in str(error) or "`format`" in str(error):
-            raise _unfit(f"{name} is neither a plan nor a report of this version: {CURE}") from None
-        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
-    except ValueError:
-        raise _unfit(f"{name} is not JSON: {CURE}") from None
-    try:
-        if isinstance(document, formats.PlanFormat):
-            return _of_plan(document, name)
         if isinstance(document, formats.ReportFormat):
             return _of_report(report_of(document), name)
+    except (ValueError, KeyError) as error:
+        raise damaged(name, error) from None
+    if isinstance(document, formats.Diagnostics):
         found = diagnostics_of(document.diagnostics)
         return Publication(partial(trouble_markdown, found), _outputs({}, False, False, "", name))
-    except (ValueError, KeyError) as error:
-        raise _unfit(f"{name} is damaged: {misfit(error)}; make it again") from None
+    plan = PlanFile(document, saved.bare_plan(content, name))
+    return _of_plan(plan.judged(project) if project else plan.document, name)
 
 
 def refuse_committed(publication: Publication, path: Path, name: str, head: str | None) -> None:

@@ -1,7 +1,6 @@
 """Plans, reports and diagnostics → documents of the published formats, from which all views are made; pure.
 
-A document may come from anywhere: reading one raises `ValueError` or `KeyError` for a word without a meaning. Nothing
-in it is executed, and no plan is made of it again.
+A document may come from anywhere: a report of it raises `ValueError` or `KeyError` for a word without a meaning.
 """
 
 from __future__ import annotations
@@ -11,29 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType, convert, structs, to_builtins
+from msgspec import UNSET, convert, structs, to_builtins
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
-from syncengine.errors import Diagnostic, Row, SyncengineError
+from syncengine.errors import Diagnostic, Row
 from syncengine.plan import saved
-from syncengine.plan.diff import Action, Change, FieldChange
-from syncengine.plan.gate import RULE, Approval
-from syncengine.plan.judgement import POLICY_DENIED
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.gate import RULE, Approval, Gate
 from syncengine.plan.model import ChangeOrigin, Plan, Tree
-from syncengine.plan.review import ReviewedPlan
-from syncengine.project.files import refuse_missing
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
-from syncengine.resource import Body, Key, Kind, Source
-
-CODE = "plan-file"
-MAX_BYTES = 512 * 1024 * 1024
-"""The size of a plan of several million changes; reading needs a multiple of it in memory."""
+from syncengine.resource import Key, Kind, Source
 
 
 def dumped(document: object) -> str:
@@ -56,29 +47,11 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
     return dumped(formats.Diagnostics(diagnostic_items(diagnostics)))
 
 
-def document_in(content: bytes, kind: Any) -> Any:
-    """Return the document of a `kind`, a model or a union of them, in the bytes of a file.
-
-    Raise `msgspec.ValidationError` for another document, and `ValueError` for what is not JSON.
-    """
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except msgspec.ValidationError:
-        raise
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if b"\\ud" not in content.lower():
-            raise ValueError(str(error)) from None
-        # It may have half of a surrogate pair, which only the slower reader accepts.
-        return convert(json.loads(content), type=kind)
-
-
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
 def plan_document(plan: Plan) -> formats.PlanFormat:
-    basis, base, since, gate = plan.basis, plan.base, plan.since, plan.gate
+    basis, base, since = plan.basis, plan.base, plan.since
     tree = basis.tree if isinstance(basis.tree, Tree) else None
     uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
     by_origin: dict[str, int] = {}
@@ -89,15 +62,6 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
     if plan.sweep:
         side = ChangeOrigin.WAITING if base and base.sweeps else ChangeOrigin.PULL_REQUEST
         sweep = formats.SweepItem(plan.sweep.known, True, side if base else None)
-    # A unit is the pull request's if one of its losses is.
-    sides = {unit.is_own for unit in gate.units if unit.is_open} if base else set()
-    tripped_by = tuple(side for side, is_own in zip(ChangeOrigin, (True, False), strict=True) if is_own in sides)
-    units = []
-    for unit in gate.shown:
-        by = unit.by or () if unit.kind == RULE else UNSET
-        origin = ChangeOrigin.PULL_REQUEST if unit.is_own else ChangeOrigin.WAITING
-        found = (_approval_item(unit.approved), unit.kind, dict(unit.lost), unit.missing, unit.total, by)
-        units.append(formats.GateUnit(unit.name, unit.count, unit.approve, *found, UNSET if base is None else origin))
     made_from = None
     if basis.environment is not UNSET:  # an earlier version of the program made a plan without an environment
         named = (basis.environment or None, basis.lineage or None)
@@ -117,9 +81,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         created=basis.created,
         service=formats.PlannedService(basis.base_url, basis.team),
         summary=formats.PlanSummary(**structs.asdict(plan.summary), **by_origin),
-        gate=formats.GateState(
-            gate.is_closed, gate.reasons, gate.approve, units, _approval_item(gate.approved), tripped_by
-        ),
+        gate=gate_state(plan.gate, has_base=base is not None),
         sweep=sweep,
         notes=[formats.NoteItem(str(n.key), n.kind, n.message, _place(n.source)) for n in plan.notes],
         commit=basis.commit,
@@ -131,6 +93,20 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         undo=convert(plan.undo, formats.UndoItem, from_attributes=True) if plan.undo else None,
         redoes=tuple(map(str, plan.redoes or ())),
     )
+
+
+def gate_state(gate: Gate, *, has_base: bool) -> formats.GateState:
+    # A unit is the pull request's if one of its losses is.
+    sides = {unit.is_own for unit in gate.units if unit.is_open} if has_base else set()
+    tripped_by = tuple(side for side, is_own in zip(ChangeOrigin, (True, False), strict=True) if is_own in sides)
+    units = []
+    for unit in gate.shown:
+        by = unit.by or () if unit.kind == RULE else UNSET
+        origin = ChangeOrigin.PULL_REQUEST if unit.is_own else ChangeOrigin.WAITING
+        found = (_approval_item(unit.approved), unit.kind, dict(unit.lost), unit.missing, unit.total, by)
+        units.append(formats.GateUnit(unit.name, unit.count, unit.approve, *found, origin if has_base else UNSET))
+    approved = _approval_item(gate.approved)
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, approved, tripped_by)
 
 
 def part_of(plan: formats.PlanFormat, keeps: Callable[[formats.ChangeItem], bool]) -> formats.PlanFormat:
@@ -193,35 +169,6 @@ def _change_item(change: Change) -> formats.ChangeItem:
 
 SHOWN = saved.Shown(plan_document, change_items)
 """The functions that make the readable part of a saved plan."""
-
-
-def change_of(item: formats.ChangeItem) -> Change:
-    """Return the change of a reviewed document, which today's change is compared with; places are not."""
-    removed: Body | UnsetType = UNSET
-    if item.before is not None:
-        fields = dict(item.before)
-        metadata = fields.pop("metadata", None)
-        # A tag's content has metadata, and keywords that are no field; a category's keywords are one.
-        keywords = () if metadata is None else fields.pop("keywords", ())
-        removed = convert({"fields": fields, "keywords": keywords, "metadata": metadata or {}}, Body)
-    return Change(
-        key=Key.parse(item.address),
-        action=Action[item.action.upper()],
-        source=None,
-        fields=tuple(FieldChange(f.name, f.before, f.after, f.effect, f.replaced) for f in item.fields),
-        keywords_added=item.keywords.add,
-        keywords_deleted=item.keywords.delete,
-        metadata_set=item.metadata.set,
-        metadata_deleted=item.metadata.delete,
-        metadata_before=item.metadata.before,
-        reason=item.reason,
-        cascade=Key.parse(item.cascade) if item.cascade else None,
-        previously=item.previously,
-        opens=item.opens or UNSET,
-        merges=item.merges or UNSET,
-        removed=removed,
-        cause=item.cause or UNSET,
-    )
 
 
 def _place(source: Source | None) -> formats.Place | None:
@@ -314,62 +261,3 @@ def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic,
         )
         for item in items
     )
-
-
-# --- reviewed plans (docs/reviews.md) ---------------------------------------------------------------------------------
-
-
-def read_reviewed(path: Path, file: str) -> ReviewedPlan:
-    """Read the plan at `path`, or raise `SyncengineError` (`plan-file`); `file` is its name in messages."""
-    refuse_missing(path, file)
-    try:
-        if not path.is_file():
-            raise SyncengineError(f"{file} is not a file", code=CODE)
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise SyncengineError(f"{file} cannot be read: {words}", code=CODE) from None
-    if len(data) > MAX_BYTES:
-        limit = f"{MAX_BYTES // 1024 // 1024} MB"
-        raise SyncengineError(f"{file} is larger than {limit}, which is too large for a plan", code=CODE)
-    if saved.is_altered(data):
-        raise SyncengineError(f"{file} was changed after it was saved: plan again", code=CODE)
-    return reviewed_in(data, file)
-
-
-def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
-    """Read the plan from the bytes of a document, or raise `SyncengineError` (`plan-file`).
-
-    `plan --format json` prints and `plan --out` saves the same document.
-    """
-    damaged = f"{file} is not a plan or is damaged: use a file that `plan --format json` or `plan --out` wrote"
-    try:
-        document = document_in(data, formats.PlanFormat | formats.Diagnostics)
-    except ValueError as error:
-        raise SyncengineError(damaged, code=CODE) from error
-    if isinstance(document, formats.Diagnostics):
-        failed = f"{file} contains no plan, because planning failed: fix the errors and plan again"
-        raise SyncengineError(failed, code=CODE)
-    if document.basis is None:
-        earlier = f"{file} is from an earlier version of syncengine and does not name its state: plan again"
-        raise SyncengineError(earlier, code=CODE)
-    try:
-        changes: dict[Key, Change] = {}
-        for item in document.changes:
-            change = change_of(item)
-            if changes.setdefault(change.key, change) is not change:
-                raise ValueError(f"{change.key} appears twice")
-        return ReviewedPlan(
-            file=file,
-            plan=document.id,
-            base_url=document.service.base_url,
-            team=document.service.team,
-            lineage=document.basis.lineage,
-            environment=document.basis.environment,
-            changes=changes,
-            sweep=frozenset(document.sweep.known) if document.sweep else None,
-            is_denied=any(item.code == POLICY_DENIED for item in document.diagnostics),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise SyncengineError(damaged, code=CODE) from error

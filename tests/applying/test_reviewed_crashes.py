@@ -20,7 +20,8 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.review import ReviewedPlan
 from syncengine.project.model import Ownership
-from syncengine.render.documents import plan_document, plan_json, reviewed_in
+from syncengine.render.documents import plan_document, plan_json
+from syncengine.render.plan_files import reviewed_in
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
 from syncengine.sandbox.store import CATEGORIES
 from tests.support.profiles import tried

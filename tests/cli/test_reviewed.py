@@ -225,8 +225,8 @@ def test_a_missing_reviewed_plan_is_reported_before_the_gate_and_bad_manifests(
 
 
 BAD = {
-    "cut off": (lambda text: text[: len(text) // 2], "is damaged"),
-    "another document": (lambda text: '{"format": "syncengine.report/v1"}', "is not a plan"),
+    "cut off": (lambda text: text[: len(text) // 2], "is not JSON, or incomplete"),
+    "another document": (lambda text: '{"format": "syncengine.report/v1"}', "is damaged"),
     "errors": (lambda text: '{"format": "syncengine.diagnostics/v1", "diagnostics": []}', "contains no plan"),
     "an address": (lambda text: text.replace('"tag/D-1"', '"D-1"'), "is damaged"),
     "twice": (lambda text: text.replace('"tag/D-1"', '"tag/A-1"'), "is damaged"),

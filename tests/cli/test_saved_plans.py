@@ -50,14 +50,35 @@ def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
     assert (project.folder / "report.json").stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize("command", ["apply", "show"])
-def test_a_truncated_plan_is_refused(saved: Project, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    {"apply": "is incomplete or was changed: plan again", "show": "is not JSON, or incomplete"}.items(),
+)
+def test_a_truncated_plan_is_refused(saved: Project, command: str, said: str) -> None:
     """An upload that ended early leaves such a file."""
     whole = (saved.folder / "saved.plan").read_bytes()
     for size in (40, whole.index(b'"execution"'), whole.index(b'"execution"') + 500, len(whole) - 3):
         (saved.folder / "saved.plan").write_bytes(whole[:size])
         done = saved.run(command, "saved.plan")
-        assert (done.code, "the plan saved.plan is incomplete or was changed: plan again" in done.err) == (1, True)
+        assert (done.code, f"saved.plan {said}" in done.err) == (1, True), done.err
+
+
+FILES = ("saved.plan", "printed.json")
+
+
+def test_a_printed_plan_is_shown_as_a_saved_one(saved: Project) -> None:
+    """`plan --format json` prints the document that `plan --out` saves, and both are read by one function."""
+    (saved.folder / "printed.json").write_text(saved.run("plan", "--format", "json").out)
+    for format in ("text", "markdown", "html"):
+        shown = [
+            saved.run("show", file, "--format", format, "--target", "tag/*") for file in ("saved.plan", "printed.json")
+        ]
+        assert [done.code for done in shown] == [0, 0]
+        assert [done.out.count("TOUCHED-1") for done in shown] == [shown[0].out.count("TOUCHED-1")] * 2 != [0, 0]
+    report = saved.run("apply", "-y", "--format", "json").out
+    (saved.folder / "report.json").write_text(report)
+    refused = saved.run("show", "report.json")
+    assert (refused.code, "report.json is not a plan, but the report of an apply" in refused.err) == (1, True)
 
 
 @pytest.mark.skipif(MEMORY is None, reason="no folder for files in memory here")

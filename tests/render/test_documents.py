@@ -14,13 +14,13 @@ from syncengine.plan.model import Base, Plan, Undo, Wait
 from syncengine.render import formats
 from syncengine.render.documents import (
     diagnostics_of,
-    document_in,
     dumped,
     part_of,
     plan_document,
     report_document,
     report_of,
 )
+from syncengine.render.plan_files import document_in
 from syncengine.resource import Key, Kind
 from tests.cli.program import Project, activity_type, category, tag
 
@@ -51,7 +51,7 @@ def test_a_document_that_is_read_is_the_one_that_was_made(sample: Callable[[], P
     undone = Undo("r-1", "apply", "2026-01-01T00:00:00+00:00")
     plan = structs.replace(plan, changes=(*plan.changes, moved), compared=base, undo=undone, redoes=(moved.key,))
     document = plan_document(plan)
-    assert document_in(dumped(document).encode(), formats.PlanFormat) == document
+    assert document_in(dumped(document).encode(), "plan.json") == document
     assert [field.clears for field in document.changes[-1].fields] == [False, False]
 
 
