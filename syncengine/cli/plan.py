@@ -233,6 +233,11 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
                 files.refuse_unsuitable(wanted.out, f"--out {wanted.out}")
             result = _planned(options, reporting, wanted)
             document = plan_document(result)
+            step = _next_step(
+                result, f"syncengine apply {as_argument(wanted.out)}{options.place()}" if wanted.out else ""
+            )
+            code = _detailed_code(result) if detailed_exitcode else ExitCode.DONE
+            del result  # its calls take as much memory as the document, which alone is shown
             output = reporting.output
             try:
                 if not reporting.take_stdout:
@@ -241,30 +246,34 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
                 reporting.write(document)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if reporting.take_stdout or has_printed() else format)
-    is_denied, is_closed = result.is_denied, result.gate.is_closed
     if wanted.out is not None:
-        from syncengine.render.view import asks_about_removals_alone
-
-        command = f"syncengine apply {as_argument(wanted.out)}{options.place()}"
-        if is_denied:
-            step = "it cannot be applied, because rules of this project deny it"
-        elif result.is_undone:
-            step = f"`{command} --redo` applies it"
-        elif is_closed:
-            kinds = (unit.kind for unit in result.gate.units if unit.is_open)
-            what = "its removals are" if asks_about_removals_alone(kinds) else "it is"
-            step = f"once {what} approved, `{command}` applies it"
-        else:
-            step = f"`{command}` applies it"
         output.say(f"Saved to {wanted.out}; {step}.")
-    if not detailed_exitcode:
-        return ExitCode.DONE
-    asks = any(unit.is_open and (result.base is None or unit.is_own) for unit in result.gate.units)
-    if is_denied or result.is_undone or asks:
+    return code
+
+
+def _next_step(plan: Plan, arguments: str) -> str:
+    """Return what follows a plan that was saved; `arguments` of `apply` name its file and its project."""
+    from syncengine.render.view import asks_about_removals_alone
+
+    command = f"syncengine apply {arguments}"
+    if plan.is_denied:
+        return "it cannot be applied, because rules of this project deny it"
+    if plan.is_undone:
+        return f"`{command} --redo` applies it"
+    if plan.gate.is_closed:
+        kinds = (unit.kind for unit in plan.gate.units if unit.is_open)
+        what = "its removals are" if asks_about_removals_alone(kinds) else "it is"
+        return f"once {what} approved, `{command}` applies it"
+    return f"`{command}` applies it"
+
+
+def _detailed_code(plan: Plan) -> ExitCode:
+    asks = any(unit.is_open and (plan.base is None or unit.is_own) for unit in plan.gate.units)
+    if plan.is_denied or plan.is_undone or asks:
         return ExitCode.GATE
-    if result.since and result.since.excess:
+    if plan.since and plan.since.excess:
         return ExitCode.STALE
-    return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
+    return ExitCode.CHANGES if plan.changes_something_itself else ExitCode.DONE
 
 
 def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:

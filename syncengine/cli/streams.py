@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GONE = "the current folder was deleted: change to another one, or name one with `-C DIR`"
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
+AT_ONCE = 1 << 20
+"""The number of letters that are encoded at once: a plan in JSON may have very many."""
 RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 """Environment variables of runners that read commands in the log of a job."""
 
@@ -61,7 +63,8 @@ def put(text: str, *, commands: bool = False) -> None:
         return
     _Printing.has_begun = True  # set before the write, in case a signal interrupts it
     try:
-        sys.stdout.write(lines)
+        for start in range(0, len(lines), AT_ONCE):
+            sys.stdout.write(lines[start : start + AT_ONCE])
         sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -30,7 +30,9 @@ from syncengine.resource import Key, Kind, Source
 def dumped(document: object) -> str:
     """Return indented JSON. Half a surrogate pair, which UTF-8 cannot encode, is escaped by a slower writer."""
     try:
-        return (msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode()
+        text = str(msgspec.json.format(msgspec.json.encode(document), indent=2), "utf-8")
+        text += "\n"  # in place, since there may be very many changes
+        return text
     except UnicodeEncodeError:
         return json.dumps(to_builtins(document), indent=2) + "\n"
 
