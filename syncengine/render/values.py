@@ -360,9 +360,12 @@ def created_details(change: ChangeItem, room: Room = BRIEF, *, whole: bool = Fal
     others = [value for value in fields if value.after is not False and value not in brief]
     if len(others) == 1 or room is ALL:  # a count of one takes as much room as the field itself
         brief, others = [*brief, *others], []
-    first = [v for v in values if v.part in (ValuePart.FORMER, ValuePart.KEYWORDS)]
+    # A line is cut at its end: former names and visibility, for which somebody may be sorry, come first.
+    first = [v for v in values if v.part is ValuePart.FORMER] + [v for v in brief if v.label == "visibility"]
+    words = [v for v in values if v.part is ValuePart.KEYWORDS]
     rest = [v for v in values if v.part in (ValuePart.METADATA, ValuePart.REMARK)]
-    found = value_details((*first, *brief, *rest), room, fresh=True)
+    shown = dict.fromkeys((*first, *words, *brief, *rest))
+    found = value_details(tuple(shown), room, fresh=True)
     left_out = ChangeDetail("", (Span(f"… {count_of(len(others), 'more field')}"),))
     return (*found, left_out) if others else found
 

@@ -52,7 +52,7 @@ def test_each_new_tag_is_one_line_with_its_values_and_the_place_of_its_row(width
     assert [line.split()[1] for line in lines if line.startswith("  + ")] == [each.key.name for each in MATTERS]
     assert "Create 12 tags with visibility: PRIVATE (manifests/matters.yaml:9)" in lines
     assert [n for n in range(1, 13) if not lines[-13 + n].endswith(f"  data/matters.csv:{n + 1}")] == []
-    assert '  + H-0007  keywords: "REF 7"; category: bolt;' in text  # a keyword, which tags time, is cut last
+    assert '  + H-0007  keywords: "REF 7"; category: bolt;' in text  # keywords, which tag time, come before the rest
     assert ("Abridged" in text, "description: " in text) == (width == 80, width > 80)
 
 
@@ -66,6 +66,15 @@ def test_what_makes_a_tag_dangerous_is_never_cut(width: int) -> None:
     text = " ".join(text_of([*MATTERS, *odd], width).split())
     assert text.index("H-0013") < text.index("visibility: PUBLIC") < text.index("H-0001")
     assert re.search(r"H-0014 .*contains U\+043E CYRILLIC SMALL LETTER O.* visibility: PRIVATE", text)
+
+
+def test_a_long_line_of_keywords_does_not_cut_the_visibility() -> None:
+    """Half of the tags are public, so that no heading says it, and each has more keywords than a line has room for."""
+    words = tuple(f"keyword number {n}" for n in range(20))
+    both = [replace(matter(n, visibility=("PUBLIC", "PRIVATE")[n % 2]), keywords_added=words) for n in range(30)]
+    lines = [line for line in text_of(both).splitlines() if line.startswith("  + ")]
+    assert len(lines) == 30
+    assert [line for line in lines if not re.search("visibility: (PUBLIC|PRIVATE); keywords: ", line)] == []
 
 
 def test_resources_of_several_templates_have_their_own_places() -> None:
