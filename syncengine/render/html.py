@@ -28,28 +28,18 @@ from syncengine.render.view import (
     SHORT,
     first_sentence,
     headline,
-    made_public,
     view_of,
-    ways_to_approve,
 )
-from syncengine.render.words import FEW, TO_DO, minute, number, plural
+from syncengine.render.words import FEW, minute, number
 
 ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
 """The name of each symbol, for the filter by action."""
-
-TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
-"""The tone of each action; the others remove."""
 
 
 def plan_html(plan: PlanFormat, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
     look = replace(look, links=look.links.at(plan.commit, plan.base.commit if plan.base else ""))
-    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND)
-    own, summary = view.own, view.own.summary
-    # Each counter is in the colour of its action; a tag made public is a warning.
-    counts = [(getattr(summary, a.word), word, TONES.get(a, Tone.REMOVE).value) for a, word in TO_DO.items()]
-    counts += [(made_public(own).total(), "made public", "public"), (summary.unchanged, "unchanged", "quiet")]
-    counts.append((summary.requests, "request" if summary.requests == 1 else plural("request"), "quiet"))
+    view = view_of(plan, look, Fold.NOTHING if look.verbose else Fold.BEHIND)
     return _page(
         view.diagnostics,
         view=view,
@@ -57,8 +47,6 @@ def plan_html(plan: PlanFormat, look: Look = PLAIN) -> str:
         subject=subject_of(plan, look),
         headline=headline(plan),
         foremost=(*view.foremost, *view.doubts),
-        counts=counts,
-        ways=list(ways_to_approve(view.gate, look, is_undo=bool(plan.undo))) if view.gate else [],
         waiting_look=replace(look, links=look.links.at(None)),
     )
 

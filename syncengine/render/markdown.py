@@ -27,7 +27,7 @@ from syncengine.render.report import PLACES, TROUBLES, alike, headline, next_ste
 from syncengine.render.sections import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.view import ABRIDGED, first_sentence, view_of
-from syncengine.render.words import FEW, TO_DO, count_of, number, place, when
+from syncengine.render.words import FEW, count_of, number, place, when
 
 LIMIT = 60_000
 """The largest number of characters of a comment; hosts reject longer ones (GitHub above 65,536)."""
@@ -55,17 +55,14 @@ Size = Callable[[str], int]
 def plan_markdown(plan: PlanFormat, look: Look = PLAIN, limit: int = LIMIT, size: Size = len) -> str:
     """Return the plan as Markdown: summary table and gate, which are never cut, then sections and diagnostics."""
     look = replace(look, links=look.links.at(plan.commit, plan.base.commit if plan.base else ""))
-    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LONG, limit // SHORTEST_ROW)
+    view = view_of(plan, look, Fold.NOTHING if look.verbose else Fold.LONG, limit // SHORTEST_ROW)
     # The texts of rows are made once for however many trials of their number.
     sections = [(section, [_row(row, look) for row in section.rows]) for section in view.sections]
     # The places of waiting changes are those of another commit than the pull request's.
     elsewhere = replace(look, links=look.links.at(None))
     others = view.waiting.sections if view.waiting else ()
     waiting = [(section, [_row(row, elsewhere) for row in section.rows]) for section in others]
-    diagnostics, summary = diagnostic_rows(view.diagnostics), view.own.summary
-    counts = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
-    counts += [("tags deleted with a category", summary.cascaded_tags), ("unchanged", summary.unchanged)]
-    counts.append(("requests", summary.requests))
+    diagnostics = diagnostic_rows(view.diagnostics)
 
     def page(removals: int, most: int) -> str:
         shown = [_first(section, texts, removals if section.is_removal else most) for section, texts in sections]
@@ -79,7 +76,7 @@ def plan_markdown(plan: PlanFormat, look: Look = PLAIN, limit: int = LIMIT, size
             diagnostics=diagnostics[:most],
             diagnostic_count=len(view.diagnostics),
             denials=list(map(_diagnostic, view.denials)),
-            counts=[(name, number(count)) for name, count in counts],
+            counts=[(count.word, number(count.number)) for count in view.counts],
             abridged=ABRIDGED if is_short or view.is_abridged else "",
             is_short=is_short,
             job=look.job,

@@ -13,7 +13,7 @@ from syncengine.render.formats import PlanFormat
 from syncengine.render.sections import MOST, NOTE_SYMBOL, Fold, Section, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.values import Details, ValuePart
-from syncengine.render.view import ABRIDGED, GateView, first_sentence, view_of, ways_to_approve
+from syncengine.render.view import ABRIDGED, GateView, WayToApprove, first_sentence, view_of
 from syncengine.render.words import FEW, comma_list, place
 
 INDENT, GAP = "  ", "  "
@@ -33,7 +33,7 @@ SYMBOL_TONES = {
 
 def plan_text(plan: PlanFormat, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
-    view = view_of(plan, Fold.NOTHING if look.verbose else Fold.LINES)
+    view = view_of(plan, look, Fold.NOTHING if look.verbose else Fold.LINES)
     shown = [(section, *_rows(section, look)) for section in view.sections]
     is_short = any(is_cut or is_abridged([section]) for section, _, is_cut in shown)
     waiting = list[Iterable[str]]()
@@ -61,7 +61,7 @@ def plan_text(plan: PlanFormat, look: Look = PLAIN) -> str:
             *((*_heading(section, look), *lines) for section, lines, _ in shown),
             *waiting,
             (*denials, *diagnostic_lines(view.denials, look)),
-            _gate(view.gate, look, is_undo=bool(plan.undo)) if view.gate else (),
+            _gate(view.gate, view.ways, look) if view.gate else (),
             diagnostic_lines(warnings_first(view.diagnostics, look), look),
         )
     )
@@ -153,7 +153,7 @@ def _rows(section: Section, look: Look) -> tuple[list[str], bool]:
     return lines, is_cut
 
 
-def _gate(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[str]:
+def _gate(gate: GateView, ways: Iterable[WayToApprove], look: Look) -> Iterator[str]:
     yield painted(lettered(gate.heading, look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
     if gate.whose:
         yield from paragraph(gate.whose, look, None, INDENT)
@@ -163,7 +163,7 @@ def _gate(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[str]:
     yield from paragraph(gate.more, look, None, INDENT) if gate.more else ()
     for reason in gate.reasons:
         yield from item(visible(reason), look)
-    for way in ways_to_approve(gate, look, is_undo=is_undo):  # unwrapped, to be copied
+    for way in ways:  # unwrapped, to be copied
         yield f"{INDENT}{way.says}"
         yield from (f"{INDENT * 2}{line}" for line in way.lines)
         if way.then:

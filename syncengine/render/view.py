@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, PolicyDenied
 from syncengine.manifest.sources.records import UNKNOWN_EFFECT
-from syncengine.plan.diff import OPENED, PUBLISHED, SendCause
+from syncengine.plan.diff import OPENED, PUBLISHED, Action, SendCause
 from syncengine.plan.gate import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, REMOVED, RULE, UNKNOWN
 from syncengine.plan.gate import OPENED as OPENED_UNIT
 from syncengine.plan.judgement import denying_rules
@@ -26,8 +26,8 @@ from syncengine.render.documents import diagnostics_of, part_of
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.formats import ChangeItem, GateUnit, PlanFormat, SinceItem
 from syncengine.render.sections import MOST, Fold, Section, is_abridged, sections_of
-from syncengine.render.style import Look
-from syncengine.render.words import among, count_of, number, summary_of
+from syncengine.render.style import Look, Tone
+from syncengine.render.words import TO_DO, among, count_of, number, plural, summary_of
 
 ABRIDGED = "Abridged: --verbose shows every line and value."
 
@@ -90,12 +90,21 @@ class GateView(NamedTuple):
     everything: str
 
 
+class Count(NamedTuple):
+    """A number in the head of a plan, with the tone of its action: `3 create`."""
+
+    number: int
+    word: str
+    tone: Tone = Tone.QUIET
+
+
 class PlanView(NamedTuple):
     """A plan as people see it.
 
     `plan` is the plan itself, and `own` the part that a pull request makes, which is all without `--base`. `foremost`
     diagnostics and `doubts` of the state stand above everything else, and are not among the other `diagnostics`.
-    `head` has the counts and obstacles, details if any, and the scope.
+    `head` has the counts and obstacles, details if any, and the scope; `counts` are the numbers apart. `ways` are those
+    to approve the plan.
     """
 
     plan: PlanFormat
@@ -103,12 +112,14 @@ class PlanView(NamedTuple):
     foremost: tuple[Diagnostic, ...]
     doubts: tuple[Diagnostic, ...]
     head: tuple[str, ...]
+    counts: tuple[Count, ...]
     since: ReviewedComparison | None
     sections: tuple[Section, ...]
     waiting: WaitingPart | None
     denied: str
     denials: tuple[Diagnostic, ...]
     gate: GateView | None
+    ways: tuple[WayToApprove, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -117,7 +128,7 @@ class PlanView(NamedTuple):
         return is_abridged((*self.sections, *(self.waiting.sections if self.waiting else ())))
 
 
-def view_of(plan: PlanFormat, fold: Fold, most: int = MOST) -> PlanView:
+def view_of(plan: PlanFormat, look: Look, fold: Fold, most: int = MOST) -> PlanView:
     """Return the view of a plan, each section of which has at most `most` rows."""
     diagnostics = diagnostics_of(plan.diagnostics)
     # A changed policy comes first, since it decides what all the others mean.
@@ -129,19 +140,22 @@ def view_of(plan: PlanFormat, fold: Fold, most: int = MOST) -> PlanView:
     rules = len(denying_rules(denials))
     rules_deny = f"{count_of(rules, 'rule')} of this project {'denies' if rules == 1 else 'deny'}"
     own, waiting = _two_sides(plan)
+    gate = gate_view(plan) if plan.gate.units else None
     return PlanView(
         plan,
         own,
         tuple(foremost),
         doubts,
         tuple(filter(None, (headline(own), among(own.summary), " ".join(_scope(own))))),
+        tuple(_counts(own)),
         _comparison(plan.since) if plan.since else None,
         sections_of(own, fold, most),
         WaitingPart(_waiting_line(waiting), sections_of(waiting, fold)) if waiting else None,
         # An approval does not lift a denial.
         f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
         denials,
-        gate_view(plan) if plan.gate.units else None,
+        gate,
+        tuple(ways_to_approve(gate, look, is_undo=bool(plan.undo))) if gate else (),
         tuple(each for each in diagnostics if each not in (*foremost, *doubts, *denials)),
     )
 
@@ -185,6 +199,20 @@ def headline(plan: PlanFormat) -> str:
         is_earlier = plan.base is not None and ChangeOrigin.PULL_REQUEST not in plan.gate.tripped_by
         sentences.append(f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}.")
     return " ".join(sentences)
+
+
+TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
+"""The tone of each action; the others remove."""
+
+
+def _counts(plan: PlanFormat) -> Iterator[Count]:
+    summary = plan.summary
+    for action, word in TO_DO.items():
+        yield Count(getattr(summary, action.word), word.removeprefix("to "), TONES.get(action, Tone.REMOVE))
+    yield Count(summary.cascaded_tags, "deleted with a category", Tone.REMOVE)
+    yield Count(made_public(plan).total(), "made public", Tone.PUBLIC)
+    yield Count(summary.unchanged, "unchanged")
+    yield Count(summary.requests, "request" if summary.requests == 1 else plural("request"))
 
 
 def made_public(plan: PlanFormat) -> Counter[object]:
