@@ -170,15 +170,6 @@ def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
     console.until(lambda: console.text("section[aria-labelledby=tags] .count") == "12")
 
 
-def test_categories_stand_before_tags(console: Console) -> None:
-    """Categories are few, and a team looks for them first."""
-    console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(60)]})
-    console.open()
-    headings = "return [...document.querySelectorAll('h2')].map(heading => heading.id)"
-    ids = console.browser.execute_script(headings)  # type: ignore[no-untyped-call] # selenium has no types
-    assert ids == ["post-time", "posted-time", "categories", "activity-types", "tags", "requests"]
-
-
 def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
     """While the sandbox does not respond, the page says so, since what it shows is old."""
     console.open()

@@ -63,7 +63,6 @@ def test_the_surface_stays_small() -> None:
 
 
 def test_global_options_are_on_every_command() -> None:
-    """Each command and group accepts the same global options."""
     shared = [each.name for each in shared_by(program)]
     assert len(shared) == 11
     for words, command in PAGES.items():
@@ -129,7 +128,6 @@ def test_the_first_page_groups_the_commands(project: Project) -> None:
 
 @pytest.mark.parametrize("words", [("help",), ("plan", "--color", "always"), ("time", "redeliver"), ("state", "diff")])
 def test_removed_commands_and_options_are_usage_errors(project: Project, words: tuple[str, ...]) -> None:
-    """They are refused like any unknown command or option."""
     done = project.run(*words)
     assert (done.code, done.err.count("error[usage]: No such ")) == (64, 1)
     assert words != ("help",) or "`syncengine COMMAND --help`" in done.err

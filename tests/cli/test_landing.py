@@ -37,19 +37,10 @@ WANTED: Json = {
 }
 LEFT_BEHIND: dict[str, Change] = {
     "deleteTagCategory": lambda wanted: {**without("tagCategories", "acme")(wanted), "tags": wanted["tags"][1:]},
-    "deleteTag": lambda wanted: {
-        **without("tags", "edited")(wanted),
-        "removed": [{"tag": "edited", "as": "delete"}],
-    },
     "deleteKeyword": with_tag(keywords=["one"]),
-    "deleteTagMetadata": with_tag(metadata={"Client": "A"}),
     "upsertTags": lambda wanted: {
         **wanted,
         "tags": [{**item, "url": "https://late.example"} for item in wanted["tags"]],
-    },
-    "uploadActivityTypes": lambda wanted: {
-        **wanted,
-        "activityTypes": [{**item, "description": "late"} for item in wanted["activityTypes"]],
     },
 }
 

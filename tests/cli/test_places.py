@@ -152,7 +152,6 @@ def test_a_plan_in_a_pipe_is_refused(project: Project) -> None:
 
 @pytest.mark.parametrize("words", ["schema -o made", "plan", "sandbox --port 0"])
 def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, words: str) -> None:
-    """`-C` with a missing folder is a usage error for every command."""
     done = project.run("-C", "typo", *words.split())
     assert (done.code, "typo: no such folder" in done.err) == (64, True)
     assert not (project.folder / "typo").exists()

@@ -247,7 +247,6 @@ def test_a_damaged_file_is_refused_in_a_sentence(reviewed: Project, service: Ser
 
 
 def test_a_saved_plan_that_was_changed_is_refused(project: Project) -> None:
-    """The digest of the file does not match."""
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
     file = project.folder / "saved.plan"
@@ -264,7 +263,6 @@ def test_a_folder_and_a_link_to_nothing_are_no_plans(reviewed: Project) -> None:
 
 
 def test_a_saved_plan_and_reviewed_exclude_each_other(project: Project) -> None:
-    """Applying a saved plan with `--reviewed` is a usage error."""
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
     assert project.run("apply", "saved.plan", "--reviewed", "saved.plan").code == 64

@@ -480,7 +480,6 @@ def test_an_undo_warns_of_a_selection_without_changes_of_the_run(project: Projec
     ],
 )
 def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:
-    """Unknown runs and options that do not go together exit with 64."""
     changed(project)
     done = project.run("plan", *words)
     assert (done.code, says in done.err) == (64, True), done.err

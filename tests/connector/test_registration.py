@@ -105,7 +105,6 @@ def test_it_is_renewed_before_the_id_expires(expires: str | None, seconds: float
 
 
 def test_a_refused_key_raises_auth_failed() -> None:
-    """401 raises AuthFailed, which exits with 7."""
     with pytest.raises(AuthFailed):
         registered(saying("who?", 401))
 

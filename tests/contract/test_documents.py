@@ -19,7 +19,6 @@ FOLDER = HERE / "documents"
 
 
 def test_documents_are_what_they_were(tmp_path: Path) -> None:
-    """The documents made from the folder `today` equal the stored ones; none is missing or left over."""
     found = made(tmp_path, DOCUMENTS)
     if IS_WRITING:
         for file in FOLDER.iterdir():

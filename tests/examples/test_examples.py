@@ -61,7 +61,6 @@ def test_the_activity_codes_are_complete_and_offered(declared: dict[str, list[di
 
 
 def test_validation_has_nothing_to_say(folder: Path) -> None:
-    """`validate` finds no error and no warning."""
     assert run(folder, "validate").startswith("No problems found.")
 
 

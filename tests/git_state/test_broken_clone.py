@@ -42,7 +42,6 @@ BREAKAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
 def test_a_damaged_local_repository_is_fetched_again(clone: Clone, remote: Path, breakage: str) -> None:
-    """A damaged local repository is fetched again without an error, and the remote's versions are kept."""
     project = clone("one")
     project.wants(tags=[tag("ACME-1")])
     assert project.run("apply", "-y", "--new-state").code == 0

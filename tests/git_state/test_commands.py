@@ -109,7 +109,6 @@ def test_an_unreachable_repository_is_an_error_and_no_empty_state(clone: Clone, 
 
 
 def test_a_deleted_ref_is_restored(clone: Clone, remote: Path) -> None:
-    """`state restore` recreates a deleted ref from the version that this project saw last."""
     project = begun(clone("one"))
     git(remote, "update-ref", "-d", REF)
     done = project.run("plan")
@@ -351,7 +350,6 @@ def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place
 
 
 def test_a_folder_is_named_as_it_is(clone: Clone, tmp_path: Path) -> None:
-    """An @ in a folder's name is not taken for a login and is shown."""
     project = clone("one")
     project.wants(**ONE)
     for form in ("git+ref://{}/refs/syncengine/x", "git+ref://file://{}/refs/syncengine/x"):
@@ -433,7 +431,6 @@ def test_a_remote_of_a_checkout_of_another_user_is_found(clone: Clone, remote: P
 
 
 def test_the_ssh_command_of_the_user_is_used(clone: Clone, tmp_path: Path) -> None:
-    """The user's `core.sshCommand` is used for a state over ssh."""
     project = clone("one")
     project.wants(**ONE)
     (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called && false\n")

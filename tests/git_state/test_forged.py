@@ -72,7 +72,6 @@ def test_a_damaged_snapshot_is_an_error(begun: Project, clone: Clone, remote: Pa
 
 
 def test_a_row_with_an_unknown_status_is_an_error(begun: Project, clone: Clone, remote: Path) -> None:
-    """A row with an unknown status is the error `state-damaged`."""
     forge(remote, ROW, line(at3="wonderful"))
     done = clone("two").run("state", "list")
     assert (done.code, "state-damaged" in done.err) == (1, True), done.err
@@ -90,7 +89,6 @@ def test_a_damaged_snapshot_is_replaced_by_a_version(begun: Project, remote: Pat
 
 
 def test_a_ref_that_is_no_state_can_be_deleted_and_restored(begun: Project, remote: Path) -> None:
-    """A ref to something else can be deleted, as the error says, and `state restore` recreates the state."""
     version = begun.run("state", "versions", "--format", "json").document["versions"][0]["id"]
     git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
     done = begun.run("plan")

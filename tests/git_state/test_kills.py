@@ -97,7 +97,6 @@ def test_another_host_waits_until_the_heartbeat_has_stopped(tmp_path: Path) -> N
 
 
 def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> None:
-    """After a forced unlock, the former holder's next push fails because of another epoch."""
     remote = bare(tmp_path / "remote.git")
     state, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=60.0)

@@ -61,7 +61,6 @@ def other(remote: Path, tmp_path: Path) -> GitStore:
 
 
 def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: GitStore) -> None:
-    """Another clone reads the rows, the lock and the description as they were written."""
     assert store.current() is None
     written = store.write(None, LOCK, content(1, tag=b"a\n", category=b"b\n"))
     read = current(other)
@@ -155,7 +154,6 @@ def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitSto
 
 
 def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
-    """The error of a refused push quotes the server's message."""
     hook(remote, "pre-receive", "echo 'no pushes on fridays' >&2", "exit 1")
     with pytest.raises(SyncengineError, match="no pushes on fridays"):
         store.write(None, LOCK, content(1, n=b"1"))
@@ -294,7 +292,6 @@ def test_variables_and_settings_of_another_repository_have_no_effect(
 
 
 def test_the_row_of_a_lock_is_checked() -> None:
-    """An invalid row of a lock is refused."""
     for text in (
         b"",
         b"[]",

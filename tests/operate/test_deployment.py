@@ -56,7 +56,6 @@ def settings_of_unit(name: str) -> list[str]:
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda it: f"{it['kind']}-{it['metadata']['name']}")
 def test_kubernetes_resources_fit_the_published_schema(resource: dict[str, Any]) -> None:
-    """Validation is strict: an unknown field is an error."""
     kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
 
 
@@ -70,7 +69,6 @@ def test_the_schema_of_kubernetes_rejects_a_misspelt_field() -> None:
 
 
 def test_the_compose_file_fits_the_published_schema() -> None:
-    """The Compose file fits the specification's published schema."""
     command = [str(Path(sys.executable).parent / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run([*command, str(COMPOSE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -104,7 +104,6 @@ def test_modules_of_a_branch_are_not_imported_by_pip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("committed", [".syncengine/wheels/evil.whl", ".syncengine"])
 def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed: str) -> None:
-    """A committed wheel or link in the folder of wheels fails the job, since it could replace the built wheels."""
     (tmp_path / committed).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / committed).symlink_to("elsewhere")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

@@ -10,7 +10,6 @@ from syncengine import DISTRIBUTION, __version__
 
 
 def test_the_installed_package_is_the_one_that_messages_name() -> None:
-    """Name, version and command match the installed metadata; reinstall after changing them."""
     installed = distribution(DISTRIBUTION)
     assert (installed.name, installed.version) == (DISTRIBUTION, __version__)
     (command,) = installed.entry_points.select(group="console_scripts")

@@ -57,7 +57,6 @@ def test_the_files_of_the_repository_are_made_of_the_definition(name: str) -> No
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_ci_file_fits_the_published_schema(folder: Path, name: str) -> None:
-    """Workflow, pipeline and action fit the published schemas."""
     command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[name], str(folder / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -219,7 +218,6 @@ def test_every_command_is_of_the_definition(name: str) -> None:
 
 
 def test_no_place_of_a_file_is_left_empty() -> None:
-    """Every placeholder of the templates is filled."""
     for text in (*MADE.values(), *delivered().values()):
         assert not re.search(r"@[A-Z_]+@", text)
     assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
@@ -270,7 +268,6 @@ def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> No
 
 @pytest.mark.parametrize("host", CI)
 def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, host: str) -> None:
-    """An existing CI file is kept."""
     project = Project(tmp_path, "sandbox")
     before = project.files()
     assert project.run("init", "--ci", host, "--install", PACKAGE).code == 0

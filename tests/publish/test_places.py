@@ -49,7 +49,6 @@ def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, h
 
 
 def test_a_report_goes_into_no_open_or_closed_pull_request(reported: Project, host: Imitation) -> None:
-    """A report goes to no pull request that is open or was closed without a merge."""
     host.pulls = {"*": [12]}
     for state in (still_open(host), {"state": "closed", "merged_at": None}):
         host.about = {12: state}
@@ -68,7 +67,6 @@ STRANGERS = {
 def test_a_report_is_not_posted_to_an_unrelated_pull_request(
     reported: Project, host: Imitation, about: dict[str, Any]
 ) -> None:
-    """A report is not posted to a pull request from a fork, or into another repository or branch."""
     host.pulls, host.about = {"*": [12]}, {12: about}
     assert not said(publish(reported, host, **BRANCH), host)
 
@@ -85,7 +83,6 @@ def test_the_pull_request_whose_merge_made_the_commit_is_preferred(reported: Pro
 
 
 def test_a_scheduled_job_belongs_to_no_merge(reported: Project, host: Imitation) -> None:
-    """A scheduled job posts no comment: it runs at the newest commit, but has nothing to do with its pull request."""
     host.pulls = {"*": [12]}
     schedule = {"GITHUB_EVENT_NAME": "schedule", "CI_PIPELINE_SOURCE": "schedule"}
     assert not said(publish(reported, host, **BRANCH, **schedule), host)
@@ -99,7 +96,6 @@ def test_a_commit_that_was_not_pushed_has_no_pull_request(reported: Project, hos
 
 
 def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imitation) -> None:
-    """Redirects of a renamed repository are followed on the same host with the same method, for reads and writes."""
     if host.kind == "gitlab":
         pytest.skip("a project is named by its number")
     host.moved, host.pulls = True, {"*": [12]}
@@ -172,7 +168,6 @@ def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, git
 def test_a_run_after_one_of_the_branch_writes_into_its_merge(
     reported: Project, github: Imitation, tmp_path: Path
 ) -> None:
-    """A run after a push to main comments on the merged pull request, not on an open one that GitHub names."""
     github.pulls, github.about = {OTHER: [71, 12]}, {71: still_open(github)}
     earlier = {"event": "push", "head_branch": "main", "pull_requests": [{"number": 71}]}
     assert said(after(reported, github, tmp_path, **earlier), github)

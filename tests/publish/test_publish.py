@@ -77,7 +77,6 @@ def test_a_key_that_would_break_the_marker_is_a_usage_error(project: Project, ho
 
 
 def test_comments_are_found_on_any_page(project: Project, host: Imitation) -> None:
-    """The comment is found on whatever page the host lists it."""
     host.page = 2
     for n in range(5):
         host.add(f"looks good {n}", PERSON)
@@ -181,7 +180,6 @@ def test_the_message_of_the_host_is_shown_whole(project: Project, host: Imitatio
 
 
 def test_persistent_errors_end_after_a_limited_number_of_attempts(project: Project, host: Imitation) -> None:
-    """Persistent server errors end after a limited number of attempts with exit code 9."""
     host.troubles = [Trouble(503, "", 1000, LATER)]
     done = publish(project, host)
     assert done.code == 9
@@ -197,14 +195,12 @@ def test_a_requested_wait_that_is_too_long_ends_at_once(project: Project, host: 
 
 
 def test_a_create_with_unknown_outcome_makes_no_second_comment(project: Project, host: Imitation) -> None:
-    """If a gateway fails after the comment was created, it is found and not created again."""
     host.troubles = [Trouble(502, "POST", 1, LATER, b"<html>bad gateway", executed=True)]
     done = publish(project, host)
     assert (done.code, len(host.bodies())) == (0, 1), done.err
 
 
 def test_an_unreachable_host_exits_with_9(project: Project, host: Imitation) -> None:
-    """An unreachable host exits with 9 and the reason."""
     gone = {"GITHUB_API_URL": "http://127.0.0.1:9", "CI_API_V4_URL": "http://127.0.0.1:9"}
     done = publish(project, host, **gone)
     assert (done.code, "nothing is listening at the address" in done.err) == (9, True), done.err
@@ -228,7 +224,6 @@ def test_proxy_variables_are_honoured(
 
 
 def test_a_token_whose_user_is_unknown_updates_its_comment(project: Project, host: Imitation) -> None:
-    """A token whose user cannot be queried still updates its earlier comment."""
     host.author = PERSON
     for run in (1, 2):
         assert publish(project, host, run=run).code == 0
@@ -341,7 +336,6 @@ def test_errors_of_planning_replace_an_earlier_plan(project: Project, host: Imit
 
 
 def test_a_lone_surrogate_is_published_as_an_escape(project: Project, host: Imitation) -> None:
-    """A lone surrogate in a plan is published as an escape."""
     file = project.folder / "plan.json"
     file.write_text(file.read_text().replace("ACME-0042", r"ACME-0042\ud83d"))
     done = publish(project, host)
@@ -366,7 +360,6 @@ BROKEN = {
 
 @pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN)
 def test_a_damaged_file_is_refused(project: Project, host: Imitation, content: bytes, words: str) -> None:
-    """A damaged file is refused with its name and the reason, and nothing is sent."""
     (project.folder / "plan.json").write_bytes(content)
     done = publish(project, host)
     assert (done.code, f"plan.json {words}" in done.err) == (1, True), done.err
@@ -572,7 +565,6 @@ def test_a_report_of_another_commit_is_not_published(project: Project, host: Imi
 
 
 def test_the_same_text_is_not_written_again(project: Project, host: Imitation) -> None:
-    """A repeated job with the same text writes nothing."""
     publish(project, host)
     again = publish(project, host)
     assert (again.code, again.out.split(":")[0]) == (0, "Unchanged")
@@ -589,6 +581,5 @@ def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project
 
 
 def test_an_answer_that_is_not_json_is_retried(project: Project, host: Imitation) -> None:
-    """An HTML page with status 200 in place of JSON is retried."""
     host.troubles = [Trouble(200, "GET", 1, body=b"<html>welcome")]
     assert publish(project, host).code == 0

@@ -55,13 +55,11 @@ def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitati
 
 
 def test_commits_limits_how_many_commits_are_examined(merged: Project, host: Imitation) -> None:
-    """--commits limits how many commits are examined, from the newest on."""
     assert fetch(merged, host, "--commits", "1").code == 0
     assert list(files(merged)) == ["13.json"]
 
 
 def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> None:
-    """Artifacts of forks are not requested; the output says that there is no reviewed plan."""
     host.forks = {12, 13}
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
@@ -70,7 +68,6 @@ def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> No
 
 
 def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) -> None:
-    """An expired artifact counts as no plan, and the command exits with 0."""
     host.expired = True
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
@@ -87,7 +84,6 @@ UNFIT = {
 def test_an_artifact_without_a_usable_plan_is_skipped(
     merged: Project, host: Imitation, content: bytes, why: str
 ) -> None:
-    """An artifact that holds no usable plan is skipped with its pull request and the reason."""
     host.artifacts[13] = content
     done = fetch(merged, host, "--format", "json")
     assert (done.code, list(files(merged)), done.document["written"]) == (0, ["12.json"], ["reviewed/12.json"])
@@ -102,21 +98,18 @@ def test_the_token_is_not_sent_to_the_file_storage(merged: Project, host: Imitat
 
 
 def test_temporary_errors_are_retried(merged: Project, host: Imitation) -> None:
-    """Server errors are retried."""
     host.troubles = [Trouble(503, "GET", 3, {"retry-after": "0"})]
     assert fetch(merged, host).code == 0
     assert list(files(merged)) == ["12.json", "13.json"]
 
 
 def test_a_missing_permission_is_named(merged: Project, host: Imitation) -> None:
-    """The error for 403 names the permission that the token lacks."""
     host.troubles = [Trouble(403, "GET", 1)]
     done = fetch(merged, host)
     assert (done.code, "actions: read" in done.err) == (1, True)
 
 
 def test_a_folder_without_commits_is_named(project: Project, host: Imitation) -> None:
-    """A folder without commits, as in a job without a checkout, is an error."""
     done = fetch(project, host)
     assert (done.code, "error[no-commit]" in done.err) == (1, True)
 
@@ -126,14 +119,12 @@ def test_a_folder_without_commits_is_named(project: Project, host: Imitation) ->
 
 @pytest.mark.parametrize("paging", ["link", "keyset", "number"])
 def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
-    """Lists of pull requests, runs, artifacts and jobs are read to their end, whatever the host's paging."""
     host.crowd, host.page, host.paging = 7, 3, paging
     assert fetch(merged, host).code == 0
     assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
 
 
 def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitation) -> None:
-    """Of several runs, the newest one that has a plan is used."""
     host.kept = {500: {"of": 13}, 501: {"of": 13}, 499: {"of": 13}}
     host.artifacts |= {500: PLAN + b"  ", 499: PLAN + b"   "}
     assert fetch(merged, host, "--commits", "1").code == 0
@@ -141,7 +132,6 @@ def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitatio
 
 
 def test_a_plan_in_a_folder_of_the_artifact_is_found(merged: Project, host: Imitation) -> None:
-    """A plan is also found in a subfolder of the artifact."""
     host.kept = {500: {"of": 13, "file": "tags/plan.json"}}
     host.artifacts[500] = PLAN + b"  "
     assert fetch(merged, host, "--commits", "1").code == 0
@@ -161,7 +151,6 @@ NOT_OURS = {
 def test_only_plans_merged_into_this_branch_are_used(
     merged: Project, host: Imitation, about: dict[str, object]
 ) -> None:
-    """Only plans of pull requests that were merged into this branch of this repository are used."""
     host.about = {13: about}
     done = merged.run(
         *("reviewed", "--from", host.kind, "-o", "reviewed"),
@@ -201,7 +190,6 @@ def test_an_artifact_of_another_workflow_is_ignored(merged: Project, host: Imita
 
 
 def test_a_run_of_a_fork_at_the_same_commit_is_not_read(merged: Project, host: Imitation) -> None:
-    """A fork's run at the same commit is ignored."""
     if host.kind == "gitlab":
         pytest.skip("GitLab lists pipelines by merge request")
     host.kept = {500: {"of": 13, "head_repository": {"full_name": "stranger/tags"}}, 501: {"of": 13}}

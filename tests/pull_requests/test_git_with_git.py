@@ -106,7 +106,6 @@ def test_a_live_block_that_differs_has_an_unknown_effect(fork: Clone, text: str)
 
 
 def test_a_live_block_that_is_the_same_changes_nothing(fork: Clone) -> None:
-    """A block of a live source that is equal on both sides is no change."""
     fork.commit()
     assert "This pull request makes no changes." in fork.run("plan", "--base", "origin/main", "--no-state").out
     assert fork.code("--no-state") == 0
@@ -126,7 +125,6 @@ def test_a_plan_without_the_state_cannot_be_saved(fork: Clone) -> None:
 
 
 def test_a_first_pull_request_needs_no_state(forge: Forge) -> None:
-    """Everything is new in the pull request that creates the project."""
     clone = forge.clone("fork")
     (clone.folder / "README").write_text("one")
     clone.commit()

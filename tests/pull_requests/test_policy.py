@@ -68,7 +68,6 @@ def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> N
 
 
 def test_approved_removals_exit_with_2(eight: Clone) -> None:
-    """With the approval of its removals, the pull request exits with 2 like any other change."""
     eight.commit(tags=wanted(*NAMES[:5]))
     assert eight.code("--approve-deletes", gate(eight)["approve"]) == 2
 
@@ -89,7 +88,6 @@ def test_a_loosened_limit_is_shown_first_and_not_used_yet(eight: Clone) -> None:
 
 
 def test_a_tightened_limit_is_used_at_once(eight: Clone) -> None:
-    """A stricter limit in the pull request applies to the pull request itself."""
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=wanted(*NAMES[:7]))
     plan = eight.plan()
     assert plan["diagnostics"][0]["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 0")

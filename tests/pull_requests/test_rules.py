@@ -35,7 +35,6 @@ def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
 
 
 def test_a_rule_that_the_pull_request_adds_applies_at_once(clone: Clone) -> None:
-    """A rule that the pull request adds applies to its own changes."""
     clone.write("policies/all.yaml", RULE)
     clone.commit(more=BROKEN)
     assert {"policy-changed", "policy-denied"} <= set(codes(clone.plan()))
@@ -53,7 +52,6 @@ def test_a_rule_that_is_weakened_applies_in_both_versions(ruled: Clone) -> None:
 
 
 def test_an_unchanged_rule_is_evaluated_once(ruled: Clone) -> None:
-    """A rule that is equal on both sides is evaluated once."""
     ruled.commit(more=BROKEN)
     plan = ruled.plan()
     assert codes(plan).count("policy-denied") == 1

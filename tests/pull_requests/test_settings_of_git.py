@@ -249,7 +249,6 @@ def test_files_of_a_submodule_are_read_at_the_commit_of_each_side(two: Clone, tm
 
 
 def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> None:
-    """A repository with SHA-256 object ids can be compared."""
     clone = Clone(tmp_path / "clone")
     clone.folder.mkdir()
     clone.git("init", "-q", "-b", "main", "--object-format=sha256")
@@ -260,7 +259,6 @@ def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> No
 
 
 def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
-    """`$Id$` that a checkout expands is no difference."""
     two.write(".gitattributes", "data/*.csv ident\n")
     two.write("data/m.csv", "n,t\nAbel 2,$Id$\n")
     two.commit(generated=FROM_CSV % "")
@@ -271,7 +269,6 @@ def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
 
 
 def test_a_missing_temporary_folder_is_an_error_that_names_tmpdir(two: Clone) -> None:
-    """If no temporary folder is writable, the error names TMPDIR."""
     program = "import tempfile; tempfile.tempdir = '/none'; from syncengine.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "plan", "--base", "main", "--no-state"],

@@ -158,7 +158,6 @@ def test_a_conflict_in_a_manifest_is_named(clone: Clone, forge: Forge) -> None:
 
 
 def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
-    """A merge conflict in a file that no plan reads is a warning."""
     clone = forge.clone("subfolder", below="project")
     clone.commit(settings=PROJECT, tags=tags(Abel="one"))
     (clone.folder / "README").write_text("one")
@@ -178,7 +177,6 @@ def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
 
 
 def test_a_branch_continues_after_its_squash_merge(clone: Clone) -> None:
-    """After a squash merge of the branch's earlier commits, only its later commits are the pull request's changes."""
     clone.commit(tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(more=tags(Fenn="one"))
     clone.git("checkout", "-q", "main")
@@ -214,7 +212,6 @@ def test_a_shallow_clone_whose_histories_do_not_meet_is_a_usage_error(clone: Clo
 
 
 def test_outside_git_is_a_usage_error(tmp_path: Path) -> None:
-    """--base outside a Git repository is a usage error."""
     plain = Clone(tmp_path)
     plain.write("syncengine.yaml", PROJECT)
     plain.write("manifests/tags.yaml", tags(Abel="one"))
@@ -362,7 +359,6 @@ def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: st
 
 
 def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
-    """A saved plan keeps the origin of each change, and `apply` applies all of them."""
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
     assert clone.run("plan", "--base", "origin/main", "--out", "p.json").code == 0

@@ -12,7 +12,7 @@ import pytest
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
-from tests.cli.program import Project, activity_type, category, tag
+from tests.cli.program import Project, category, tag
 
 from .refusing import WORDS, Refusing
 
@@ -158,15 +158,6 @@ def test_another_order_or_place_does_not_end_a_quarantine(refused: Project) -> N
     assert planned(refused)[0] == 0
 
 
-def test_a_quarantine_ends_after_its_last_day(refused: Project) -> None:
-    aside(refused, "tag/BAD", "--until", day(3))
-    assert not later(refused, 3).changes
-    plan = later(refused, 4)
-    assert [str(change.key) for change in plan.changes] == ["tag/BAD"]
-    assert [each.code for each in plan.diagnostics] == ["quarantine-ended"]
-    assert day(3) in plan.diagnostics[0].message
-
-
 def test_content_that_was_not_refused_cannot_be_set_aside(refused: Project) -> None:
     refused.wants(tags=[tag("GOOD"), tag("BAD", description="other")])
     done = refused.run(*QUARANTINE, "tag/BAD", *BECAUSE)
@@ -219,22 +210,6 @@ def test_the_quarantine_of_a_removal_ends_when_the_manifest_asks_for_something_e
 # --- what waits with it
 
 
-def test_tags_wait_with_their_category(project: Project, service: Refusing) -> None:
-    """Tags that need the category wait without a warning of their own; other tags are applied."""
-    project.settle(tags=[tag("GOOD")])
-    service.refuse("c")
-    desired = [tag("GOOD", description="x"), tag("IN-1", category="c"), tag("IN-2", category="c")]
-    project.wants(tagCategories=[category("c")], tags=desired)
-    assert project.apply().code == 3
-    aside(project, "category/c")
-    code, document = planned(project)
-    assert (code, document["changes"]) == (0, [])
-    (warning,) = warned(document)
-    assert "tag/IN-1, tag/IN-2 wait with it" in warning["message"]
-    end(project, service, "category/c")
-    assert service.tags() == {"GOOD", "IN-1", "IN-2"}
-
-
 def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, service: Refusing) -> None:
     """The category and the tags in it stay until the quarantine ends; then they are deleted as before."""
     members = [tag("M", category="old"), tag("GONE", category="old"), tag("STAYS")]
@@ -255,91 +230,6 @@ def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, 
     assert project.run(*QUARANTINE, "tag/M", "--end").code == 0
     assert project.run("apply", "-y").code == 0, "the approval of the run that began it still covers it"
     assert (service.tags(), service.categories()) == ({"M", "STAYS"}, set())
-
-
-def test_a_quarantined_category_delete_keeps_its_members(project: Project, service: Refusing) -> None:
-    project.settle(tagCategories=[category("old")], tags=[tag("IN", category="old"), tag("STAYS")])
-    service.refuse("old")
-    project.wants(tags=[tag("STAYS")])
-    assert project.apply().code == 3
-    assert project.run(*QUARANTINE, "category/old", *BECAUSE).code == 64
-    aside(project, "category/old", "--until", day(9))
-    assert planned(project)[0] == 0
-    assert project.apply().code == 0
-    assert project.rows()["tag/IN"]["status"] in ("active", "deleted")
-    end(project, service, "category/old")
-    assert (service.tags(), service.categories()) == ({"STAYS"}, set())
-
-
-@pytest.mark.parametrize("kind", ["tag", "category"])
-def test_both_names_of_a_rename_wait(project: Project, service: Refusing, kind: str) -> None:
-    """The former name is neither retired nor deleted."""
-    if kind == "tag":
-        project.settle(tags=[tag("OLD"), tag("STAYS")])
-        project.wants(tags=[tag("NEW", previously=["OLD"]), tag("STAYS")])
-    else:
-        project.settle(tagCategories=[category("OLD")], tags=[tag("IN", category="OLD"), tag("STAYS")])
-        new = category("NEW", previously=["OLD"])
-        project.wants(tagCategories=[new], tags=[tag("IN", category="NEW"), tag("STAYS")])
-    service.refuse("NEW")
-    assert project.apply().code == 3
-    aside(project, f"{kind}/NEW")
-    assert planned(project)[0] == 0
-    assert project.apply().code == 0
-    assert project.rows()[f"{kind}/OLD"]["status"] in ("active", "deleted")
-    end(project, service, f"{kind}/NEW")
-    assert planned(project)[0] == 0
-    assert "NEW" in (service.tags() if kind == "tag" else service.categories())
-
-
-def sweeping(project: Project, service: Refusing, *more: str) -> None:
-    """Have one activity type refused while another is to be deleted."""
-    project.settings(*more)
-    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
-    service.refuse("BAD")
-    project.wants(activityTypes=[activity_type("A"), activity_type("BAD")])
-    assert project.apply().code == 3
-    assert service.types() == {"A", "GOES"}
-
-
-@pytest.mark.parametrize("policy", ["owned", "exact"])
-def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(
-    project: Project, service: Refusing, policy: str
-) -> None:
-    """A note says that the deletion is left out, and a warning that `--sweep` is ignored."""
-    sweeping(project, service, f"policy: {{activityTypes: {policy}}}")
-    aside(project, "activity-type/BAD")
-    assert project.apply().code == 0, "what was uploaded together with it is sent again"
-    code, document = planned(project)
-    assert (code, document["changes"], document["sweep"]) == (0, [], None)
-    (note,) = document["notes"]
-    assert (note["address"], "no sweep can complete" in note["message"]) == ("activity-type/GOES", True)
-    assert "no activity type is deleted meanwhile" in warned(document)[0]["message"]
-    code, document = planned(project, "--sweep")
-    assert (code, document["sweep"], len(warned(document, "sweep-left-out"))) == (0, None, 1)
-    project.wants(activityTypes=[activity_type("A", description="new"), activity_type("BAD")])
-    assert planned(project)[1]["sweep"] is None
-    assert project.apply().code == 0
-    assert service.types() == {"A", "GOES"}
-    end(project, service, "activity-type/BAD")
-    assert service.types() == {"A", "BAD"}
-
-
-def test_no_sweep_is_planned_while_a_tag_may_carry_the_code(project: Project, service: Refusing) -> None:
-    """The service may still hold the tag as it was before the refusal."""
-    types = [activity_type("A"), activity_type("B")]
-    project.settle(activityTypes=types, tags=[tag("T", defaultActivityTypeCode="A")])
-    service.refuse("T")
-    project.wants(activityTypes=types[1:], tags=[tag("T", defaultActivityTypeCode="B")])
-    assert project.apply().code == 3
-    aside(project, "tag/T")
-    code, document = planned(project)
-    assert (code, document["sweep"]) == (0, None)
-    assert "tag/T is in quarantine" in document["notes"][0]["message"]
-    assert project.apply().code == 0
-    assert service.types() == {"A", "B"}
-    end(project, service, "tag/T")
-    assert service.types() == {"B"}
 
 
 # --- with other options
@@ -401,26 +291,6 @@ def test_a_saved_plan_that_would_send_what_is_in_quarantine_is_stale(refused: Pr
     assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
 
 
-def test_a_saved_plan_that_would_delete_the_category_of_a_quarantined_tag_is_stale(
-    project: Project, service: Refusing
-) -> None:
-    """The tag was to be retired, and would be deleted with its category instead."""
-    members = [tag("BAD", category="old"), tag("STAYS")]
-    project.settings("policy: {tagRemoval: retire}")
-    project.settle(tagCategories=[category("old")], tags=members)
-    service.refuse("BAD")
-    project.wants(tagCategories=[category("old")], tags=members[1:])
-    assert project.apply().code == 3
-    project.wants(tags=members[1:])
-    assert project.run("plan", "--out", "all.plan").code == 0
-    approvals = project.approvals()
-    aside(project, "tag/BAD", "--until", day(9))
-    done = project.run("apply", "all.plan", *approvals, "--format", "json")
-    assert (done.code, "tag/BAD was quarantined" in done.out) == (5, True), done.out
-    assert planned(project)[0] == 0
-    assert service.categories() == {"old"}
-
-
 def test_a_plan_with_less_than_was_reviewed_because_of_a_quarantine_is_applied(refused: Project) -> None:
     refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
     assert refused.run("plan", "--report", "json=reviewed.json").code == 0
@@ -475,35 +345,6 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert refused.apply().code == 3
     assert planned(refused)[0] == 0
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
-
-
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        (("  - {address: tag/GOOD, reason: x}",), "tag/GOOD is not in quarantine: its last call was not refused"),
-        (("  - {address: tag/WHO, reason: x}",), "no manifest declares it, and the state does not know it"),
-        (("  - {address: tag/BAD, reason: x, until: 2020-01-31}",), "its date has passed (2020-01-31)"),
-    ],
-)
-def test_an_entry_that_is_not_in_effect_is_a_warning_at_its_line(
-    refused: Project, lines: tuple[str, ...], says: str
-) -> None:
-    refused.settings(*entry(*lines))
-    code, document = planned(refused)
-    (warning,) = warned(document, "quarantine-unused")
-    assert (code, warning["file"], warning["line"], says in warning["message"]) == (2, "syncengine.yaml", 8, True)
-
-
-def test_an_entry_for_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
-    retiring(project, service)
-    policy = "policy: {tagRemoval: retire}"
-    project.settings(policy, *entry("  - {address: tag/BAD, reason: x}"))
-    code, document = planned(project)
-    assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
-    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(31)}}}"))
-    assert planned(project)[0] == 2
-    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(30)}}}"))
-    assert planned(project)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,6 @@ def test_a_category_deleted_with_many_more_tags_comes_first(render: Callable[[Pl
 
 @in_short
 def test_each_tag_deleted_with_its_category_is_named(render: Callable[[Plan], str]) -> None:
-    """Folding never hides the name of a tag that is deleted with its category."""
     tags = [along(f"T-{n:02}-{each}", n) for n in range(60) for each in "ab"]
     shown = render(plan_of(*SIXTY, *tags))
     assert [each.key.name for each in tags if each.key.name not in shown] == []

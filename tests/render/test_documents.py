@@ -33,7 +33,6 @@ REPORTS = sorted(path.stem for path in DOCUMENTS.glob("*.json") if '"syncengine.
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_read_as_it_was_written(name: str) -> None:
-    """A plan document that is read and written again is unchanged, also when all its changes are counted again."""
     text = (DOCUMENTS / f"{name}.json").read_text()
     document = msgspec.json.decode(text, type=formats.PlanFormat)
     assert msgspec.json.decode(dumped(document)) == msgspec.json.decode(text)
@@ -57,14 +56,12 @@ def test_a_document_that_is_read_is_the_one_that_was_made(sample: Callable[[], P
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_is_read_as_it_was_written(name: str) -> None:
-    """A report document that is read and written again is unchanged."""
     text = (DOCUMENTS / f"{name}.json").read_text().replace('"TIME"', '"2026-01-01T00:00:00+00:00"')
     document = msgspec.json.decode(text, type=formats.ReportFormat)
     assert dumped(report_document(report_of(document))) == dumped(document)
 
 
 def test_diagnostics_are_read_as_they_were_written() -> None:
-    """Reading a diagnostics document yields each of its diagnostics."""
     document = msgspec.json.decode((DOCUMENTS / "diagnostics.json").read_bytes(), type=formats.Diagnostics)
     assert len(diagnostics_of(document.diagnostics)) == len(document.diagnostics)
 

@@ -160,7 +160,6 @@ def test_an_invalid_manifest_is_annotated(project: Project) -> None:
 
 
 def test_removals_of_one_file_are_annotated_one_by_one(project: Project) -> None:
-    """Removals without a line are not merged into one annotation."""
     project.settle(tags=[tag("STAYS-1"), *(tag(f"GONE-{n}") for n in range(3)), *(tag(f"KEPT-{n}") for n in range(9))])
     project.wants(tags=[tag("STAYS-1"), *(tag(f"KEPT-{n}") for n in range(9))])
     words = [words for _, words in levels(planned(project, "github")["github"]) if words.startswith("forget ")]

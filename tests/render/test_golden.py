@@ -38,13 +38,11 @@ def agree(name: str, rendered: str) -> None:
 
 @pytest.mark.parametrize(("sample", "name"), PLAN_CASES)
 def test_a_plan_equals_its_golden_file(sample: str, name: str) -> None:
-    """A plan is rendered exactly as its golden file."""
     agree(f"plan-{sample}.{name}", without_files(PLAN_FORMATS[name](plan_document(PLANS[sample]()), PLAIN)))
 
 
 @pytest.mark.parametrize(("sample", "name"), REPORT_CASES)
 def test_a_report_equals_its_golden_file(sample: str, name: str) -> None:
-    """A report is rendered exactly as its golden file."""
     agree(f"report-{sample}.{name}", REPORT_FORMATS[name](REPORTS[sample](), PLAIN))
 
 

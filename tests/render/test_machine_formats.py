@@ -194,7 +194,6 @@ def test_a_fingerprint_outlives_a_moved_line() -> None:
 
 
 def test_paths_begin_at_the_root_of_the_repository() -> None:
-    """Annotations of a project in a subfolder have paths from the root of the repository."""
     look = Look(prefix="time/project")
     assert json.loads(gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
     assert "file=time/project/manifests/acme.yaml," in github(FOUND, look)

@@ -322,7 +322,6 @@ def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Call
 
 
 def test_removals_come_before_tags_made_public_and_odd_updates() -> None:
-    """Sections are ordered: removals, tags made public, odd updates, new tags, all other updates."""
     created = [
         Change(key=tag(f"NEW-{n}"), action=Action.CREATE, source=at(n), fields=(field("category", None, "acme"),))
         for n in range(50)
@@ -423,7 +422,6 @@ FORMERS = {
 def test_a_rename_of_several_tags_names_them_all_above_the_others(
     former: Callable[[int], str], render: Callable[[Plan], str]
 ) -> None:
-    """A tag that replaces several former tags comes first and names all of them."""
     changes = [a_rename(number, former(number)) for number in range(1, 301)]
     names = [f"PARTLY-{number}" for number in range(12)]
     changes[176] = a_rename(177, former(177), *names)
@@ -536,7 +534,6 @@ def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
 
 
 def test_removals_that_do_not_fit_are_counted() -> None:
-    """Removals that do not fit are counted, and the page says `Shortened`."""
     lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
     page = plan_markdown(plan_of(*lost), limit=65_536)
     named = len(set(re.findall(r"`LOST-(\d+)`", page)))

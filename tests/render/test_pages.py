@@ -77,7 +77,6 @@ def parsed(page: str) -> Tags:
 
 @pytest.mark.parametrize("sample", PLANS)
 def test_a_page_is_whole_and_loads_nothing(sample: str) -> None:
-    """A page is well-formed, loads no resource, and has one inline script."""
     page = plan_html(PLANS[sample]())
     assert parsed(page).seen & {"img", "link", "iframe", "a"} == set()
     assert page.count("<script>") == 1
@@ -100,7 +99,6 @@ def test_hostile_text_is_text_on_a_page() -> None:
 
 
 def test_a_page_shows_every_value_whole() -> None:
-    """A page shows long texts, long lists and every field of new tags in full, folded or not."""
     long = [" ".join(f"word-{n}-{m}" for m in range(60)) for n in range(300)]
     changes = [
         Change(
@@ -188,7 +186,6 @@ def test_every_tag_that_becomes_public_is_counted() -> None:
 
 @pytest.mark.parametrize("text", ["a`b", "```", "`", "a``b`", " ", "", HOSTILE])
 def test_a_code_span_holds_any_text(text: str) -> None:
-    """The fence of a code span is longer than every run of backticks inside."""
     span = code(text)
     fence = span[: len(span) - len(span.lstrip("`"))]
     inner = span[len(fence) : len(span) - len(fence)]
@@ -254,7 +251,6 @@ def test_hostile_text_stays_in_its_line(render: Callable[[], str]) -> None:
 
 
 def test_a_comment_is_never_too_long_and_says_what_was_cut() -> None:
-    """A comment that is cut keeps the gate and the counts, and closes every element."""
     changes = [
         Change(key=tag(f"T-{n}"), action=Action.UPDATE, source=at(n), fields=(field("url", "a" * 50, f"{n}"),))
         for n in range(5_000)

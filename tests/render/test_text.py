@@ -86,7 +86,6 @@ def test_wide_letters_count_for_two_columns() -> None:
 
 
 def test_a_word_without_spaces_is_broken() -> None:
-    """A word longer than the line is broken at its end without losing letters."""
     lines = wrapped("a " + "b" * 25, 10)
     assert max(map(len, lines)) <= 10
     assert "".join(lines).replace(" ", "") == "a" + "b" * 25
@@ -108,7 +107,6 @@ def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
 def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
-    """Quotes and backslashes in a quoted value are escaped."""
     assert quoted(value) == shown
 
 
@@ -280,5 +278,4 @@ def test_a_diagnostic_without_a_place_names_its_resource() -> None:
 
 
 def test_one_diagnostic_is_not_counted() -> None:
-    """A single diagnostic has no summary line."""
     assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"

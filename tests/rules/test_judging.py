@@ -127,12 +127,10 @@ def test_tags_that_are_deleted_with_their_category_are_judged_as_tags() -> None:
 
 
 def test_only_changes_are_judged() -> None:
-    """Rules do not judge a tag that the plan leaves unchanged."""
     assert denied("tags: [{name: A, keywords: [x]}, {name: C}]", [A], "true") == ["tag/C"]
 
 
 def test_only_selected_changes_are_judged() -> None:
-    """With `--target`, rules judge and count only the selected changes."""
     manifests = "tags: [{name: A, keywords: [new]}, {name: B, keywords: [new]}]"
     assert denied(manifests, [A, B], "'new' in after.keywords", scope=Scope(targets=("tag/A",))) == ["tag/A"]
     assert denied(manifests, [A, B], "plan.summary.update == 1", "plan", scope=Scope(targets=("tag/A",))) == ["plan"]
