@@ -106,7 +106,9 @@ def writable(value: Any) -> Any:
 def slug(value: Any, separator: str = "-") -> str:
     """Return a text as lower-case ASCII letters and digits: `Müller & Söhne` becomes `mueller-soehne`."""
     text = "".join(_LETTERS.get(c, c) for c in plain_text(value).casefold())
-    return separator.join(re.findall(r"[a-z0-9]+", _without_accents(text)))
+    parts = re.findall(r"[a-z0-9]+", _without_accents(text))
+    fits(SIZES["join"](separator, parts))
+    return separator.join(parts)
 
 
 _AROUND_WORDS = ",;:.!?()[]{}<>\"'`´‘’‚“”„«»‹›…"
@@ -249,7 +251,7 @@ def _shown(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    if not math.isfinite(value):
+    if not isinstance(value, int) and not _is_finite(value):
         raise UnfitValue(f"{value} is not a number")
     check_number(value)
     return value
@@ -479,7 +481,7 @@ ENTRIES: Mapping[str, Entry] = {
     **dict.fromkeys(("attr", "d", "default", "map", "reject", "rejectattr", "select", "selectattr"), Entry()),
     **dict.fromkeys(("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe"), Entry(_bounded)),
     **dict.fromkeys(("striptags", "title", "upper", "urlencode", "urlize", "wordcount", "xmlattr"), Entry(_bounded)),
-    **dict.fromkeys(("count", "first", "items", "last", "length", "list", "random", "reverse"), Entry(_items)),
+    **dict.fromkeys(("count", "first", "items", "last", "length", "list", "reverse"), Entry(_items)),
     **dict.fromkeys(("truncate", "wordwrap"), Entry(_text_of)),
     **dict.fromkeys(("batch", "slice"), Entry(_parts)),
     **{name: Entry(None, _comparing(name)) for name in ("dictsort", "groupby", "max", "min", "sort", "unique")},

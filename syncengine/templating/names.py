@@ -18,7 +18,7 @@ from syncengine.document.diagnostics import suggestion
 SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject", "for"})
 ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "selectattr", "rejectattr", "sum"})
 """The filters whose first argument is an attribute's name."""
-ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
+ONE_ITEM = frozenset({"first", "last", "min", "max"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,17 @@ PLAIN: tuple[Any, ...] = (
     *("", b"", True, 0, 0.0, {}, [], (), range(0), Markup(), Decimal(), Decimal().as_tuple(), UUID(int=0)),
     *(_MOMENT, date.min, time.min, timedelta(), _MOMENT.timetuple(), date.min.isocalendar(), UTC, ZoneInfo("UTC")),
 )
-"""One value of each type whose public attributes templates can use, unless they change the value."""
+"""One value of each type whose public attributes templates can use, but for `_NEVER` and those that change it."""
+_OF_BYTES = frozenset({"decode", "hex"})
+"""What makes text of bytes. Their other methods are those of texts, whose results `SIZES` does not know for bytes."""
+_NEVER = frozenset({"now", "today", "utcnow", "to_bytes"})
+"""Attributes by which equal rows would not make equal resources, so that nothing could be cached, or huge bytes."""
 
 
 def public(value: Any) -> frozenset[str]:
     """Return the names of the attributes of a plain value that templates can use."""
-    return frozenset(n for n in dir(value) if not n.startswith("_") and not modifies_known_mutable(value, n))
+    names = _OF_BYTES if isinstance(value, bytes) else frozenset(dir(value)) - _NEVER
+    return frozenset(n for n in names if not n.startswith("_") and not modifies_known_mutable(value, n))
 
 
 class Guarded(NodeTransformer):
@@ -195,6 +200,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
                 return obj[weighed(argument)]
             except (LookupError, TypeError):
                 pass
+        if isinstance(obj, Named | Record):
+            return self.undefined(hint=obj.missing(self.text(argument)))
         return self.undefined(obj=obj, name=argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

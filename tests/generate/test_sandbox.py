@@ -54,6 +54,7 @@ ESCAPES = {
     "dict update": "{{ var.update({'a': 1}) }}",
     "environment": "{{ env.SYNCENGINE_API_KEY }}",
     "percent": "{{ '%1000000000d' % 1 }}",
+    "chance": "{{ ['a', 'b']|random }}",
 }
 NESTED = "{% set x = [[[[1]*1000]*1000]*1000]*1000 %}{% set y = [[[[1]*1000]*1000]*1000]*1000 %}"
 DOUBLED = "{% set n = namespace(x=1) %}{% for i in range(99) %}{% set n.x = (n.x, n.x) %}{% endfor %}"
@@ -108,6 +109,10 @@ HUNGRY = {
     "what is looked for from behind": "{{ ('a' * 999999).rfind('b' ~ 'a' * 499999) }}",
     "negative products": "{% set q = 'x' * (-10**15) %}{% set n = namespace(a=[]) %}{% for i in range(2000) %}"
     "{% set n.a = [n.a, 'x' * 999999] %}{% endfor %}x",
+    "bytes of a number": "{{ (1).to_bytes(10000000000, 'big')|length }}",
+    "padded bytes": "{{ 'a'.encode().ljust(10000000000)|length }}",
+    "repeated bytes": "{{ ('b' * 99999).encode().join([''.encode()] * 99999)|length }}",
+    "words joined by a long text": "{{ ('a ' * 300000)|slug('x' * 9999)|length }}",
     "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
 }
 BARE = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
 
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.project.types import Written
+from syncengine.templating.sandbox import TemplateSandbox
 from tests.manifest.loading import problems
 from tests.templating.cases import Case, of_manifests, of_posted_time
 
@@ -23,6 +25,12 @@ def test_posted_time_has_the_limits_of_manifests(text: str) -> None:
     assert compiled is not None
     with pytest.raises(RenderTrouble, match=r"a value would be larger|too many large values|writes more than"):
         compiled.value({})
+
+
+@pytest.mark.parametrize("kind", [datetime, date])
+def test_no_value_reads_a_clock(kind: type) -> None:
+    """What is rendered depends on the row alone, so that the same row makes the same tag, today and from the cache."""
+    assert TemplateSandbox.attributes[kind] & {"isoformat", "now", "today", "utcnow"} == {"isoformat"}
 
 
 def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
