@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncengine.service.answers import Answer, tidy
+from syncengine.http.replies import tidy
+from syncengine.service.answers import Answer
 from syncengine.service.operations import Operation
 
 

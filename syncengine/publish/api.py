@@ -16,10 +16,10 @@ import httpx
 
 from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
-from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
+from syncengine.http.exchange import BlockingClient, Misconfigured, cause_of
+from syncengine.http.list_pages import next_link, origin
+from syncengine.http.replies import RETRIABLE, Reply, retry_after, tidy, without
 from syncengine.service.client import ATTEMPTS, wait_before
-from syncengine.service.exchange import BlockingClient, Misconfigured, Reply, cause_of
-from syncengine.service.list_pages import next_link, origin
 
 T = TypeVar("T")
 

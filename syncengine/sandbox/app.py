@@ -17,7 +17,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
-from syncengine.http_server import listening, origin_form
+from syncengine.http.server import listening, origin_form
 from syncengine.sandbox import console, control
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import CUT, PREFIX, Interface, call_webhook

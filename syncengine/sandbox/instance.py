@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from syncengine.document.json_text import InvalidJson, decode_json
+from syncengine.http.replies import HIDDEN
 from syncengine.sandbox.bodies import ApiError, Rule, RuleAnswer, RuleRequest
 from syncengine.sandbox.faults import Faults
 from syncengine.sandbox.rules import health_message
 from syncengine.sandbox.store import CATEGORIES, POSTED_TIME, SESSIONS, TAGS, TYPES, Json, Store
-from syncengine.service.answers import HIDDEN
 
 ENTRIES, LOGGED_BYTES = 100_000, 32_000_000
 """The maximum number of requests that the log keeps, and of bytes of their bodies. The oldest requests go first."""

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from syncengine.document.json_text import InvalidJson, decode_json, encode_json
+from syncengine.http.exchange import HEADERS, Unfinished, cause_of, exchange, http_client
 from syncengine.sandbox import posted_time
 from syncengine.sandbox.bodies import ApiError, RuleAnswer
 from syncengine.sandbox.faults import HOLD, WEBHOOK_CALL, Fault, HttpReply, reply_under
@@ -23,7 +24,6 @@ from syncengine.sandbox.instance import LateCall, LoggedRequest, Sandbox
 from syncengine.sandbox.posted_time import FETCH, WEBHOOK
 from syncengine.sandbox.rules import RULES, expire
 from syncengine.sandbox.store import Json
-from syncengine.service.exchange import HEADERS, Unfinished, cause_of, exchange, http_client
 from syncengine.service.operations import FETCH_POSTED_TIME, OPERATIONS, Operation
 
 PREFIX = "/connect/api"

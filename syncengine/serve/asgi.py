@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from syncengine.errors import SyncengineError, Usage
-from syncengine.http_server import origin_form
+from syncengine.http.server import origin_form
 from syncengine.posted_time.webhook import LATER
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from syncengine import __version__
 from syncengine.errors import SyncengineError
-from syncengine.http_server import BoundedProtocol, Bounds, bounded, listening, origin_form
+from syncengine.http.server import BoundedProtocol, Bounds, bounded, listening, origin_form
 from syncengine.posted_time.drift import DriftKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.render.html import digest, page_file

@@ -1,26 +1,16 @@
-"""Define the answer to a call, and make text from outside safe to show. Pure."""
+"""The answer to a call, which is never an exception, and the JSON in it. Pure."""
 
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncengine.document.json_text import InvalidJson, decode_json
-
-if TYPE_CHECKING:
-    from syncengine.service.exchange import Reply  # with httpx, which not all need that show text from outside
-
-RETRIABLE = frozenset({408, 429, *range(500, 600)})
-"""Statuses that a later repeat of the same request may not meet."""
-SHOWN_CHARACTERS = 300
-"""The maximum number of characters shown of an answer that could not be understood."""
-HIDDEN = "***"
-"""What is shown instead of the key."""
+from syncengine.http.replies import HIDDEN, RETRIABLE, Reply, retry_after, tidy, without
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 PORTAL = ": a login page, a proxy or a portal answered instead of the service"
@@ -29,7 +19,6 @@ PORTAL = ": a login page, a proxy or a portal answered instead of the service"
 Decoder = Callable[[bytes], object]
 """A function from the content of a 2xx to its data, or `None` for unexpected content."""
 
-_BLANKS = re.compile(r"[\x00-\x20\x7f-\x9f]+")
 _HEX = rb"[0-9a-fA-F]{2}"
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|(?P<half>u[dD][89a-fA-F]" + _HEX + rb")|.)",
@@ -178,20 +167,6 @@ def read_loosely(content: bytes) -> Any:
             raise error from None
 
 
-def tidy(text: str) -> str:
-    """Return text from outside in a form that is safe to show: on one line and cut to a sane length."""
-    line = _BLANKS.sub(" ", text[: 4 * SHOWN_CHARACTERS]).strip()
-    return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
-
-
-def without(key: str, text: str) -> str:
-    """Return text from outside with the key hidden, also in its JSON spelling."""
-    encoded = json.dumps(key)[1:-1]
-    for form in (key, encoded, encoded.replace("/", r"\/")):
-        text = text.replace(form, HIDDEN)
-    return text
-
-
 def _hide(key: str, value: object) -> object:
     """Return JSON without the key in any of its texts."""
     match value:
@@ -203,14 +178,3 @@ def _hide(key: str, value: object) -> object:
             return {name: _hide(key, item) for name, item in value.items()}
         case _:
             return value
-
-
-def retry_after(header: str | None, now: float) -> float | None:
-    """Return the seconds in a Retry-After header, a number or an HTTP date relative to `now` (RFC 9110 §10.2.3)."""
-    if header is None:
-        return None
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(header))
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - now)
-    return None

@@ -16,12 +16,13 @@ from typing import Protocol, Self
 import httpx
 
 from syncengine.document.json_text import encode_json
+from syncengine.http.exchange import HEADERS, NOT_SENT, authorities, cause_of, check, exchange, http_client
+from syncengine.http.replies import Reply, tidy, without
 from syncengine.instants import machine_seconds
-from syncengine.service.answers import Answer, Decoder, answer_in, retry_after, tidy, without
-from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, authorities, cause_of, check, exchange, http_client
+from syncengine.service.answers import Answer, Decoder, answer_in
 from syncengine.service.operations import TEAM_INFO, Operation
 
-__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic", "retry_after"]
+__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic"]
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 300.0

@@ -15,9 +15,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from syncengine.errors import Diagnostic, Problems
+from syncengine.http.list_pages import origin, same_place
 from syncengine.manifest.desired import load
 from syncengine.project.load import load_project
-from syncengine.service.list_pages import origin, same_place
 from tests.manifest.loading import write
 from tests.support.quiet import QuietHTTPServer
 

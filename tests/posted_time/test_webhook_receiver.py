@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.http_server import BoundedProtocol, Bounds, bounded
+from syncengine.http.server import BoundedProtocol, Bounds, bounded
 from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server

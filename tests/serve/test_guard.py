@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from syncengine.http_server import BoundedProtocol, Bounds, bounded
+from syncengine.http.server import BoundedProtocol, Bounds, bounded
 from syncengine.serve.probes import Readiness, Server, probes
 
 T = TypeVar("T")

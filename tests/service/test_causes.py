@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.service.exchange import CLOSED, LISTENING, cause_of
+from syncengine.http.exchange import CLOSED, LISTENING, cause_of
 from syncengine.service.operations import TEAM_INFO
 
 from .scripted import CUT, Reply, Scripted, serving

@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from syncengine.http.exchange import exchange, http_client
 from syncengine.service.client import Client
-from syncengine.service.exchange import exchange, http_client
 from syncengine.service.operations import FETCH_POSTED_TIME, UPSERT_TAGS
 
 from .scripted import CUT, OK, Reply, Scripted, serving

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from syncengine.errors import Usage
-from syncengine.service.exchange import AUTHORITIES, Proxies, cause_of, http_client, is_exempt
+from syncengine.http.exchange import AUTHORITIES, Proxies, cause_of, http_client, is_exempt
 from syncengine.service.operations import TEAM_INFO
 
 from .scripted import OK, Reply, Scripted, serving

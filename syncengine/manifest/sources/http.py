@@ -20,21 +20,8 @@ import httpx
 
 from syncengine.document.json_paths import value_at
 from syncengine.errors import SOURCE_UNREACHABLE
-from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.records import (
-    BAD_SOURCE,
-    MAX_MEMORY,
-    SOURCE_PARTIAL,
-    HttpQuery,
-    SourceTrouble,
-    memory_of,
-    where_lists_are,
-)
-from syncengine.project.signals import pause
-from syncengine.service.answers import RETRIABLE, retry_after
-from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
-from syncengine.service.exchange import BlockingClient, Misconfigured, Reply, cause_of
-from syncengine.service.list_pages import (
+from syncengine.http.exchange import BlockingClient, Misconfigured, cause_of
+from syncengine.http.list_pages import (
     NoPage,
     Page,
     Repeats,
@@ -46,6 +33,19 @@ from syncengine.service.list_pages import (
     same_place,
     sign_of_partial_list,
 )
+from syncengine.http.replies import RETRIABLE, Reply, retry_after
+from syncengine.manifest.sources.files import NotJson, loads
+from syncengine.manifest.sources.records import (
+    BAD_SOURCE,
+    MAX_MEMORY,
+    SOURCE_PARTIAL,
+    HttpQuery,
+    SourceTrouble,
+    memory_of,
+    where_lists_are,
+)
+from syncengine.project.signals import pause
+from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
 
 MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024

@@ -17,12 +17,8 @@ import httpx
 from syncengine.document.json_paths import Steps
 from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference_in_answer
-from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
-from syncengine.project.delivery_schema import Paging
-from syncengine.service.answers import retry_after
-from syncengine.service.exchange import Reply, cause_of
-from syncengine.service.list_pages import (
+from syncengine.http.exchange import cause_of
+from syncengine.http.list_pages import (
     NoPage,
     Page,
     Repeats,
@@ -33,6 +29,10 @@ from syncengine.service.list_pages import (
     same_place,
     sign_of_partial_list,
 )
+from syncengine.http.replies import Reply, retry_after
+from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference_in_answer
+from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
+from syncengine.project.delivery_schema import Paging
 from syncengine.templating.sandbox import with_nulls
 
 LATE = 60.0

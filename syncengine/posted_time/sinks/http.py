@@ -20,6 +20,8 @@ import httpx
 from syncengine.content import sha256_of
 from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import Problems, TroubleKind
+from syncengine.http.exchange import HEADERS, NOT_SENT, cause_of, exchange, http_client
+from syncengine.http.replies import Reply, retry_after
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import (
     MAX_LINE,
@@ -39,8 +41,6 @@ from syncengine.posted_time.sinks.contract import (
 )
 from syncengine.posted_time.sinks.find import Find, find_entry, unknown
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, upwards
-from syncengine.service.answers import retry_after
-from syncengine.service.exchange import HEADERS, NOT_SENT, Reply, cause_of, exchange, http_client
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_model import DeliveryKey
 

@@ -31,8 +31,8 @@ import httpx
 
 from syncengine import __version__
 from syncengine.errors import Usage
+from syncengine.http.replies import Reply, tidy
 from syncengine.project.signals import unless_stopped
-from syncengine.service.answers import tidy
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """The user agent and the accepted compression; a server may also use others that the standard library can unpack."""
@@ -57,19 +57,6 @@ LEAVES = "http11.send_request_headers.started"
 
 WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """zlib's window bits by content encoding; 16 means the header of gzip."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer. `content` is unpacked; `None` means that it is larger than accepted."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes | None
-
-    @property
-    def ok(self) -> bool:
-        return 200 <= self.status < 300
 
 
 class Explained(httpx.TransportError):

@@ -15,9 +15,9 @@ import httpx
 
 from syncengine.content import sha256_of
 from syncengine.document.json_paths import Steps, steps_of, value_at
+from syncengine.http.exchange import PORTS
+from syncengine.http.replies import Reply, tidy
 from syncengine.project.delivery_schema import Paging
-from syncengine.service.answers import tidy
-from syncengine.service.exchange import PORTS, Reply
 
 NEXT = frozenset({"next", "nextoffset", "odatanextlink"}) | {
     f"next{what}{how}" for what in ("", "page", "records", "results") for how in ("", "href", "link", "uri", "url")
