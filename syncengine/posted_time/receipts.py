@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.dialects import mysql
 
-from syncengine.database.errors import NO_RIGHT, fault_of
 from syncengine.database.open import MYSQL
 from syncengine.state.inbox_model import PART, SinkReceipt
 
@@ -73,24 +72,6 @@ def create(connection: sa.Connection) -> None:
         with connection.begin():
             if not sa.inspect(connection).has_table(RECEIPTS.name):
                 raise
-    if connection.dialect.name in MYSQL:
-        _make_exact(connection)
-
-
-def _make_exact(connection: sa.Connection) -> None:
-    """Change a table that an earlier version created in MySQL, in which ids are the same whatever their case."""
-    with connection.begin():
-        found = {column["name"]: column["type"] for column in sa.inspect(connection).get_columns(RECEIPTS.name)}
-    loose = {name: length for name, length in KEY.items() if not isinstance(found[name], sa.VARBINARY)}
-    try:
-        # By way of UTF-8, in which ids are sent: the table may have another character set.
-        for form in ("VARCHAR({0}) CHARACTER SET utf8mb4", "VARBINARY({1})") if loose else ():
-            changes = [f"MODIFY {name} {form.format(length, 4 * length)} NOT NULL" for name, length in loose.items()]
-            with connection.begin():
-                connection.exec_driver_sql(f"ALTER TABLE {RECEIPTS.name} {', '.join(changes)}")
-    except exc.DBAPIError as error:
-        if fault_of(error) is not NO_RIGHT:  # without the right, only ids that differ in their case are trouble
-            raise
 
 
 def find(connection: sa.Connection, mark: tuple[str, str]) -> Receipt | None:

@@ -87,11 +87,8 @@ def test_a_value_that_does_not_fit_is_refused_and_never_truncated(
 
 
 def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: str, tmp_path: Path) -> None:
-    """Each is delivered once, also with a receipts table that an earlier version created."""
-    earlier = "group_id varchar(255) NOT NULL, sink varchar(63) NOT NULL, revision int NOT NULL, digest varchar(64)"
-    more = "external_id text, delivered double NOT NULL, PRIMARY KEY (group_id, sink)"
-    do(url, "CREATE TABLE time (id varbinary(99))", f"CREATE TABLE syncengine_receipts ({earlier}, {more})")
-    do(url, "INSERT INTO syncengine_receipts VALUES ('\u00e9', 'ledger', 1, 'x', NULL, 1.0)")
+    """Each is delivered once, although the database would take them for the same."""
+    do(url, "CREATE TABLE time (id varbinary(99))")
     ids = ["aBc1", "AbC1", "aBc1 ", "e\u0301", "E\u0301", "stra\u00dfe", "strasse"]
     statement = "INSERT INTO time VALUES (:id)"
     assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
@@ -99,7 +96,7 @@ def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: s
     assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
     assert sorted(id.decode() for (id,) in do(url, "SELECT id FROM time")) == sorted(ids)
     engine = sa.create_engine(url)
-    assert {one.group_id for one in all_of(engine, "ledger")} == {*ids, "\u00e9"}
+    assert {one.group_id for one in all_of(engine, "ledger")} == {*ids}
     assert all_of(engine, "LEDGER") == []
     engine.dispose()
 
