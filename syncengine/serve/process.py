@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from starlette.types import ASGIApp
-
 from syncengine.content import compare, sha256_of, sha256_of_parts
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
@@ -34,7 +32,7 @@ from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
 from syncengine.serve.log import Log
-from syncengine.serve.probes import AddressTaken, Readiness, Server, probes
+from syncengine.serve.probes import Readiness, Server, probes
 from syncengine.serve.shift import Shift
 from syncengine.state.database import StateReplaced
 from syncengine.state.lock import LockLost
@@ -66,9 +64,8 @@ class Configuration:
 class Process:
     """The process of `serve`. `load` reads the project anew; `serving` makes its service reachable at the base URL.
 
-    `listen` overrides the probes' address in the project file. `mount`, where another server listens, gets the webhook
-    receiver, and `None` when it ends. `caller_key` outlives a shift, because the service calls with the key until
-    another one is registered.
+    `listen` overrides the probes' address in the project file. `caller_key` outlives a shift, because the service calls
+    with the key until another one is registered.
     """
 
     load: Callable[[], Project]
@@ -76,15 +73,11 @@ class Process:
     environ: Mapping[str, str]
     log: Log
     listen: tuple[str, int] | None = None
-    mount: Callable[[ASGIApp | None], None] | None = None
     pace: Pace = PACE
     readiness: Readiness = field(default_factory=Readiness)
     caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
-    _moved: asyncio.Event = field(default_factory=asyncio.Event)
-    _address: tuple[str, int] = ("", 0)
-    """Where the probes are to listen; `_moved` tells that it has changed."""
     _next: Configuration | None = None
     _is_start: bool = True
     _at_work: list[Callable[[], Iterable[str]]] = field(default_factory=list)
@@ -150,15 +143,22 @@ class Process:
     async def _run(self) -> None:
         """Answer probes and work until `stop` is set."""
         first = self.configured()
-        self._address = self.listen or first.project.serve.listen
-        server = self._probes()
-        self._answering(await server.start())
-        exposed = asyncio.create_task(self._expose(server, self._address))
+        # Whoever asks the probes keeps to their address: another one counts from the next start.
+        self.listen = self.listen or first.project.serve.listen
+        setting = "`serve.listen` or `--listen`"
+        server = Server(probes(self.readiness), self.listen, setting=setting, patience=1)
+        self.log.info("listening", f"serving /healthz, /readyz and /metrics at {await server.start()}")
+
+        async def unexpose() -> None:
+            await self._stop.wait()
+            await server.stop()
+
+        unexposing = asyncio.create_task(unexpose())  # as soon as it is to end: it is not ready for more
         try:
             await self.work(first)
         finally:
             self._stop.set()
-            await exposed
+            await unexposing
 
     async def work(self, first: Configuration) -> None:
         """Run one shift after another until `stop` is called, without handling signals or answering probes."""
@@ -181,8 +181,6 @@ class Process:
         self._next = None
         is_start, self._is_start = self._is_start, False
         self._at_work = self._secrets(now.project)
-        self._address = self.listen or now.project.serve.listen
-        self._moved.set()
         for warning in (*now.project.warnings, *warnings_of_sinks(now.project)):
             if self.readiness.is_first(warning.code, warning.message):
                 self.log.warning("remark", warning.message, code=warning.code)
@@ -271,6 +269,8 @@ class Process:
             self.readiness.configuration = None
             changes = changes_between(now.settings, self._next.settings)
             self.log.info("configuration", f"the project file was reloaded: {changes}")
+            if self._next.project.serve.listen != now.project.serve.listen:
+                self.log.warning("address", "the changed `serve.listen` counts from the next start")
             return
 
     def _kept(self, error: SyncengineError, project: Project) -> None:
@@ -279,32 +279,6 @@ class Process:
         self.log.refusal(
             "configuration", error, f"the new configuration is invalid, so the old one stays in use{then}: "
         )
-
-    async def _expose(self, server: Server, address: tuple[str, int]) -> None:
-        """Answer probes by a server that has started at `address`, which moves where a new project file says.
-
-        The server stops first, since it may stand in its own way: at the same port, for other addresses of the host.
-        """
-        while not self._stop.is_set():
-            self._moved.clear()
-            if self._address != address:
-                await server.stop()
-                moved = self._probes()
-                try:
-                    self._answering(await moved.start())
-                    server, address = moved, self._address
-                except AddressTaken as taken:
-                    self.log.warning("address", f"{taken.message}; /healthz, /readyz and /metrics stay where they were")
-                    await server.start()
-            await slept(float("inf"), self._stop, self._moved)
-        await server.stop()
-
-    def _probes(self) -> Server:
-        setting = "`--listen`" if self.listen else "`serve.listen` or `--listen`"
-        return Server(probes(self.readiness), self._address, setting=setting, patience=1)
-
-    def _answering(self, url: str) -> None:
-        self.log.info("listening", f"serving /healthz, /readyz and /metrics at {url}")
 
 
 def fingerprint(project: Project) -> str:

@@ -170,7 +170,7 @@ class Shift:
         writer = self._delivery.writer
         self._acknowledging = Acknowledging(self._client, writer, self._tell, last_words, self._has_webhook, self._pace)
         with ExitStack() as leaving:
-            if self._has_webhook and self._must_listen and self._process.mount is None:
+            if self._has_webhook and self._must_listen:
                 self._bound = leaving.enter_context(bound_at(*self._bind(), webhook.SETTING))
             with suppress(SyncengineError):  # the loops wait for an unreachable database
                 await self._delivery.remember_troubles()
@@ -270,7 +270,7 @@ class Shift:
     async def _receive(self, registrar: Registrar) -> None:
         """Listen, then register the webhook, since the service may call at once, or still call by an earlier one."""
         section, callback = self._section.webhook, callback_of(self._project, self._process.environ)
-        in_hand, mount = _InHand(self._delivery), self._process.mount
+        in_hand = _InHand(self._delivery)
         receiver = webhook.application(
             in_hand.take,
             self._process.caller_key.read,
@@ -278,13 +278,9 @@ class Shift:
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._tell,
         )
-        server: Server | None = None
-        if mount is not None:
-            mount(receiver)
-        else:
-            bound, self._bound = self._bound, None
-            server = Server(receiver, self._bind(), setting=webhook.SETTING, patience=LAST_ANSWERS, bound=bound)
-            self._log.info("receiving", f"the webhook receiver listens on {await server.start()}")
+        bound, self._bound = self._bound, None
+        server = Server(receiver, self._bind(), setting=webhook.SETTING, patience=LAST_ANSWERS, bound=bound)
+        self._log.info("receiving", f"the webhook receiver listens on {await server.start()}")
         try:
             self._must_listen = False
             await self._kept("webhook", lambda: registrar.webhook(callback))
@@ -293,10 +289,7 @@ class Shift:
             await self._stop.wait()
         finally:
             await in_hand.finish()
-            if mount is not None:
-                mount(None)
-            elif server is not None:
-                await server.stop()
+            await server.stop()
 
     async def _again(self) -> None:
         """Deliver the groups whose delivery was requested, after the registration, whose answer templates may need."""

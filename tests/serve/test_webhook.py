@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 
 import httpx
@@ -16,7 +14,7 @@ from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
 from tests.support.ports import unused_port
 
-from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually
+from .world import CALLER_KEY, World, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -252,37 +250,3 @@ def test_an_address_that_is_taken_at_a_reload_keeps_the_receiver_where_it_was(es
     eventually(estate.ready)
     estate.post("b")
     eventually(lambda: estate.states() == {"a": "success", "b": "success"})
-
-
-def test_the_receiver_runs_under_another_server(estate: World) -> None:
-    """As an ASGI application under uvicorn, `serve` registers, receives, delivers, and stops by the server's signal."""
-    port = hooked(estate)
-    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", str(port)]
-    environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
-    log = estate.project.folder / "uvicorn.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(program, cwd=estate.project.folder, env=environ, stdout=stream, stderr=stream)
-    try:
-        eventually(lambda: estate.connection()["mechanism"] == "webhook")
-        estate.post("a")
-        eventually(lambda: estate.states() == {"a": "success"})
-        probed = [loopback.get(f"http://127.0.0.1:{port}/{name}") for name in ("healthz", "readyz")]
-        assert [(answer.status_code, answer.json()) for answer in probed] == [
-            (200, {"alive": True}),
-            (200, {"ready": True}),
-        ]
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-    assert estate.ledger() == ["a"]
-    assert "Traceback" not in log.read_text()
-
-
-def test_a_wrong_project_ends_another_server_with_one_line(estate: World) -> None:
-    """A wrong project prints one line and an exit code under uvicorn, not a traceback."""
-    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", "0"]
-    environ = estate.project.surroundings()
-    done = subprocess.run(program, cwd=estate.project.folder, env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 64
-    assert "there is nothing to receive: set `postedTime.mode: webhook`" in done.stderr
-    assert "Traceback" not in done.stderr
