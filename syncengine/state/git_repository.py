@@ -50,6 +50,9 @@ LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 OWN = ("local", "worktree")
 """The scopes of a repository's own settings. Git reads the other scopes anyway, and must not send a header twice."""
 
+REMOTE = "syncengine-state"
+"""The name of the remote in our own settings. One in the user's settings, such as `state`, would add its URL to it."""
+
 SEEN = "refs/heads/seen"
 """The local ref that names the snapshot last seen."""
 
@@ -86,7 +89,7 @@ class BareRepository:
 
     def look(self) -> str | None:
         """Return the id at the remote's ref, or `None` when the ref does not exist."""
-        listing = self._run("ls-remote", "state", self.ref, seconds=LOOK_SECONDS).decode(errors="replace")
+        listing = self._run("ls-remote", REMOTE, self.ref, seconds=LOOK_SECONDS).decode(errors="replace")
         for line in listing.splitlines():
             id, _, ref = line.partition("\t")
             if ref == self.ref and _ID.fullmatch(id):
@@ -95,14 +98,14 @@ class BareRepository:
 
     def fetch(self) -> None:
         """Fetch all objects that the remote's ref refers to, without moving a local ref."""
-        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
+        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", REMOTE, self.ref)
         self._run(*words, seconds=FETCH_SECONDS)
 
     def push(self, new: str, old: str | None) -> None:
         """Move the ref from `old` to `new`. Raise `Superseded` if it is elsewhere, `PushUnknown` without an answer."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
         try:
-            self._run("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}", seconds=PUSH_SECONDS)
+            self._run("push", "--quiet", "--no-verify", lease, REMOTE, f"{new}:{self.ref}", seconds=PUSH_SECONDS)
         except SyncengineError as refused:
             try:
                 now = self.look()
@@ -247,7 +250,7 @@ class BareRepository:
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         first = base.get("GIT_CONFIG_COUNT", "0")
         count = int(first) if first.isdigit() else 0
-        settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
+        settings = [*self.remote.settings, *SETTINGS.items(), (f"remote.{REMOTE}.url", self.remote.url)]
         for number, (key, value) in enumerate(settings, count):
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}

@@ -281,6 +281,7 @@ def test_variables_and_settings_of_another_repository_have_no_effect(
     hook(elsewhere, "pre-push", "exit 1")
     config.write_text(
         f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n pushOption = x\n"
+        '[remote "state"]\n url = /nowhere\n'
     )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
