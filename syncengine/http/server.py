@@ -17,7 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 READ_SECONDS = 30.0
+"""The seconds in which a request must arrive, a megabyte of posted time over a slow line."""
 MOST_UNREAD = 200
+"""The number of requests that may be arriving: far fewer than the 1,024 files that a process may commonly open."""
 
 LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 

@@ -25,6 +25,7 @@ from syncengine.service.operations import TEAM_INFO, Operation
 __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic"]
 
 ATTEMPTS = 6
+"""The attempts of a call, as long as they are within the patience."""
 PATIENCE_SECONDS = 300.0
 """The seconds for all attempts of a call: a service that asks for more patience has the run end, and be repeated."""
 FIRST_WAIT = 0.25
@@ -32,7 +33,7 @@ FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
 """The longest wait that we choose ourselves; one that the service asks for may be longer."""
 KEPT_SECONDS = 60.0
-"""The seconds for which an idle connection is kept."""
+"""The seconds for which an idle connection is kept: as long as most servers and proxies keep theirs."""
 
 DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
 """Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""

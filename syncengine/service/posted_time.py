@@ -20,6 +20,7 @@ Group = Mapping[str, Any]
 """A posted time group as the service sent it."""
 
 LISTED_AT_MOST = 500
+"""The number of groups in a page of a list (docs/interface.md 4)."""
 LAST_INSTANT = 253_402_300_800_000
 """The year 10000 in milliseconds since the epoch; times from then on are invalid."""
 

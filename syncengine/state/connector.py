@@ -53,6 +53,7 @@ class Mechanism:
 def digest(caller_key: str, salt: str | None = None) -> str:
     """Return an irreversible digest of the caller key, with a fresh salt unless `salt` is given."""
     salt = salt or secrets.token_hex(16)
+    # The cost that the paper on scrypt gives for logins: a twentieth of a second for each key that somebody guesses.
     key = hashlib.scrypt(caller_key.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
     return f"{salt}${key.hex()}"
 

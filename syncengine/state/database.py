@@ -276,7 +276,7 @@ class StateDatabase:
 
     def close(self) -> None:
         is_replaced = self.is_replaced()
-        self.engine.dispose()
+        self.engine.dispose()  # first: only the last connection can end WAL mode
         if self.at_rest and not is_replaced:  # or SQLite would delete the write-ahead log of the new file
             with suppress(exc.SQLAlchemyError):
                 self.at_rest()
@@ -325,7 +325,8 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(
             address,
-            pool_pre_ping=True,
+            pool_pre_ping=True,  # a server that was restarted between two writes is no error
+            # Whatever the default is: with a snapshot, a writer who had to wait for another would fail.
             isolation_level="READ COMMITTED",
             connect_args=connect_arguments(address),
             insertmanyvalues_page_size=ROWS_AT_ONCE,
@@ -415,6 +416,7 @@ def _share(database: StateDatabase, path: Path) -> None:
         except exc.OperationalError as error:
             if sqlite_code(error) != sqlite3.SQLITE_BUSY:
                 raise
+    # Without waiting: whoever still reads or writes the file ends WAL mode as the last one.
     database.at_rest = lambda: pragma(engine, "PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE")
 
 

@@ -24,6 +24,7 @@ from syncengine.project.git_ref import without_login
 # A push and the look after it take at most the 60 seconds of a lease, so that a slow one does not outlive the lock.
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
+"""The seconds that a command without the network may take: what takes as long as a lease hangs."""
 MANY_FILES = 4000
 """The number of loose objects from which the local repository is packed, fewer than those of Git's own `gc.auto`."""
 
@@ -181,7 +182,7 @@ class BareRepository:
         with suppress(OSError, SyncengineError):
             packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))
             loose = 256 * len(list(sample.iterdir())) if sample.is_dir() else 0
-            if loose > MANY_FILES or packs > 50:
+            if loose > MANY_FILES or packs > 50:  # as many packs as Git's own `gc.autoPackLimit`
                 self._run("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
 
     def purge(self) -> None:

@@ -40,7 +40,7 @@ FAMILY = "syncengine.git-state/"
 INFO_FILE, LOCK_FILE = "state.json", "lock.json"
 
 KEPT = 100
-"""The number of versions that can be restored."""
+"""The number of versions that can be restored: they are the parents of each commit, which every look reads."""
 
 # A file that changes is pushed and stored whole, until the server packs it. So tables are cut where the key of a row
 # says so, about every 200 rows: a change elsewhere leaves a file, and thus its blob, as it was.
@@ -327,7 +327,7 @@ class GitStore:
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
-"""The number of attempts to read a snapshot that is replaced while it is fetched."""
+"""The number of attempts to read a snapshot that is replaced while it is fetched: a push takes as long as a fetch."""
 _CURES = (
     "begin a new state with `syncengine apply --new-state`, or rebuild a lost one with `syncengine state rebuild"
     " --new-state`"

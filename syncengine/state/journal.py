@@ -103,6 +103,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """Record refused calls: rows keep their content, become doubtful and are no longer in flight."""
     # A refusal takes back nothing that was intended: a part of the call may have been executed before it.
+    # In one transaction with the end, or a row would be neither in flight nor doubtful for a moment.
     doubt(connection, (key for entry in entries for key in entry.keys))
     _end(connection, stamp, FAILED, [(each.call, each.keys, each.message[:LONGEST_WORDS] or None) for each in entries])
 

@@ -435,7 +435,7 @@ class State:
         with self._writing() as connection:
             journal.put(connection, self._stamp, rows)
             decisions.forget_decisions(connection, keys)
-            # A call that may still be executed for a row carries other content than the new row.
+            # After the rows are written as given: a late call for one of them carries other content than the new row.
             journal.doubt(connection, journal.in_question(connection, self._clock, math.inf, keys))
             decisions.withdraw_losses(connection, keys, self._now())
 

@@ -160,6 +160,7 @@ class WorkingCopy:
                     words = str(other)
                     self._catch_up()
                     continue
+                # Not before the push: what is not in the repository, the next process will not know either.
                 if remembers:
                     self.place.remember(self.head)
                 with self._engine.begin() as connection:
