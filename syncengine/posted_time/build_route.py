@@ -20,7 +20,7 @@ from syncengine.errors import Diagnostic, Problems, Severity, TroubleKind
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.group import named_zone
 from syncengine.posted_time.route import NARRATIVE, Lookup, Narrative, Route, Rule, SinkRule
-from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile, CsvRecords, JsonLines
+from syncengine.posted_time.sinks.appended_file import AnotherForm, AppendedFile, CsvRecords, Form, JsonLines
 from syncengine.posted_time.sinks.contract import Sink, Words, objection
 from syncengine.posted_time.sinks.find import LATE, Find
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
@@ -357,7 +357,7 @@ class _Building:
             self._refuse(section.name, f"{csv.path}: {error.strerror}", "bad-path")
         return _Content(self._appended(section, csv.path, form), values.names)
 
-    def _appended(self, section: file.SinkConfig, path: str, form: JsonLines | CsvRecords) -> AppendedFile:
+    def _appended(self, section: file.SinkConfig, path: str, form: Form) -> AppendedFile:
         place, name = self.project.root / path, section.name.text
         other, kind = self._forms.setdefault(Path(os.path.realpath(place)), (name, type(form)))
         if kind is not type(form):  # each would cut off the other's lines as torn

@@ -181,6 +181,9 @@ class CsvRecords:
             )
 
 
+Form = JsonLines | CsvRecords
+
+
 def _whole_records(last: bytes) -> bytes:
     """Return what is whole of the bytes after the last CR LF: records that another program ended with LF or CR.
 
@@ -246,7 +249,7 @@ class AppendedFile:
 
     name: str
     path: Path
-    form: JsonLines | CsvRecords
+    form: Form
     words: Words
     patience: float = PATIENCE
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -335,7 +338,7 @@ class AppendedFile:
             return await to_its_end(asyncio.to_thread(opened))
 
 
-def _locked(path: Path, form: JsonLines | CsvRecords, patience: float) -> int:
+def _locked(path: Path, form: Form, patience: float) -> int:
     """Open the file (and create it if missing) and lock it. Raise EWOULDBLOCK when it stays locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
