@@ -1,7 +1,7 @@
 """The pages of docs: citations and links lead somewhere, tables are complete, and examples are valid.
 
 A citation is the path of a page followed by the numbers of sections or rules: `docs/planning.md 2.8`,
-`docs/interface.md §4`, `docs/planning.md, rule 8`. Numbered places have anchors: `<a id="2.8"></a>`.
+`docs/interface.md §4`. Numbered places have anchors: `<a id="2.8"></a>`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TEMPLATE = re.compile(r"\{# (\S+\.j2) #\}\n")
 NUMBER = r"\d+(?:\.\d+)*"
 CITATION = re.compile(
     rf"(?<![\w./-])(?P<page>[\w./-]*?[a-z][a-z-]*\.md)\b"
-    rf"(?P<numbers>,?\ (?:rule\ )?§?{NUMBER}(?:(?:,|\ and|\ to)\ §?{NUMBER})*)?",
+    rf"(?P<numbers>,?\ §?{NUMBER}(?:(?:,|\ and|\ to)\ §?{NUMBER})*)?",
     re.VERBOSE,
 )
 SECTION = re.compile(r"(?<!# )(?<!\[)§\d.{0,20}")
@@ -99,8 +99,7 @@ def broken(text: str, folder: Path) -> Iterator[str]:
 
 def cited(numbers: str | None) -> list[str]:
     """The anchors that the numbers after a page's name stand for."""
-    rule = "rule-" if numbers and "rule " in numbers else ""
-    return [rule + number for number in re.findall(NUMBER, numbers or "")]
+    return re.findall(NUMBER, numbers or "")
 
 
 def anchors(page: Path) -> list[str]:
@@ -139,7 +138,6 @@ def test_a_citation_leads_to_a_place_that_exists(path: Path) -> None:
         "docs/planning.{md} 2.1 to 2.99",
         "docs/planning.{md}\n    2.99",
         "docs/interface.{md} §2, §44",
-        "docs/architecture.{md}, rule 88",
         "(§4)",
     ],
 )
@@ -153,7 +151,6 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
     [
         "docs/planning.md 1.3, 6",
         "docs/interface.md §2, §4",
-        "docs/planning.md, rule 8",
         "RFC 8259 §6, §8.1",
         "x.md5",
     ],

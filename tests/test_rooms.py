@@ -45,16 +45,6 @@ def test_the_table_in_contributing_has_the_rooms_own_docstrings() -> None:
     assert re.findall(r"^\| `.*\|$", text, re.MULTILINE) == expected
 
 
-def test_the_picture_of_the_rooms_is_the_contract() -> None:
-    """The picture has a line for each layer, from top to bottom."""
-    page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
-    picture = page.partition("## The rooms\n")[2].split("```")[1].splitlines()[1:]
-    names = [[word for word in line.split() if word != "│"] for line in picture]
-    assert len(names) == len(layers())
-    for words, layer in zip(names, layers(), strict=True):
-        assert words[: len(layer)] == layer
-
-
 def test_every_room_is_in_the_contract() -> None:
     """No module of the package is outside of the contract."""
     found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

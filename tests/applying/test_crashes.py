@@ -1,4 +1,4 @@
-"""The crash model: after any trouble, the next applies end at what the manifests say (docs/planning.md, rule 8)."""
+"""The crash model: after any trouble, the next applies end at what the manifests say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The crash model's checks of service and state, at every instant and at the end (docs/planning.md, rule 8)."""
+"""The crash model's checks of service and state, at every instant and at the end."""
 
 from __future__ import annotations
 

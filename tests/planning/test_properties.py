@@ -1,4 +1,4 @@
-"""Invariants of every plan, after any history of applies, failures and doubt (docs/planning.md, rule 8)."""
+"""Invariants of every plan, after any history of applies, failures and doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks through several manifests: after each apply the next plan is empty (docs/planning.md, rule 8)."""
+"""Walks through several manifests: after each apply the next plan is empty."""
 
 from __future__ import annotations
 
