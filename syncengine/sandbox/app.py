@@ -67,6 +67,8 @@ def running_sandbox(
         started = threading.Event()
         server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set)
         running = _running(bound, api_key)
+        # With an event loop of its own, because the apply beside it blocks and ends its loop as it likes. A daemon: a
+        # process that is interrupted in the block's end must not wait for it.
         thread = threading.Thread(target=server.run, args=([bound],), name="sandbox", daemon=True)
         thread.start()
         try:

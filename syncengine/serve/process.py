@@ -142,7 +142,7 @@ class Process:
 
     async def _run(self) -> None:
         """Answer probes and work until `stop` is set."""
-        first = self.configured()
+        first = self.load_configuration()
         # Whoever asks the probes keeps to their address: another one counts from the next start.
         self.listen = self.listen or first.project.serve.listen
         setting = "`serve.listen` or `--listen`"
@@ -201,33 +201,33 @@ class Process:
             raise
         except LockLost as lost:
             self.log.warning("lock-lost", f"{lost.message}; standing by")
-            return await self._anew(now.project, now.fingerprint)
+            return await self._wait_for_targets(now.project, now.fingerprint)
         except SyncengineError as error:
             if now.before is None or self.readiness.phase is None:
                 raise
-            self._kept(error, now.before)
-            return await self._anew(now.before, fingerprint(now.before))
+            self._report_invalid(error, now.before)
+            return await self._wait_for_targets(now.before, fingerprint(now.before))
         return self._next
 
-    async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
+    async def _wait_for_targets(self, project: Project, fingerprint: str) -> Configuration | None:
         """Return a configuration of the project as soon as its inbox and targets can be opened, or `None` to stop."""
         back_off = BackOff(self.pace)
         while not self._stop.is_set():
             await slept(back_off.after(), self._stop)
             try:
-                return await asyncio.to_thread(self._checked, project, fingerprint)
+                return await asyncio.to_thread(self._open, project, fingerprint)
             except SyncengineError as error:
                 self.log.refusal("trouble", error, "standing by, retrying: ")
         return None
 
-    def configured(self, before: Project | None = None) -> Configuration:
+    def load_configuration(self, before: Project | None = None) -> Configuration:
         """Load the project and check everything. Raise `Problems` with every error found."""
         project = self.load()
         content = fingerprint(project)
         # A file that changed before its fingerprint was taken is loaded at the next look.
-        return replace(self._checked(project, content if is_as_loaded(project) else ""), before=before)
+        return replace(self._open(project, content if is_as_loaded(project) else ""), before=before)
 
-    def _checked(self, project: Project, fingerprint: str) -> Configuration:
+    def _open(self, project: Project, fingerprint: str) -> Configuration:
         project.base_url()  # which raises for settings without which nothing works, as does the key
         project.api_key()
         # The secrets of this project are masked in the log, besides those of the one at work.
@@ -260,11 +260,11 @@ class Process:
                 continue
             tried = current
             try:
-                self._next = await asyncio.to_thread(self.configured, now.project)
+                self._next = await asyncio.to_thread(self.load_configuration, now.project)
             except Exception as error:  # a defect while loading must not end the working configuration
                 if not isinstance(error, SyncengineError):
                     error = SyncengineError(message_of(error), code="defect")
-                self._kept(error, now.project)
+                self._report_invalid(error, now.project)
                 continue
             self.readiness.configuration = None
             changes = changes_between(now.settings, self._next.settings)
@@ -273,7 +273,7 @@ class Process:
                 self.log.warning("address", "the changed `serve.listen` counts from the next start")
             return
 
-    def _kept(self, error: SyncengineError, project: Project) -> None:
+    def _report_invalid(self, error: SyncengineError, project: Project) -> None:
         then = "" if is_as_loaded(project) else " for posted time, and manifests are not applied until it is valid"
         self.readiness.configuration = error.message
         self.log.refusal(

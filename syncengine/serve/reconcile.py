@@ -83,12 +83,12 @@ class Reconciling:
             await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():
             if await asyncio.to_thread(is_as_loaded, self._project):
-                await self._reconciled()
+                await self._reconcile_once()
             else:
                 self._count(CONFIGURATION)
             await slept(self._project.serve.every, self._stop)
 
-    async def _reconciled(self) -> None:
+    async def _reconcile_once(self) -> None:
         """Apply once, and wait for the thread. `stop` makes the apply end early."""
         applying = asyncio.ensure_future(asyncio.to_thread(self._apply))
         stopped = asyncio.ensure_future(self._stop.wait())

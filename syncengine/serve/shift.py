@@ -128,7 +128,7 @@ class Shift:
 
     async def _run_all(self, loops: Mapping[str, Loop]) -> None:
         """Run all loops until they are stopped, or until an error in one of them ends all."""
-        tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
+        tasks = [asyncio.create_task(self._supervise(name, loop)) for name, loop in loops.items()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -138,7 +138,7 @@ class Shift:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _kept(self, name: str, loop: Loop) -> None:
+    async def _supervise(self, name: str, loop: Loop) -> None:
         """Run a loop, and restart it after any error but those that end all loops."""
         back_off = BackOff(self._pace)
         while True:
@@ -166,7 +166,7 @@ class Shift:
         assert section is not None, "a project with a delivery has a section for it"
         self._has_webhook = section.mode is Mode.WEBHOOK
         self._section = section
-        self._tell = telling(self._log, self._readiness, self._heard)
+        self._tell = telling(self._log, self._readiness, self._note_verdict)
         writer = self._delivery.writer
         self._acknowledging = Acknowledging(self._client, writer, self._tell, last_words, self._has_webhook, self._pace)
         with ExitStack() as leaving:
@@ -174,14 +174,14 @@ class Shift:
                 self._bound = leaving.enter_context(bound_at(*self._bind(), webhook.SETTING))
             with suppress(SyncengineError):  # the loops wait for an unreachable database
                 await self._delivery.remember_troubles()
-            acknowledging = asyncio.create_task(self._kept("acknowledge", self._acknowledging.run))
+            acknowledging = asyncio.create_task(self._supervise("acknowledge", self._acknowledging.run))
             try:
                 await self._run_all(
                     {
                         "posted time": self._posted_time,
                         "health": self._check_sinks,
-                        "again": self._again,
-                        "registration": self._renewing,
+                        "again": self._redeliver,
+                        "registration": self._renew,
                         "lease": lambda: self._watch_lease(lease),
                         "reconcile": self._reconciling.run,
                     }
@@ -194,7 +194,7 @@ class Shift:
     def _bind(self) -> tuple[str, int]:
         return (self._section.webhook.bind if self._section.webhook else None) or BIND
 
-    def _heard(self, outcome: PostedTimeStatus) -> None:
+    def _note_verdict(self, outcome: PostedTimeStatus) -> None:
         self._acknowledging.ring()
         if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
             self._a_sink_failed.set()
@@ -257,7 +257,7 @@ class Shift:
         self._log.info("registered", f"registered with {registered.group or 'the service'}", **facts)
         self._renew_at = renewal(registered, now, self._pace.renew)
 
-    async def _renewing(self) -> None:
+    async def _renew(self) -> None:
         """Renew the registration before it expires (docs/interface.md 2.6), or after it failed."""
         await slept(float("inf"), self._ready, self._stop)
         while not self._stop.is_set():
@@ -283,7 +283,7 @@ class Shift:
         self._log.info("receiving", f"the webhook receiver listens on {await server.start()}")
         try:
             self._must_listen = False
-            await self._kept("webhook", lambda: registrar.webhook(callback))
+            await self._supervise("webhook", lambda: registrar.webhook(callback))
             if not self._stop.is_set():
                 self._readiness.phase = None
             await self._stop.wait()
@@ -291,7 +291,7 @@ class Shift:
             await in_hand.finish()
             await server.stop()
 
-    async def _again(self) -> None:
+    async def _redeliver(self) -> None:
         """Deliver the groups whose delivery was requested, after the registration, whose answer templates may need."""
         await slept(float("inf"), self._ready, self._stop)
         while not self._stop.is_set():

@@ -48,7 +48,7 @@ def work(
 
     async def play() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(repr(context)))
-        working = asyncio.create_task(process.work(process.configured()))
+        working = asyncio.create_task(process.work(process.load_configuration()))
         watching = asyncio.create_task(asyncio.to_thread(watch))
         try:
             await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
