@@ -10,7 +10,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncengine import __version__
@@ -25,7 +24,7 @@ from syncengine.render.escape import cut, file_name, harmless, visible
 from syncengine.render.report import finding, headline
 from syncengine.render.report import findings as findings_of_report
 from syncengine.render.sections import GONE, UPDATE
-from syncengine.render.style import PLAIN, Look, Tone, in_repository, lettered, painted
+from syncengine.render.style import PLAIN, Look, Tone, in_repository, in_url, lettered, painted
 from syncengine.render.values import (
     BRIEF,
     ValuePart,
@@ -231,7 +230,7 @@ def sarif(value: Shown, look: Look = PLAIN) -> str:
         region = {"startLine": diagnostic.line or 1}  # code scanning rejects a file if one result has no place
         if diagnostic.line and diagnostic.column:
             region["startColumn"] = diagnostic.column
-        at = {"artifactLocation": {"uri": quote(_path(diagnostic, look))}, "region": region}
+        at = {"artifactLocation": {"uri": in_url(_path(diagnostic, look))}, "region": region}
         result: dict[str, Any] = {
             "ruleId": diagnostic.code,
             "ruleIndex": rules[diagnostic.code],
@@ -241,7 +240,7 @@ def sarif(value: Shown, look: Look = PLAIN) -> str:
         }
         if data := diagnostic.data:  # SARIF has no other place for the name of a database or a service
             row = {
-                "artifactLocation": {"uri": quote(in_repository(data.file, look.prefix))},
+                "artifactLocation": {"uri": in_url(in_repository(data.file, look.prefix))},
                 "region": {"startLine": data.row},
             }
             text = {"text": visible(f"data row {data.file}:{data.row}")}

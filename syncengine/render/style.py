@@ -42,7 +42,7 @@ class Links(NamedTuple):
         """Return the URL of a line; empty without a host or a commit."""
         if not self.blob or ("{commit}" in self.blob and not self.commit):
             return ""
-        values = {"commit": quote(self.commit, safe=""), "file": quote(path), "line": str(line)}
+        values = {"commit": quote(self.commit, safe=""), "file": in_url(path), "line": str(line)}
         address = self.blob
         for name in PLACES:
             address = address.replace(f"{{{name}}}", values[name])
@@ -67,6 +67,11 @@ def in_repository(file: str, prefix: str) -> str:
     """Return a file of the project's folder relative to the repository's root, with forward slashes."""
     path = file.replace("\\", "/")
     return f"{prefix.rstrip('/')}/{path}" if prefix else path
+
+
+def in_url(path: str) -> str:
+    """Return a path as a part of a URL. A file's name need not be text, nor what a document says it is."""
+    return quote(path.encode("utf-8", "surrogatepass"))
 
 
 SourceLines = Callable[[str], Sequence[str] | None]

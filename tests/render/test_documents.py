@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,7 @@ from msgspec import structs
 
 from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.model import Base, Plan, Undo, Wait
-from syncengine.render import formats
+from syncengine.render import PLAN_FORMATS, formats
 from syncengine.render.documents import (
     diagnostics_of,
     dumped,
@@ -21,6 +23,9 @@ from syncengine.render.documents import (
     report_of,
 )
 from syncengine.render.plan_files import document_in
+from syncengine.render.sections import Fold
+from syncengine.render.style import Look
+from syncengine.render.view import view_of
 from syncengine.resource import Key, Kind
 from tests.cli.program import Project, activity_type, category, tag
 
@@ -52,6 +57,22 @@ def test_a_document_that_is_read_is_the_one_that_was_made(sample: Callable[[], P
     document = plan_document(plan)
     assert document_in(dumped(document).encode(), "plan.json") == document
     assert [field.clears for field in document.changes[-1].fields] == [False, False]
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_every_rendering_says_the_same_numbers(sample: Callable[[], Plan]) -> None:
+    """Head and sections are decided once, so that text, Markdown and HTML count alike."""
+    document, look = plan_document(sample()), Look(width=10_000)
+    shown = view_of(document, look, Fold.LONG)
+    text, markdown, html = (PLAN_FORMATS[name](document, look) for name in ("text", "markdown", "html"))
+    for title in (shown.head[0], *(section.title for section in shown.sections)):
+        assert title in text
+        assert title in re.sub(r"&#8203;|\\(?=\W)", "", markdown)
+        assert escape(title) in html
+    numbers = [f"{count.number:,}" for count in shown.counts]
+    assert f"| {' | '.join(numbers)} |" in markdown
+    for count in shown.counts:
+        assert (f"<b>{count.number:,}</b> {count.word}" in html) is bool(count.number)
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -28,7 +28,7 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.diff import Action, Change
-from syncengine.render import PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
+from syncengine.render import PLAN_FORMATS, PLAN_REPORTS, REPORT_FORMATS, VALIDATE_FORMATS
 from syncengine.render.ci import (
     github,
     gitlab,
@@ -43,7 +43,8 @@ from syncengine.render.documents import (
 )
 from syncengine.render.report import TROUBLES, findings, report_of
 from syncengine.render.schemas import schemas
-from syncengine.render.style import PLAIN, Look
+from syncengine.render.style import PLAIN, Links, Look
+from syncengine.resource import Source
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, field, mixed, plan_limit, plan_of, tag
 
@@ -171,6 +172,15 @@ def test_sarif_names_files_as_uris() -> None:
     assert uri.isascii()
     assert set(uri) & set(' <>"\\\n') == set()
     assert unquote(uri) == HOSTILE.replace("\\", "/")
+
+
+@pytest.mark.parametrize("file", ["caf\udce9.yaml", "half\ud83d.yaml"], ids=["bytes", "half a letter"])
+def test_a_file_whose_name_is_no_text_has_an_address(file: str) -> None:
+    """A file's name may be bytes, and a document may come from anywhere."""
+    moved = Change(key=tag("T-1"), action=Action.CREATE, source=Source(file, 1))
+    look = Look(links=Links("https://host/{commit}/{file}#L{line}", "c0ffee"))
+    for format in PLAN_REPORTS.values():
+        assert format(plan_document(plan_of(moved)), look)
 
 
 def test_sarif_points_at_the_column() -> None:
