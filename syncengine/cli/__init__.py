@@ -194,12 +194,12 @@ def _print_document(invocation: Invocation, error: SyncengineError) -> None:
         return
     from syncengine.cli.output import COMMANDS
     from syncengine.render import DIAGNOSTIC_FORMATS
-    from syncengine.render.documents import report_json
+    from syncengine.render.documents import report_document, report_json
     from syncengine.render.report import report_of
     from syncengine.render.style import PLAIN
 
     if invocation.command == "apply" and invocation.format == "json":
-        text = report_json(report_of(error))
+        text = report_json(report_document(report_of(error)))
     else:
         text = DIAGNOSTIC_FORMATS[invocation.format](error.diagnostics(), PLAIN)
     with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr

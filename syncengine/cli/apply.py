@@ -42,6 +42,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Review, Runtime
 from syncengine.project.model import Project
 from syncengine.render import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.documents import plan_document, report_document
 from syncengine.render.report import report_of
 from syncengine.render.view import asks_about_removals_alone
 from syncengine.render.words import number
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, report_of)
+REPORTS = ReportKind(REPORT_FORMATS, REPORT_FORMATS, lambda error: report_document(report_of(error)))
 
 
 class ApplyCommand(ReportingCommand):
@@ -114,7 +115,7 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
         except OutputFailed as error:
             applying.unshown = error
         reporting.output = applying.output
-        reporting.write(done.report)
+        reporting.write(report_document(done.report))
     if applying.unshown and not done.exit_code:
         raise applying.unshown
     return done.exit_code
@@ -173,8 +174,6 @@ class _Applying:
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
         """Show the plan, and return whether it is approved: by the option, or by the person at the terminal."""
-        from syncengine.render.documents import plan_document
-
         self._has_shown = True
         if self._format == "text" and self.shows:
             try:
@@ -196,12 +195,10 @@ class _Applying:
 
     def show(self, done: Applied) -> None:
         """Print the report, preceded by the plan if that was not printed yet."""
-        from syncengine.render.documents import plan_document
-
         if not self.shows:
             return
         if self._format == "json":
-            self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
+            self.output.data(REPORT_FORMATS["json"](report_document(done.report), self.output.look()))
             return
         plan = done.plan
         if plan is not None:  # the plan above shows its own
@@ -212,7 +209,7 @@ class _Applying:
             if not plan.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
         if done.report.began:
-            self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
+            self.output.data(REPORT_FORMATS["text"](report_document(done.report), self.output.look()))
             if done.report.status is RunStatus.COMPLETE:
                 self._say_next()
             return

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.apply.report import Outcome, Report, RunStatus
+from syncengine.apply.report import Outcome, RunStatus
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved
 from syncengine.project import git
@@ -27,9 +27,9 @@ from syncengine.publish.api import NotAllowed, NotThere
 from syncengine.publish.hosts import Host
 from syncengine.publish.place import CommentPlace, PullState, RunOrder, as_number
 from syncengine.render import formats
-from syncengine.render.documents import diagnostics_of, report_of
+from syncengine.render.documents import diagnostics_of
 from syncengine.render.markdown import Size, code, plan_markdown, report_markdown, trouble_markdown
-from syncengine.render.plan_files import CURE, PlanFile, damaged, document_in, file_content
+from syncengine.render.plan_files import CURE, PlanFile, document_in, file_content
 from syncengine.render.style import Look
 
 SAFE = re.compile(r"[0-9A-Za-z._-]*")
@@ -69,11 +69,8 @@ def publication_of(path: Path, name: str, project: Project | None) -> Publicatio
         raise _unfit(f"{name} {linked}: {CURE}") from None
     content = file_content(path, name)
     document = document_in(content, name)
-    try:
-        if isinstance(document, formats.ReportFormat):
-            return _of_report(report_of(document), name)
-    except (ValueError, KeyError) as error:
-        raise damaged(name, error) from None
+    if isinstance(document, formats.ReportFormat):
+        return _of_report(document, name)
     if isinstance(document, formats.Diagnostics):
         found = diagnostics_of(document.diagnostics)
         return Publication(partial(trouble_markdown, found), _outputs({}, False, False, "", name))
@@ -104,14 +101,14 @@ def _of_plan(plan: formats.PlanFormat, name: str) -> Publication:
     return Publication(partial(plan_markdown, plan), outputs, plan.commit, has_commit=True)
 
 
-def _of_report(report: Report, name: str) -> Publication:
+def _of_report(report: formats.ReportFormat, name: str) -> Publication:
     """Return the publication of a report, whose outputs count the applied changes."""
-    applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
+    applied = Counter(result.action for result in report.results if result.outcome is Outcome.APPLIED)
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
-    outputs = _outputs(applied, report.totals.applied > 0, is_closed, report.plan or "", name)
+    outputs = _outputs(applied, report.summary.applied > 0, is_closed, report.plan or "", name)
     # A refused run may have been unable to read the project, with its commit.
     has_commit = report.status is not RunStatus.REFUSED
-    return Publication(partial(report_markdown, report), outputs, report.circumstances.commit, has_commit)
+    return Publication(partial(report_markdown, report), outputs, report.commit, has_commit)
 
 
 def _outputs(counts: Mapping[str, int], changes: bool, is_closed: bool, plan_id: str, name: str) -> Outputs:

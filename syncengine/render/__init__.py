@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from syncengine.render.style import Look
 
 if TYPE_CHECKING:
-    from syncengine.apply.report import Report
     from syncengine.errors import Diagnostic
-    from syncengine.render.formats import PlanFormat
+    from syncengine.render.formats import PlanFormat, ReportFormat
 
 T = TypeVar("T")
 
@@ -42,7 +41,7 @@ PLAN_FORMATS: Mapping[str, Renderer[PlanFormat]] = {
     "html": Renderer("html", "plan_html"),
 }
 
-REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
+REPORT_FORMATS: Mapping[str, Renderer[ReportFormat]] = {
     "text": Renderer("report", "report_text"),
     "json": Renderer("documents", "report_json"),
     "junit": Renderer("ci", "report_junit"),

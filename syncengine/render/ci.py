@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncengine import __version__
-from syncengine.apply.report import Outcome, Report
+from syncengine.apply.report import Outcome
 from syncengine.content import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.lints import LINTS
@@ -50,7 +50,7 @@ SARIF_SHOWS = 5_000
 SHOWN_VALUES = 3
 _LONGEST = 300  # a few lines of the box in which a host shows a finding
 
-Shown = formats.PlanFormat | Report | Sequence[Diagnostic]
+Shown = formats.PlanFormat | formats.ReportFormat | Sequence[Diagnostic]
 """What hosts show: changes to review, changes that were not applied, or findings."""
 
 
@@ -66,7 +66,7 @@ def findings_of(value: Shown, most: int | None = None) -> list[HostFinding]:
     if isinstance(value, formats.PlanFormat):
         found = plan_findings(value)
         return found if most is None else at_most(most, found)
-    diagnostics = findings_of_report(value) if isinstance(value, Report) else value
+    diagnostics = findings_of_report(value) if isinstance(value, formats.ReportFormat) else value
     return [HostFinding(each.severity.value, each) for each in diagnostics]
 
 
@@ -166,7 +166,7 @@ def github(value: Shown, look: Look = PLAIN) -> str:
         every = plan_findings(value)
         by_level = ([each for each in every if each.level == level] for level in ("error", "warning", "notice"))
         found = [each for group in by_level for each in at_most(GITHUB_SHOWS, group)]
-    elif isinstance(value, Report):
+    elif isinstance(value, formats.ReportFormat):
         lines.append(f"::notice title=syncengine apply::{_data(headline(value))}\n")
         found = findings_of(value)
     else:
@@ -259,7 +259,7 @@ def sarif(value: Shown, look: Look = PLAIN) -> str:
 ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "skipped"}
 
 
-def report_junit(report: Report, look: Look = PLAIN) -> str:
+def report_junit(report: formats.ReportFormat, look: Look = PLAIN) -> str:
     """Return a case for each change, whose class is the file, and one for each error of the whole run."""
 
     def add(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
@@ -268,10 +268,10 @@ def report_junit(report: Report, look: Look = PLAIN) -> str:
 
     cases = []
     for each in report.results:
-        file = each.source.file if each.source else each.key.kind.value
-        case = test_case(file, f"{each.action.word} {each.key}")
+        file = each.source.file if each.source else each.address.partition("/")[0]
+        case = test_case(file, f"{each.action} {each.address}")
         cases.append(add(case, ELEMENTS[each.outcome], finding(each)) if each.outcome in ELEMENTS else case)
-    for diagnostic in report.diagnostics:
+    for diagnostic in diagnostics_of(report.diagnostics):
         if diagnostic.severity is Severity.ERROR:  # warnings would only be passed cases
             cases.append(add(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic))
     return suites("syncengine apply", cases)

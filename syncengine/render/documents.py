@@ -1,6 +1,6 @@
 """Plans, reports and diagnostics → documents of the published formats, from which all views are made; pure.
 
-A document may come from anywhere: a report of it raises `ValueError` or `KeyError` for a word without a meaning.
+Nothing is made of a document again but diagnostics: what has just been made and what was read are shown alike.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, convert, structs, to_builtins
 
-from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
+from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan import saved
 from syncengine.plan.diff import Action, Change
@@ -24,7 +23,7 @@ from syncengine.plan.model import ChangeOrigin, Plan, Tree
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
-from syncengine.resource import Key, Kind, Source
+from syncengine.resource import Kind, Source
 
 
 def dumped(document: object) -> str:
@@ -41,8 +40,8 @@ def plan_json(plan: formats.PlanFormat, look: Look = PLAIN) -> str:
     return dumped(plan)
 
 
-def report_json(report: Report, look: Look = PLAIN) -> str:
-    return dumped(report_document(report))
+def report_json(report: formats.ReportFormat, look: Look = PLAIN) -> str:
+    return dumped(report)
 
 
 def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -177,15 +176,11 @@ def _place(source: Source | None) -> formats.Place | None:
     return formats.Place(source.file, source.line, _row_item(source.data)) if source else None
 
 
-def _source(place: formats.Place | None) -> Source | None:
-    return Source(place.file, place.line, _row(place.data)) if place else None
-
-
 def _row_item(row: Row | None) -> formats.DataRow | None:
     return formats.DataRow(*row) if row else None
 
 
-def _row(row: formats.DataRow | None) -> Row | None:
+def row_of(row: formats.DataRow | None) -> Row | None:
     return Row(row.file, row.row) if row else None
 
 
@@ -216,34 +211,6 @@ def report_document(report: Report) -> formats.ReportFormat:
     )
 
 
-def report_of(document: formats.ReportFormat) -> Report:
-    """Return the report in a document. Raise `ValueError` for an unknown word."""
-    results = tuple(
-        Result(
-            Key.parse(each.address),
-            Action[each.action.upper()],
-            Outcome(each.outcome),
-            _source(each.source),
-            convert(each.error, CallError, from_attributes=True) if each.error else None,
-        )
-        for each in document.results
-    )
-    started, ended = (
-        datetime.fromisoformat(text).timestamp() if text else None for text in (document.started, document.ended)
-    )
-    same = {name: getattr(document, name) for name in ("team", "environment", "commit", "tree", "actor", "job")}
-    approvals = tuple(Approval(each.approve, each.by, each.line) for each in document.approvals)
-    return Report(
-        document.plan,
-        RunStatus(document.status),
-        convert(document.summary, Totals, from_attributes=True),
-        convert(document.session, Session, from_attributes=True),
-        results,
-        diagnostics_of(document.diagnostics),
-        Circumstances(started=started, ended=ended, approvals=approvals, **same),
-    )
-
-
 def diagnostic_items(diagnostics: Iterable[Diagnostic]) -> list[formats.DiagnosticItem]:
     return [
         formats.DiagnosticItem(**{**structs.asdict(each), "data": _row_item(each.data), "rule": each.rule or None})
@@ -258,7 +225,7 @@ def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic,
                 name: getattr(item, name)
                 for name in ("severity", "code", "message", "file", "line", "column", "address")
             },
-            data=_row(item.data),
+            data=row_of(item.data),
             rule=UNSET if item.rule is None else item.rule,
         )
         for item in items

@@ -437,9 +437,9 @@ class ErrorItem(OpenModel, frozen=True):
 class ResultItem(OpenModel, frozen=True):
     """The outcome of one change."""
 
-    address: Annotated[Address, "The resource."]
-    action: Annotated[str, "The planned action: `create`, `update`, `delete`, `retire` or `forget`."]
-    outcome: Annotated[str, one_of(*Outcome), "The outcome of the change."]
+    address: Annotated[PlannedAddress, "The resource."]
+    action: Annotated[str, Meta(pattern=f"^({'|'.join(ACTIONS)})$"), one_of(*ACTIONS), "The planned action."]
+    outcome: Annotated[Outcome, one_of(*Outcome), "The outcome of the change."]
     source: Annotated[Place | None, "The place where it is declared or was last declared."]
     error: Annotated[ErrorItem | None, "The reason why the change was not applied; null if it was."] = None
 
@@ -449,7 +449,7 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
 
     plan: Annotated[str | None, "The id of the applied plan; null if there was none."]
     status: Annotated[
-        str, one_of(*RunStatus), "The outcome of the run. `refused`: syncengine itself declined to send anything."
+        RunStatus, one_of(*RunStatus), "The outcome of the run. `refused`: syncengine itself declined to send anything."
     ]
     summary: Annotated[ReportSummary, "Counts of the results."]
     session: Annotated[SessionItem, "The sync session of the run."]
@@ -464,6 +464,11 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     actor: Annotated[str | None, "The person who started the CI job; null outside of CI."] = None
     job: Annotated[str | None, "The URL of the CI job; null outside of CI."] = None
     approvals: Annotated[tuple[ApprovalItem, ...], "The approvals that were used."] = ()
+
+    @property
+    def began(self) -> bool:
+        """Whether anything may have been applied."""
+        return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)
 
 
 # --- what other commands print

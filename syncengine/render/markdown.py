@@ -17,17 +17,18 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from syncengine.apply.report import Outcome, Report, Result
+from syncengine.apply.report import Outcome
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import merged, message, tally, where
+from syncengine.render.documents import diagnostics_of
 from syncengine.render.escape import cut, visible
 from syncengine.render.fold import SAME
-from syncengine.render.formats import PlanFormat
+from syncengine.render.formats import PlanFormat, ReportFormat, ResultItem
 from syncengine.render.report import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.sections import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.view import ABRIDGED, first_sentence, view_of
-from syncengine.render.words import FEW, count_of, number, place, when
+from syncengine.render.words import FEW, count_of, number, place
 
 LIMIT = 60_000
 """The largest number of characters of a comment; hosts reject longer ones (GitHub above 65,536)."""
@@ -89,20 +90,12 @@ def plan_markdown(plan: PlanFormat, look: Look = PLAIN, limit: int = LIMIT, size
     return fitted(lambda most: page(most, 0), limit, size)
 
 
-def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT, size: Size = len) -> str:
+def report_markdown(report: ReportFormat, look: Look = PLAIN, limit: int = LIMIT, size: Size = len) -> str:
     """Return headline, counts, sync session, next step, changes by outcome, and diagnostics, in `limit` units."""
-    totals, run = report.totals, report.circumstances
+    diagnostics = diagnostics_of(report.diagnostics)
     counts = ("applied", "failed", "skipped", "unknown", "requests", "retries")
-    about = {
-        "team": run.team,
-        "environment": run.environment,
-        "commit": run.commit,
-        "tree": run.tree,
-        "by": run.actor,
-        "job": run.job,
-        "started": when(run.started),
-        "ended": when(run.ended),
-    }
+    about = {name: getattr(report, name) for name in ("team", "environment", "commit", "tree")}
+    about |= {"by": report.actor} | {name: getattr(report, name) for name in ("job", "started", "ended")}
     groups = alike(report)
     applied = [each for each in report.results if each.outcome is Outcome.APPLIED]
     lists = [
@@ -112,18 +105,18 @@ def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT, size
         ),
         (
             f"Applied: {count_of(len(applied), 'change')}",
-            [as_markdown(f"- {each.action.word} {_located(each)}") for each in applied],
+            [as_markdown(f"- {each.action} {_located(each)}") for each in applied],
         ),
-        (f"Diagnostics ({number(len(report.diagnostics))})", diagnostic_rows(report.diagnostics)),
+        (f"Diagnostics ({number(len(diagnostics))})", diagnostic_rows(diagnostics)),
     ]
     return fitted(
         lambda most: rendered(
             "report.markdown.j2",
             headline=headline(report),
-            counts=[(name, number(getattr(totals, name))) for name in counts],
+            counts=[(name, number(getattr(report.summary, name))) for name in counts],
             about=[
                 *(as_markdown(f"{name} {code(value)}") for name, value in about.items() if value),
-                *(as_markdown(f"approved {code(each.text)} ({code(str(each))})") for each in run.approvals),
+                *(as_markdown(f"approved {code(each.approve)} ({code(str(each))})") for each in report.approvals),
             ],
             sentences=(session_sentence(report.session), next_step(report)),
             lists=[(title, rows[:most]) for title, rows in lists],
@@ -135,7 +128,7 @@ def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT, size
     )
 
 
-def _troubles(group: Sequence[Result]) -> Iterator[Markup]:
+def _troubles(group: Sequence[ResultItem]) -> Iterator[Markup]:
     """Yield one row for a single change, or several addresses below their common message."""
     first = group[0]
     trouble = f"{TROUBLES[first.outcome].code}: {code(words(first))}{prose(sent_as(first.error))}"
@@ -148,9 +141,9 @@ def _troubles(group: Sequence[Result]) -> Iterator[Markup]:
         yield as_markdown(f"  - … and {number(len(group) - PLACES)} more")
 
 
-def _located(result: Result) -> str:
+def _located(result: ResultItem) -> str:
     where = f" — {code(place(result.source))}" if result.source else ""
-    return f"{code(str(result.key))}{where}"
+    return f"{code(result.address)}{where}"
 
 
 def trouble_markdown(

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from syncengine.apply.report import (
-    CallError,
-    Outcome,
-    Report,
-    Result,
-    RunStatus,
-    Session,
-    Totals,
-    status_after,
-)
-from syncengine.errors import Diagnostic, Severity, SyncengineError
+from msgspec.structs import replace
+
+from syncengine.apply.report import Outcome, Report, RunStatus, Session, Totals, status_after
+from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
+from syncengine.render.documents import diagnostics_of, row_of
 from syncengine.render.escape import cells, visible
+from syncengine.render.formats import ErrorItem, ReportFormat, ResultItem, SessionItem
 from syncengine.render.style import PLAIN, Look, Tone, lettered
 from syncengine.render.text import join_blocks, paragraph
 from syncengine.render.words import count_of, number, place, requests
-from syncengine.resource import found_at
 
 
 class OutcomeWords(NamedTuple):
@@ -62,39 +55,47 @@ _SESSIONS = {
 }
 
 
-def report_of(error: SyncengineError, plan: str | None = None) -> Report:
+def report_of(error: SyncengineError) -> Report:
     """Return the report of an apply that ended with `error` before it sent anything."""
-    return Report(plan, status_after(error), Totals(), Session(), (), error.diagnostics())
+    return Report(None, status_after(error), Totals(), Session(), (), error.diagnostics())
 
 
-def findings(report: Report) -> tuple[Diagnostic, ...]:
+def findings(report: ReportFormat) -> tuple[Diagnostic, ...]:
     """Return the changes that were not applied, the most pressing first, then the diagnostics of the run."""
-    return (*(finding(result) for result in not_applied(report)), *report.diagnostics)
+    return (*(finding(result) for result in not_applied(report)), *diagnostics_of(report.diagnostics))
 
 
-def not_applied(report: Report) -> Iterator[Result]:
+def not_applied(report: ReportFormat) -> Iterator[ResultItem]:
     """Yield the results to report one by one. Skipped changes are left out when the run never began."""
     for outcome in TROUBLES:
         if report.began or outcome is not Outcome.SKIPPED:
             yield from (result for result in report.results if result.outcome is outcome)
 
 
-def finding(result: Result) -> Diagnostic:
+def finding(result: ResultItem) -> Diagnostic:
     """Return a change that was not applied as a diagnostic at the place of its resource."""
-    trouble = TROUBLES[result.outcome]
-    message = f"{result.key}: {words(result)}{sent_as(result.error)}"
-    return found_at(result.source, result.key, trouble.code, message, trouble.severity)
+    trouble, place = TROUBLES[result.outcome], result.source
+    data = row_of(place.data) if place else None
+    return Diagnostic(
+        severity=trouble.severity,
+        code=trouble.code,
+        message=with_row(f"{result.address}: {words(result)}{sent_as(result.error)}", data),
+        file=place.file if place else None,
+        line=place.line if place else None,
+        address=result.address,
+        data=data,
+    )
 
 
-def alike(report: Report) -> list[list[Result]]:
+def alike(report: ReportFormat) -> list[list[ResultItem]]:
     """Return the changes that were not applied, grouped by outcome, message and operation."""
-    groups: dict[object, list[Result]] = defaultdict(list)
+    groups: dict[object, list[ResultItem]] = defaultdict(list)
     for result in not_applied(report):
         groups[result.outcome, words(result), result.error and result.error.operation].append(result)
     return list(groups.values())
 
 
-def shared(group: Sequence[Result]) -> Diagnostic:
+def shared(group: Sequence[ResultItem]) -> Diagnostic:
     """Return one diagnostic for all changes with the same error, without their places."""
     trouble = TROUBLES[group[0].outcome]
     operation = replace(group[0].error, index=None) if group[0].error else None
@@ -102,21 +103,21 @@ def shared(group: Sequence[Result]) -> Diagnostic:
     return Diagnostic(severity=trouble.severity, code=trouble.code, message=message)
 
 
-def words(result: Result) -> str:
+def words(result: ResultItem) -> str:
     """Return the service's message, or our own words when the service sent none."""
     return (result.error.message if result.error else "") or TROUBLES[result.outcome].words
 
 
-def sent_as(error: CallError | None) -> str:
+def sent_as(error: ErrorItem | None) -> str:
     """Return the call of a failed change as ` (upsertTags, item 7)`, as far as it is known."""
     if error is None or error.operation is None:
         return ""
     return f" ({error.operation})" if error.index is None else f" ({error.operation}, item {error.index})"
 
 
-def headline(report: Report) -> str:
+def headline(report: ReportFormat) -> str:
     """Return the outcome in one line: `Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
-    totals, status = report.totals, report.status.value.capitalize()
+    totals, status = report.summary, report.status.value.capitalize()
     troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "with unknown outcome")]
     every = totals.applied + sum(count for count, _ in troubled)
     if not report.began:
@@ -135,7 +136,7 @@ def headline(report: Report) -> str:
     return f"{achieved} {requests(totals.requests)}{retries}."
 
 
-def session_sentence(session: Session) -> str:
+def session_sentence(session: SessionItem) -> str:
     """Return a sentence on the outcome of the sync session; empty when the run had none."""
     if session.id is None and session.outcome == "none":
         return ""
@@ -144,9 +145,9 @@ def session_sentence(session: Session) -> str:
     return form.format(session=name) + (f" Reason: {visible(session.reason).rstrip('.')}." if session.reason else "")
 
 
-def next_step(report: Report) -> str:
+def next_step(report: ReportFormat) -> str:
     """Return a sentence on the user's next step; empty when there is nothing left to do."""
-    totals = report.totals
+    totals = report.summary
     if not report.began or not (
         totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE
     ):
@@ -172,7 +173,7 @@ _TONES = {
 }
 
 
-def report_text(report: Report, look: Look = PLAIN) -> str:
+def report_text(report: ReportFormat, look: Look = PLAIN) -> str:
     """Return the summary, all changes that were not applied, the sync session, diagnostics and the next step."""
     groups = alike(report)
     # One fault with the ids of things in its message makes as many groups as there are things.
@@ -183,7 +184,7 @@ def report_text(report: Report, look: Look = PLAIN) -> str:
             troubles += diagnostic_lines([finding(result) for result in group], look)
             continue
         troubles += diagnostic_lines([shared(group)], look)
-        located = [(place(result.source), visible(str(result.key))) for result in group[:PLACES]]
+        located = [(place(result.source), visible(result.address)) for result in group[:PLACES]]
         column = max(cells(where) for where, _ in located)
         for where, address in located:
             troubles.append(lettered(f"    {where}{' ' * (column - cells(where))}  {address}", look))
@@ -197,7 +198,7 @@ def report_text(report: Report, look: Look = PLAIN) -> str:
             paragraph(headline(report), look, _TONES[report.status]),
             troubles,
             paragraph(session_sentence(report.session), look),
-            diagnostic_lines(warnings_first(report.diagnostics, look), look),
+            diagnostic_lines(warnings_first(diagnostics_of(report.diagnostics), look), look),
             paragraph(next_step(report), look, Tone.HEADING),
         )
     )

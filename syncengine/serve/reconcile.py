@@ -21,6 +21,7 @@ from syncengine.posted_time.pace import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.signals import RunStopper
 from syncengine.render.diagnostics import message, where
+from syncengine.render.documents import report_document
 from syncengine.render.report import not_applied
 from syncengine.serve.log import Log
 from syncengine.serve.probes import Readiness
@@ -162,9 +163,9 @@ class Reconciling:
         say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
         if is_meant:
             return
-        for result in not_applied(report):
+        for result in not_applied(report_document(report)):
             if result.error is not None:
-                self._log.error("not-applied", f"{result.key}: {result.error.message}", address=str(result.key))
+                self._log.error("not-applied", f"{result.address}: {result.error.message}", address=result.address)
         for each in errors:
             self._log.error("not-reconciled", _line(each), code=each.code)
 

@@ -14,7 +14,8 @@ from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Approval, Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.render import html, markdown, text
-from syncengine.render.documents import plan_document
+from syncengine.render.documents import plan_document, report_document
+from syncengine.render.formats import ReportFormat
 from syncengine.render.html import digest, page_file
 from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Key, Kind, Row, Source, Value
@@ -367,11 +368,13 @@ def result(name: str, outcome: Outcome, error: CallError | None = None, line: in
     return Result(tag(name), Action.UPDATE, outcome, at(line), error)
 
 
-def report_of(*results: Result, session: Session | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> Report:
+def report_of(
+    *results: Result, session: Session | None = None, diagnostics: tuple[Diagnostic, ...] = ()
+) -> ReportFormat:
     """Return a report with these results and totals that count them."""
     counts = Counter(each.outcome.value for each in results)
     troubled = len(results) - counts["applied"]
-    return Report(
+    report = Report(
         plan="p-1",
         status=RunStatus.INCOMPLETE if troubled else RunStatus.COMPLETE,
         totals=Totals(**counts, requests=5, retries=1),
@@ -390,13 +393,14 @@ def report_of(*results: Result, session: Session | None = None, diagnostics: tup
             approvals=(Approval("37@0123456789ab", "syncengine.yaml", 14),),
         ),
     )
+    return report_document(report)
 
 
-def complete() -> Report:
+def complete() -> ReportFormat:
     return report_of(*(result(f"ACME-{n}", Outcome.APPLIED) for n in range(3)), session=Session("s-7", "completed"))
 
 
-def mixed() -> Report:
+def mixed() -> ReportFormat:
     """Return a report with applied changes and one change of each other outcome."""
     refused = CallError("url is not a URL", "upsertTags", 7, 200)
     return report_of(
@@ -409,13 +413,13 @@ def mixed() -> Report:
     )
 
 
-def plan_limit() -> Report:
+def plan_limit() -> ReportFormat:
     """Return a report of 812 changes that the service refused with the same message."""
     error = CallError("the plan's tag limit is reached", "upsertTags", 3, 402)
     return report_of(*(result(f"ACME-{n:04}", Outcome.FAILED, error, n) for n in range(1, 813)))
 
 
-def bitten() -> Report:
+def bitten() -> ReportFormat:
     """Return a report whose error messages from the service are hostile text."""
     error = CallError(HOSTILE, "upsertTags", 1, 400)
     return report_of(Result(tag(HOSTILE), Action.UPDATE, Outcome.FAILED, at(3, HOSTILE), error))

@@ -37,8 +37,10 @@ from syncengine.render.ci import (
 )
 from syncengine.render.documents import (
     diagnostics_json,
+    diagnostics_of,
     plan_document,
     plan_json,
+    report_document,
     report_json,
 )
 from syncengine.render.report import TROUBLES, findings, report_of
@@ -106,9 +108,9 @@ def test_json_is_printed_whatever_a_value_holds(value: str | int) -> None:
 )
 def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, status: RunStatus) -> None:
     """An error before `apply` begins yields a report in every format."""
-    report = report_of(error, plan="p-1")
-    assert (report.status, report.plan, report.results) == (status, "p-1", ())
-    assert report.diagnostics == error.diagnostics()
+    report = report_document(report_of(error))
+    assert (report.status, report.plan, report.results) == (status, None, [])
+    assert diagnostics_of(report.diagnostics) == error.diagnostics()
     assert {name: bool(render(report, PLAIN)) for name, render in REPORT_FORMATS.items()} == dict.fromkeys(
         REPORT_FORMATS, True
     )
@@ -145,7 +147,7 @@ def test_changes_that_were_never_begun_are_skipped_with_the_reason(error: Syncen
 @pytest.mark.parametrize("name", ["text", "github", "gitlab", "sarif", "markdown"])
 def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
     """A refusal of the whole plan is one message, without a warning for each skipped change."""
-    said = REPORT_FORMATS[name](refused(GateTripped("nobody approved")), PLAIN)
+    said = REPORT_FORMATS[name](report_document(refused(GateTripped("nobody approved"))), PLAIN)
     assert said.count("nobody approved") == 1
     assert "tag/A-" not in said
     assert "Repeat" not in said
@@ -156,7 +158,7 @@ def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
 
 def test_junit_shows_an_error_of_the_whole_run() -> None:
     suite = ElementTree.fromstring(
-        report_junit(report_of(Unreachable("the service does not answer; repeat unchanged")))
+        report_junit(report_document(report_of(Unreachable("the service does not answer; repeat unchanged"))))
     )[0]
     assert [(case.get("name"), case[0].get("message")) for case in suite] == [
         ("unreachable", "the service does not answer; repeat unchanged")

@@ -16,6 +16,7 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Wait
+from syncengine.render.documents import report_document
 from syncengine.render.html import trouble_html
 from syncengine.render.markdown import LIMIT, code, prose, report_markdown
 from syncengine.render.report import report_of as report_of_error
@@ -201,7 +202,7 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     refused = GateTripped(
         "removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone for COUNT@HASH"
     )
-    page = report_markdown(report_of_error(refused))
+    page = report_markdown(report_document(report_of_error(refused)))
     assert "(`--approve-deletes 2@0123456789ab`)" in page
     assert "`COUNT@HASH`" in page
     assert INVISIBLE.search(page.replace("@&#8203;someone", "")) is None

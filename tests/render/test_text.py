@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 
@@ -201,7 +200,7 @@ def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
 def test_an_apply_that_sends_nothing_says_so() -> None:
     """An `apply` that only changes the state, for example by forgetting tags, says that nothing was sent."""
     report = report_of(result("A", Outcome.APPLIED), result("B", Outcome.APPLIED))
-    silent = dataclasses.replace(report, totals=dataclasses.replace(report.totals, requests=0, retries=0))
+    silent = replace(report, summary=replace(report.summary, requests=0, retries=0))
     assert report_text(silent) == "Applied 2 changes, recorded here only: nothing was sent.\n"
 
 
