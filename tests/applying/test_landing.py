@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
+from typing import Any
 
 import pytest
 
 from syncengine.apply.report import RunStatus
 from syncengine.effects import Effect
 from syncengine.plan.request import Scope
-from syncengine.resource import Removal
-from syncengine.service.operations import UPSERT_TAGS, tag_body
+from syncengine.resource import Key, Kind, Removal, Resource, Status
+from syncengine.service.operations import (
+    COMPLETE_SYNC_SESSION,
+    DELETE_TAG_CATEGORY,
+    UPSERT_TAGS,
+    Operation,
+    tag_body,
+)
 from syncengine.state.history import Run
 from syncengine.state.records import Attempt
 
@@ -194,3 +201,59 @@ def test_a_run_that_asks_nothing_of_their_resource_goes_on() -> None:
         assert home.apply(wanted).status is RunStatus.COMPLETE
         assert home.waits == 1
         ended(home, wanted, 0)
+
+
+# --- what a late call may take that no row names
+
+
+@contextmanager
+def with_a_late_call(operation: Operation, *effects: Effect, **more: Any) -> Iterator[House]:
+    """Yield a house with two categories, a type and tags, and a call of a dead run that may still be executed."""
+    with house() as home:
+        assert home.apply(AT_REST).status is RunStatus.COMPLETE
+        home.state.begin_run(Run("dead", 0.0, "apply", None, "h", "u", None, None, None))
+        ids = {row.key.name: row.server_id for row in home.state.rows(Kind.CATEGORY) if row.server_id}
+        home.state.intend({"late": Attempt(operation.id, effects, **{"ids": ids, **more})})
+        yield home
+
+
+AT_REST = manifest(category("one"), category("two"), activity_type("A1"), tag("in-one", category="one"), tag("nowhere"))
+
+
+def waits_for(home: House, *changes: Resource) -> bool:
+    """Return whether a run that changes these resources alone waits first."""
+    wanted = manifest(*({**AT_REST.resources, **{each.key: each for each in changes}}.values()))
+    home.apply(wanted, scope=Scope(targets=tuple(str(each.key) for each in changes)))
+    return home.waits > 0
+
+
+@pytest.mark.parametrize(("uploaded", "waits"), [((), True), (("A1",), True), (("A1", "A2"), False)])
+def test_a_session_may_still_take_each_type_that_was_not_uploaded_in_it(uploaded: tuple[str, ...], waits: bool) -> None:
+    with with_a_late_call(COMPLETE_SYNC_SESSION, survivors=uploaded) as home:
+        assert waits_for(home, activity_type("A2")) is waits
+
+
+IN_OR_OUT = {
+    "in it by name": (tag("new", category="one"), True),
+    "in it by id": (tag("new", tagCategoryId="id-1"), True),
+    "in another": (tag("new", category="two"), False),
+    "in none": (tag("new", tagCategoryId=""), False),
+    "anywhere, as people may have moved it": (tag("nowhere", description="d"), True),
+    "no tag at all": (activity_type("A2"), False),
+}
+
+
+@pytest.mark.parametrize(("changed", "waits"), IN_OR_OUT.values(), ids=IN_OR_OUT)
+def test_a_category_may_still_be_deleted_with_each_tag_that_may_be_in_it(changed: Resource, waits: bool) -> None:
+    with with_a_late_call(DELETE_TAG_CATEGORY, Effect(key=Key(Kind.CATEGORY, "one"), status=Status.DELETED)) as home:
+        assert {row.server_id for row in home.state.rows(Kind.CATEGORY)} == {"id-1", "id-2"}
+        assert waits_for(home, changed) is waits
+
+
+@pytest.mark.parametrize(("sent_id", "waits"), [("id-1", False), ("id-before", True)])
+def test_a_tag_may_still_be_put_into_a_category_by_an_id_that_is_no_longer_its_own(sent_id: str, waits: bool) -> None:
+    """Even if this run sends the tag with the same content."""
+    changed = tag("in-one", description="d", category="one")
+    late = Effect(key=changed.key, fields=changed.body.fields, keywords=changed.body.keywords, whole=True)
+    with with_a_late_call(UPSERT_TAGS, late, ids={"one": sent_id}) as home:
+        assert waits_for(home, changed) is waits
