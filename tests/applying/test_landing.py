@@ -238,6 +238,8 @@ IN_OR_OUT = {
     "in it by id": (tag("new", tagCategoryId="id-1"), True),
     "in another": (tag("new", category="two"), False),
     "in none": (tag("new", tagCategoryId=""), False),
+    "taken out of it": (tag("in-one"), False),
+    "moved out of it": (tag("in-one", category="two"), False),
     "anywhere, as people may have moved it": (tag("nowhere", description="d"), True),
     "no tag at all": (activity_type("A2"), False),
 }
@@ -245,7 +247,8 @@ IN_OR_OUT = {
 
 @pytest.mark.parametrize(("changed", "waits"), IN_OR_OUT.values(), ids=IN_OR_OUT)
 def test_a_category_may_still_be_deleted_with_each_tag_that_may_be_in_it(changed: Resource, waits: bool) -> None:
-    with with_a_late_call(DELETE_TAG_CATEGORY, Effect(key=Key(Kind.CATEGORY, "one"), status=Status.DELETED)) as home:
+    takes = (Effect(key=key, status=Status.DELETED) for key in (Key(Kind.CATEGORY, "one"), Key(Kind.TAG, "in-one")))
+    with with_a_late_call(DELETE_TAG_CATEGORY, *takes) as home:
         assert {row.server_id for row in home.state.rows(Kind.CATEGORY)} == {"id-1", "id-2"}
         assert waits_for(home, changed) is waits
 

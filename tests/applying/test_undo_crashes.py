@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
+from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
@@ -285,3 +286,10 @@ def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant
         assert statuses(home, tag.key) == [Status.RETIRED]
         assert (held.fields["description"], held.keywords) == ("a", set())
         assert home.planned(Manifest({}, policy)).changes == ()
+        # The keyword deletes end no doubt about the rest: only an undo that is planned anew may send the tag.
+        again = home.undo(run)
+        assert again.plan is not None
+        assert [change.action for change in again.plan.changes] in ([], [Action.UPDATE])
+        assert home.planned_undo(run).changes == ()
+        held = home.world.tags["T1"]
+        assert (statuses(home, tag.key), held.fields["description"], held.keywords) == ([Status.RETIRED], "a", set())
