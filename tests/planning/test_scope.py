@@ -229,11 +229,13 @@ def test_no_delete_takes_nothing_from_resources_that_stay(recorded: Recorded, ma
 
 
 def test_no_delete_applies_the_rest_of_a_change() -> None:
-    recorded = [row("tag/ACME-1", "old", url="http://u", metadata={"A": "1"})]
-    plan = planned("tags: [{name: ACME-1, keywords: [new], externalId: '47'}]", recorded, scope=NO_DELETE)
+    recorded = [row("tag/ACME-1", "old", url="http://u", path="/one", metadata={"A": "1", "B": "1"})]
+    manifest = "tags: [{name: ACME-1, keywords: [new], externalId: '47', path: /other, metadata: {B: '2'}}]"
+    plan = planned(manifest, recorded, scope=NO_DELETE)
     change = change_of(plan, "tag/ACME-1")
-    assert (change.keywords_added, change.keywords_deleted, change.metadata_deleted) == (("new",), (), ())
-    assert [field.name for field in change.fields] == ["externalId"]
+    assert (change.keywords_added, change.keywords_deleted) == (("new",), ())
+    assert (change.metadata_set, change.metadata_deleted) == ({"B": "2"}, ())
+    assert {field.name: field.after for field in change.fields} == {"externalId": "47", "path": "/other"}
     assert items(plan, Step.TAGS)[0].effects[0].cleared == ()
 
 
@@ -252,6 +254,13 @@ def test_what_was_left_out_is_planned_once_it_may_be() -> None:
     change = change_of(planned("tags: [{name: ACME-1}]", rows), "tag/ACME-1")
     assert (change.keywords_deleted, change.metadata_deleted) == (("k",), ("A",))
     assert [field.name for field in change.fields if field.clears] == ["url"]
+
+
+def test_a_selected_tag_brings_its_category_if_that_may_have_been_deleted() -> None:
+    """A run that died while it deleted the category left its id in the row."""
+    recorded = [row("category/acme", label="L", status=Status.DELETED, doubtful=True)]
+    plan = planned(FILES, recorded, scope=Scope(targets=("tag/ACME-1",)))
+    assert actions(plan) == {"tag/ACME-1": "create", "category/acme": "update"}
 
 
 def test_no_delete_takes_nothing_from_a_needed_category() -> None:
