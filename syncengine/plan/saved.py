@@ -9,7 +9,6 @@ made, and what it shows must come out again. Places and reasons explain and are 
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BufferedReader
@@ -153,8 +152,6 @@ START = f'{{"format":"{FORMAT}",'.encode()
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after the parts."""
 DIGEST, END = b',"digest":"', b'"}\n'
-WHOLE = re.compile(rb',"digest":"[0-9a-f]{64}"\}\s*$')
-"""The end of a file that is not cut short."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 BLOCK = 1 << 20
 """The number of bytes that are searched at once."""
@@ -164,8 +161,6 @@ PART = 500
 """The largest number of changes, resources or digests on one line, so that reading needs little memory for a line."""
 NO_CALL = Call("", "", ())
 """What a saved sweep has in place of its completion."""
-TAIL = 200
-"""The number of bytes at the end of a file that show whether it is whole."""
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""
 
@@ -324,20 +319,18 @@ def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
         if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
             raise inconsistent(f"{path} shows other changes than it would apply")
         return plan
-    except SyncengineError:  # the cause is told by whether the file is whole, and then by its digest
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-        if WHOLE.search(file.read()) is None:
-            raise _incomplete(path) from None
+    except SyncengineError:
         file.seek(0)
-        total, last = GrowingSha256(), b""
-        for line in file:
-            total.add(last)
-            last = line
-        content, _, digest = last.removesuffix(END).rpartition(DIGEST)
-        total.add(content)
-        if digest.decode("ascii", "replace") == total.text():
-            raise
-        raise _changed(path) from None
+        content = file.read()
+        if _is_altered(content) or not content.endswith(END):  # then whatever else is wrong with it is no news
+            raise _changed(path) from None
+        raise
+
+
+def _is_altered(content: bytes) -> bool:
+    """Return whether a saved plan was cut short or altered, so that the digest at its end does not match."""
+    whole, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
+    return digest.decode("ascii", "replace") != sha256_of(whole)
 
 
 def bare_plan(content: bytes, name: str) -> Plan | None:
@@ -347,8 +340,7 @@ def bare_plan(content: bytes, name: str) -> Plan | None:
     """
     if (start := content.find(EXECUTION)) < 0:
         return None
-    whole, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    if digest.decode("ascii", "replace") != sha256_of(whole):
+    if _is_altered(content):
         raise _changed(name)
     start += len(EXECUTION)
     header = content[start : content.find(b"\n", start)].removesuffix(b",")
@@ -367,7 +359,7 @@ def _none(path: Path) -> SyncengineError:
         printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if whole.startswith(START):
-            return _incomplete(path)
+            return _changed(path)
         printed = Printed()
     if printed.format != FORMAT:
         return _unfit(f"{path} is not a saved plan")
@@ -399,15 +391,11 @@ def _executed(file: BufferedReader, start: int) -> Plan:
 
 
 def _changed(path: Path | str) -> SyncengineError:
-    return _unfit(f"{path} was changed after it was saved: plan again")
+    return _unfit(f"the plan {path} is incomplete or was changed after it was saved: plan again")
 
 
 def _of_another_version(path: Path | str) -> SyncengineError:
     return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan: plan again")
-
-
-def _incomplete(path: Path) -> SyncengineError:
-    return _unfit(f"the plan {path} is incomplete or was changed: plan again")
 
 
 def _unfit(message: str) -> SyncengineError:

@@ -52,7 +52,10 @@ def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    {"apply": "is incomplete or was changed: plan again", "show": "is not JSON, or incomplete"}.items(),
+    {
+        "apply": "is incomplete or was changed after it was saved: plan again",
+        "show": "is not JSON, or incomplete",
+    }.items(),
 )
 def test_a_truncated_plan_is_refused(saved: Project, command: str, said: str) -> None:
     """An upload that ended early leaves such a file."""
