@@ -136,20 +136,8 @@ def verdict_of(
         what = f"the quarantine of {key} has ended" if why.ends else f"{key} is not in quarantine"
         cure = "; remove the entry" if why.ends and line is not None else ""
         code, message = ENDED if why.ends else UNUSED, f"{what}: {why.why}{cure}"
-        if line is None:
-            place = _place(key, desired.resources, recorded)
-            verdict.diagnostics.append(found_at(place, key, code, message, Severity.WARNING))
-        else:
-            in_file = Diagnostic(
-                severity=Severity.WARNING,
-                code=code,
-                message=message,
-                file=quarantine.file,
-                line=line,
-                column=1,
-                address=str(key),
-            )
-            verdict.diagnostics.append(in_file)
+        place = _place(key, desired.resources, recorded) if line is None else Source(quarantine.file, line)
+        verdict.diagnostics.append(found_at(place, key, code, message, Severity.WARNING))
     return verdict
 
 
