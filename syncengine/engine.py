@@ -449,25 +449,3 @@ class _Silent:
 
     async def call(self, operation: object, body: object = None) -> Answer:
         raise AssertionError("a plan without requests calls nothing")
-
-
-# --- the state's team
-
-
-def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[str | None, str]:
-    """Bind the state to the team of the key, and return the team's name before (`None` if unknown) and now."""
-    memory = memory_of(project)
-    with open_state(project.state, write=True, now=runtime.now, memory=memory) as state:
-        holder = Holder.here("state rebind", runtime.environ)
-        service = project.service
-        lease = state.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout)
-        with lease, serving() as base_url:
-            before = state.facts().team
-
-            async def ask() -> str:
-                async with client_of(project, base_url) as client:
-                    return await team_of(client)
-
-            team = asyncio.run(ask())
-            state.set_facts(base_url=project.base_url(), team=team)
-    return before, team

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -154,9 +155,9 @@ def check_connector(options: Globals, format: str) -> int:
 
     Fails if that team differs from the team of the project or of the state.
     """
-    from syncengine.connector.connection import proven_team
+    from syncengine.connector.connection import prove_team
 
-    team = calling(options, proven_team)
+    team = calling(options, partial(prove_team, binds=False))
     return show(options, format, ConnectorFormat(team=team), f"The key belongs to team {visible(team)!r}.\n")
 
 

@@ -14,9 +14,8 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.state import key_of, reading
 from syncengine.cli.streams import agreed, is_answered, standard_input
-from syncengine.engine import rebind_team
+from syncengine.connector.connection import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage
-from syncengine.plan.request import Runtime
 from syncengine.project.files import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
@@ -272,7 +271,7 @@ def rebind(options: Globals, format: str, auto_approve: bool) -> int:
     project = options.project()
     Output(options, project.root).diagnostics(project.warnings)
     _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
-    before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
+    before, team = rebind_team(project, os.environ, lambda: serving(project))
     text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
     return show(options, format, rendering.RebindFormat(team, before), text)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
@@ -15,6 +15,7 @@ from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.state.connector import bind
 from syncengine.state.folder_memory import FolderMemory, memory_of
+from syncengine.state.holder import Holder
 from syncengine.state.lock import LockLost
 from syncengine.state.store import State, open_state
 
@@ -96,28 +97,47 @@ def check_team(team: str, project: Project, team_of_state: str | None) -> None:
         raise WrongTeam(f"{message}; if the team was renamed, run `syncengine state rebind`")
 
 
-async def prove_team(client: Client, project: Project) -> None:
-    """Check that the key belongs to the project's team, and bind a state without a team to it.
+async def prove_team(client: Client, project: Project, *, binds: bool = True) -> str:
+    """Return the team to which the key belongs. A state without a team is bound to it, unless `binds` is false.
 
-    Raise `WrongTeam`, `AuthFailed` or `Unreachable` otherwise, so that no other team's time is fetched or delivered.
+    Raise `WrongTeam` if the project or the state has another team, `AuthFailed` or `Unreachable` without an answer, so
+    that no other team's time is fetched or delivered.
     """
-    team_of_state = await asyncio.to_thread(_known_team, project, memory_of(project))
+    team_of_state = await asyncio.to_thread(_known_team, project, memory_of(project) if binds else None)
     team = await team_of(client)
     check_team(team, project, team_of_state)
-    if team_of_state is None:
+    if binds and team_of_state is None:
         await asyncio.to_thread(bind, project.state, team)
-
-
-async def proven_team(client: Client, project: Project) -> str:
-    """Return the team to which the key belongs. Raise `WrongTeam` when the project or the state has another team."""
-    team = await team_of(client)
-    check_team(team, project, await asyncio.to_thread(_known_team, project))
     return team
 
 
 def _known_team(project: Project, memory: FolderMemory | None = None) -> str | None:
     with open_state(project.state, write=False, memory=memory) as state:
         return state.facts().team
+
+
+def rebind_team(
+    project: Project, environ: Mapping[str, str], serving: Callable[[], AbstractContextManager[str]]
+) -> tuple[str | None, str]:
+    """Bind the state to the team of the key, and return the team's name before (`None` if unknown) and now.
+
+    The context of `serving` makes the service reachable, and yields its base URL.
+    """
+    service = project.service
+    with open_state(project.state, write=True, memory=memory_of(project)) as state:
+        lease = state.lock(
+            Holder.here("state rebind", environ), wait=service.lock_timeout, request_timeout=service.timeout
+        )
+        with lease, serving() as base_url:
+            before = state.facts().team
+
+            async def ask() -> str:
+                async with client_of(project, base_url) as client:
+                    return await team_of(client)
+
+            team = asyncio.run(ask())
+            state.set_facts(base_url=project.base_url(), team=team)
+    return before, team
 
 
 def prove_lease(state: State, timeout: float) -> None:
