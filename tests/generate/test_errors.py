@@ -300,6 +300,11 @@ def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
             "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-16",
         ),
         (
+            "n,v\nA,Müller\n".encode("utf-32"),
+            "utf-8",
+            "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-32",
+        ),
+        (
             "n,v\nA,Müller\n".encode("utf-16-le"),
             "utf-8",
             "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably utf-16-le",

@@ -327,6 +327,10 @@ def test_a_query_has_variables_for_parameters(database: Path) -> None:
         ),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ var.nam }}'}}", "did you mean `name`?"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ row.n }}'}}", "`row` is undefined"),
+        (
+            "sql: {source: pms, query: 'SELECT n FROM m WHERE n = :c', params: {c: '{{ 10 ** 30 }}'}}",
+            "pms: a parameter is a larger number than SQLite knows",
+        ),
         ("csv: '../{{ var.name'", "the template is not valid"),
         ("csv: '../{{ var.up }}/x.csv'", "leads outside the project"),
     ],

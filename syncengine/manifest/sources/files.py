@@ -78,6 +78,8 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
 
 def likely_encoding(data: bytes, tried: str) -> str | None:
     """Return the probable encoding of a text that is not in the encoding `tried`, or `None`."""
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"  # the mark of UTF-16 is the beginning of one of these
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if wide := wide_encoding(data):

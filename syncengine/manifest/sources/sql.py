@@ -106,6 +106,8 @@ def _of_file(
         if is_stopped() or reading.is_interrupted(error):
             raise KeyboardInterrupt from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
+    except OverflowError:
+        raise SourceTrouble(f"{name}: a parameter is a larger number than SQLite knows: pass it as text") from None
     finally:
         connection.close()
 
