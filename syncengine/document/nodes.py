@@ -6,8 +6,9 @@ Models validate plain values (`plain`), which are texts, lists and mappings that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
+
+from msgspec import Struct
 
 PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 """Texts that YAML 1.2's core schema reads as null without quotes."""
@@ -30,8 +31,10 @@ class Position(NamedTuple):
     column: int = 0
 
 
-@dataclass(slots=True)
-class Scalar:
+# A large file has hundreds of thousands of nodes, and no cycles of them, so that counting references frees them.
+
+
+class Scalar(Struct, gc=False):
     """A scalar as written. `style` is empty for a plain scalar, otherwise its quote or block indicator."""
 
     text: str
@@ -43,15 +46,13 @@ class Scalar:
         return not self.style and self.text in PLAIN_NULLS
 
 
-@dataclass(slots=True)
-class Sequence:
+class Sequence(Struct, gc=False):
     text: ClassVar[None] = None
     items: list[Node]
     mark: Mark
 
 
-@dataclass(slots=True)
-class Mapping:
+class Mapping(Struct, gc=False):
     """A mapping. `keys` and `values` run in parallel, in the order of the file, and keys are unique."""
 
     text: ClassVar[None] = None
@@ -64,8 +65,7 @@ class Mapping:
         return next((value for key, value in zip(self.keys, self.values, strict=True) if key.text == name), None)
 
 
-@dataclass(slots=True)
-class RefusedNode:
+class RefusedNode(Struct, gc=False):
     """A node whose problem the reader has reported, so that it is not reported again."""
 
     text: ClassVar[None] = None
