@@ -27,7 +27,7 @@ from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.service.posted_time import Unreadable
-from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_inbox
+from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
@@ -110,6 +110,35 @@ def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
     assert asyncio.run(play()) == [1] * 300 + [2]
     assert inbox.transactions == 1
     inbox.close()
+
+
+def test_a_write_that_comes_alone_waits_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only while many arrive does a transaction wait, for the writes of groups that the last one has released."""
+    waits: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        later: list[asyncio.Task[InboxEntry]] = []
+
+        def while_another_comes(_: InboxTransaction) -> None:
+            loop.call_soon_threadsafe(lambda: later.append(loop.create_task(writer.write(offered("c")))))
+            time.sleep(0.1)
+
+        with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
+            writer = InboxWriter(inbox)
+            await writer.write(offered("a"))
+            await asyncio.gather(writer.write(offered("b")), writer.write(while_another_comes))
+            await later[0]
+
+    asyncio.run(play())
+    assert waits == [0, 0, COMPANY]
 
 
 def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) -> None:
@@ -411,6 +440,24 @@ def test_a_line_is_no_success_before_its_fsync(tmp_path: Path, monkeypatch: pyte
 
     run(delivering(tmp_path, JSONL, ""), story)
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
+
+
+def test_a_slow_group_does_not_delay_the_others(tmp_path: Path) -> None:
+    """The receiver keeps one of eight waiting until it has taken the other seven."""
+    with receiving() as receiver:
+        others = threading.Semaphore(0)
+
+        def answer(got: Got) -> tuple[int, Any]:
+            if got.headers["idempotency-key"] == "g0/pms":
+                assert all(others.acquire(timeout=30) for _ in range(7))
+            else:
+                others.release()
+            return 201, {"id": 1}
+
+        receiver.answer = answer
+        opened = delivering(tmp_path, http_sink(receiver.url))
+        verdicts = together(opened, *(raw(f"g{number}") for number in range(8)))
+    assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 8
 
 
 @pytest.mark.parametrize("instants", range(30))
