@@ -18,21 +18,6 @@ from click.shell_completion import CompletionItem
 
 WRITE_TIME = "write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
 
-ADVICE = {
-    "--since FILE": "give the file of a reviewed plan",
-    "--reviewed": "give the file of a reviewed plan",
-    "--target": "give an address, such as `tag/ACME-0042`",
-    "--exclude": "give an address, such as `tag/ACME-0042`",
-    "--base": "give a Git revision, and fetch its history first"
-    " (`fetch-depth: 0` in actions/checkout, `GIT_DEPTH: 0` in GitLab)",
-    "--undo": "give an id from `syncengine state history`, or `last`",
-    "--approve-deletes": "give COUNT@HASH, as the plan prints it",
-    "--install": "give a requirement, a path or a URL",
-    "T": WRITE_TIME,
-    "PATHS": "give a path in the project",
-    "[PLAN | PATHS]": "give the file of a saved plan, or a path in the project",
-}
-"""The advice for an option or argument whose value is empty, by its name, its name and metavar, or its metavar."""
 FREE_TEXT = "TEXT"
 """The metavar of values that may be empty, because only people read them."""
 
@@ -43,12 +28,11 @@ def refuse_empty(parameter: click.Parameter, value: object) -> None:
         not isinstance(each, str) or each.strip() for each in (value if isinstance(value, list | tuple) else [value])
     ):
         return
-    if isinstance(parameter, click.Option):
-        name, shape = max(parameter.opts, key=len), parameter.metavar or "a value"
-    else:
-        name, shape = parameter.human_readable_name, "a value"
-    advice = ADVICE.get(name) or ADVICE.get(f"{name} {shape}") or ADVICE.get(shape) or f"give {shape}"
-    raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {advice}")
+    is_option = isinstance(parameter, click.Option)
+    name = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
+    shape = (parameter.metavar if is_option else None) or "a value"
+    cure = WRITE_TIME if shape == "T" else f"give {shape}"
+    raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {cure}")
 
 
 def _word(value: object, parameter: click.Parameter | None) -> str:

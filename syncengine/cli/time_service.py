@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,13 +14,12 @@ from syncengine.cli.option_types import WholeNumber, since
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, printing_command, show
 from syncengine.cli.service import calling
-from syncengine.errors import ExitCode, Interrupted, Usage
+from syncengine.errors import ExitCode, Usage
 from syncengine.render.escape import visible
 from syncengine.state.inbox_model import FETCH, MECHANISMS
 
 if TYPE_CHECKING:
     from syncengine.posted_time.audit import Listing
-    from syncengine.posted_time.events import Event
     from syncengine.project.model import Project
     from syncengine.service.client import Client
 
@@ -150,73 +147,16 @@ def audit_time(options: Globals, format: str, since: float) -> int:
 @printing_command
 def pull_time(options: Globals, format: str, limit: int | None) -> int:
     """Fetch posted time once, deliver it and acknowledge it. Waits up to a minute when there is none."""
-    from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
-    from syncengine.posted_time.loops import SINK
     from syncengine.render.posted_time import pull_document, pull_text, troubles_of
-    from syncengine.state.inbox_model import PostedTimeStatus
+    from syncengine.tools.pull_once import pull_once
 
     output = Output(options, options.folder)
-    events: list[Event] = []
     if sys.stderr.isatty():
         output.say("Fetching; without posted time, the service answers after up to a minute.")
-    has_fetched = calling(options, lambda client, project: _pulled(client, project, limit, events))
-    groups = list({event.group_id: event for event in events if isinstance(event, Taken)}.values())
-    heard = {event.group_id: event.status for event in events if isinstance(event, Acknowledged)}
-    troubles = list(troubles_of(events))
+    done = calling(options, lambda client, project: pull_once(client, project, limit, os.environ))
+    troubles = list(troubles_of(done.events))
     for trouble in troubles if format == "text" else ():
         output.say(trouble, level="error")
-    text = pull_text(groups, heard) if has_fetched else "Nothing was fetched.\n"
-    show(options, format, pull_document(groups, heard, troubles, has_fetched), text)
-    is_well = all(
-        event.verdict.outcome is not PostedTimeStatus.TROUBLE and event.group_id in heard for event in groups
-    ) and not any(
-        isinstance(event, Unusable) or (isinstance(event, RetryLater) and event.what in ("fetch", "take", SINK))
-        for event in events
-    )
-    return ExitCode.DONE if is_well else ExitCode.INCOMPLETE
-
-
-async def _pulled(client: Client, project: Project, limit: int | None, events: list[Event]) -> bool:
-    """Fetch, deliver and acknowledge once; tell the service which sinks are down. Return whether time was fetched."""
-    from syncengine.connector.connection import prove_team, stopping_on_signals
-    from syncengine.connector.registration import HealthReporter, settings_of
-    from syncengine.posted_time.delivery import Delivery
-    from syncengine.posted_time.events import RetryLater
-    from syncengine.posted_time.loops import pull
-    from syncengine.project.delivery_schema import Mode
-    from syncengine.state.connector import Mechanism, registered_mechanism, remember_mechanism
-    from syncengine.state.holder import Holder
-
-    section = project.posted_time
-    if section is None:
-        raise Usage("the project file has no `postedTime:`, so there is no sink: add one to deliver posted time")
-    if section.mode is Mode.OFF:  # a fetch would start recording
-        raise Usage("`postedTime.mode` is off, so nothing was fetched: `time pull` needs `mode: fetch`")
-    if section.mode is Mode.WEBHOOK:
-        raise Usage(
-            "`postedTime.mode` is webhook: the service calls `syncengine serve`, so nothing was fetched;"
-            " `time pull` needs `mode: fetch`"
-        )
-    await prove_team(client, project)
-    stop, delivery = asyncio.Event(), Delivery.of(project, os.environ)
-
-    def say(why: str) -> None:
-        events.append(RetryLater("registration", why, 0.0))
-
-    delivery.configure(await settings_of(client, time.time(), project.service.connector_type, say))
-    with stopping_on_signals(stop):
-        async with delivery:
-            with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):
-                chosen, seconds = limit or section.fetch_limit, project.service.timeout
-                has_fetched = await pull(client, delivery, chosen, tell=events.append, stop=stop, call_seconds=seconds)
-                if delivery.reported or not delivery.is_cautious:  # a sink that is only in doubt tells nothing
-                    reporter, failure = HealthReporter(client, delivery.inbox.database, time.time), delivery.reported
-                    if await reporter.is_news(failure) and not (answer := await reporter.tell(failure)).ok:
-                        why = f"the service rejected the health report: {answer.summary}"
-                        events.append(RetryLater("health", why, 0.0))
-    mechanism = Mechanism(FETCH, project.base_url())  # a fetch registers a fetch client (docs/interface.md 4)
-    if has_fetched and await asyncio.to_thread(registered_mechanism, project.state) != mechanism:
-        await asyncio.to_thread(remember_mechanism, project.state, mechanism)
-    if stop.is_set():
-        raise Interrupted("interrupted; the groups that were fetched are in the inbox")
-    return has_fetched
+    text = pull_text(done.groups, done.heard) if done.has_fetched else "Nothing was fetched.\n"
+    show(options, format, pull_document(done.groups, done.heard, troubles, done.has_fetched), text)
+    return ExitCode.DONE if done.is_well else ExitCode.INCOMPLETE
