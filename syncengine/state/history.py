@@ -28,6 +28,7 @@ from syncengine.state.tables import (
     FACTS,
     RUNS,
     SESSIONS,
+    STREAM,
     UNDONE,
     VISIBLE,
     address_of,
@@ -40,13 +41,10 @@ from syncengine.state.tables import (
 DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""
 """The command of a pruned run, of which only its plan and its end are left."""
-LARGE = 2000
-"""The number of changes fetched at a time: a call has at most so many, and they take a few MB of memory."""
-
 LONGEST_RUN = 86_400.0
 """The assumed maximum duration of a run in seconds, needed because the index of runs is by their start."""
 
-PIECES = {"yield_per": LARGE}
+PIECES = {"yield_per": STREAM}
 
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 """The outcomes of a run after which its saved plan may be applied again."""
