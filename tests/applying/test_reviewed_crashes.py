@@ -62,7 +62,7 @@ def _possible_plan(home: House, manifest: Manifest) -> Plan | None:
 def test_a_reviewed_plan_goes_through_again_after_any_trouble(
     history: list[Step], manifest: Manifest, attempts: list[Any]
 ) -> None:
-    """Nothing that a run of it left behind is more than it."""
+    """What an interrupted run of the plan left behind does not count as more than was reviewed."""
     go_through_again(history, manifest, attempts)
 
 

@@ -227,7 +227,7 @@ def test_undo_of_renames_brings_everything_back(
 @OFTEN
 @given(HISTORY, manifests())
 def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manifest: Manifest) -> None:
-    """And the next one back again."""
+    """A third undo takes everything back again."""
     with house() as home:
         settled(home, history)
         before = home.state.writing_run()

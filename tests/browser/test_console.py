@@ -160,16 +160,6 @@ def test_names_are_text_wherever_they_come_from(console: Console) -> None:
     assert console.browser.find_elements("css selector", "img, a[href^=javascript]") == []
 
 
-def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
-    """The page shows a hundred tags and their total; the search finds the others."""
-    console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(1500)]})
-    console.open()
-    assert console.text("section[aria-labelledby=tags] .count") == "1,500"
-    console.fill("find", "149")
-    console.press("Show")
-    console.until(lambda: console.text("section[aria-labelledby=tags] .count") == "12")
-
-
 def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
     """While the sandbox does not respond, the page says so, since what it shows is old."""
     console.open()

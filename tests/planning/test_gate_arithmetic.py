@@ -154,7 +154,7 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
 @settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
 @given(estates(), st.data())
 def test_the_gate_is_what_the_page_computes(estate: Estate, data: Any) -> None:
-    """Whatever goes, by whichever way, beside whatever went before, and under any of the approvals."""
+    """For random removals of each kind, with random earlier removals, and with any approvals given."""
     how = How(limits={"tags": Limit(percent=estate.percent)})
     records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type] # as a test calls it
     gate = plan(ask(manifest(estate)), recorded(estate), how.options, how.basis, records).gate

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -368,18 +366,6 @@ def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
     }
     clone.apply("p.json")
     assert clone.plan()["changes"] == []
-
-
-def test_equal_files_are_parsed_once_for_both_sides(clone: Clone) -> None:
-    """The cache has one entry for each file content, not for each side."""
-
-    many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(10)}
-    merge_unapplied(clone, **many)
-    clone.commit(part3=tags(Part3x1="two"))
-    clone.plan()
-    with closing(sqlite3.connect(clone.project / ".syncengine" / "cache.db")) as cache, cache:
-        (entries,) = cache.execute("SELECT count(*) FROM entry").fetchone()
-    assert entries == 12
 
 
 def test_planning_only_differing_files_makes_the_same_plan(clone: Clone) -> None:
