@@ -91,7 +91,7 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item]) -
     await concurrently(run.concurrency, jobs)
     send.conclude_missing(run, wholes)
     run.journal.flush()
-    if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
+    if not is_batch and stage.step is not Step.KEYWORD_VARIANTS:
         # Desired tags whose recorded state proved wrong are sent whole, in the same run (docs/planning.md 4.7).
         repairs, run.repairs = list(run.repairs.values()), {}
         await _send_more(run, f"repair {stage.step.value}", repairs)

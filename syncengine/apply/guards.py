@@ -28,7 +28,7 @@ from syncengine.errors import (
 )
 from syncengine.plan import saved
 from syncengine.plan.aim import in_an_unknown_category, may_be_held
-from syncengine.plan.checks import objections_to_redo as objections
+from syncengine.plan.checks import objections_to_redo
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of
 from syncengine.plan.inputs import is_older, not_merged, of_another_service, older_than, quarantine_in, unread
@@ -171,7 +171,7 @@ def problems_of(
     if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
         yield PolicyDenied(denials)
     if repeated and not request.redo:
-        yield Undone(tuple(objections(repeated)))
+        yield Undone(tuple(objections_to_redo(repeated)))
     if plan.gate.is_closed:
         open_units = [unit for unit in plan.gate.units if unit.is_open]
         has_rules = any(unit.kind == RULE for unit in open_units)

@@ -227,7 +227,7 @@ OUTSIDE = FieldChange("category", None, "")
 PUBLISHED = FieldChange("visibility", None, "PUBLIC")
 """The change of a tag of unknown visibility, which counts as private, to public."""
 
-LEAVES_AS: Mapping[RemovalKind, Action] = {
+ACTION_OF: Mapping[RemovalKind, Action] = {
     RemovalKind.FORGET: Action.FORGET,
     RemovalKind.RETIRE: Action.RETIRE,
     RemovalKind.DELETE: Action.DELETE,
@@ -269,7 +269,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
         body = leaving.row.body
         change = Change(
             key=leaving.row.key,
-            action=LEAVES_AS[leaving.way],
+            action=ACTION_OF[leaving.way],
             source=leaving.row.source,
             keywords_deleted=body.keywords if leaving.own_way is RemovalKind.RETIRE else (),
             reason=leaving.reason,

@@ -27,15 +27,9 @@ from syncengine.plan.calls import Sweep
 from syncengine.plan.diff import PUBLISHED, Action, Change, Difference
 from syncengine.plan.losses import (
     ALWAYS_ASKS,
-    EMPTY_SWEEP,
-    LEAVES_AS,
     SAYS,
     SAYS_OF_ONE,
-    SWEEP,
-    SWEPT,
-    Loss,
     Shrunk,
-    leaves,
     losses_of,
     shrunken,
     template_of,
@@ -44,7 +38,7 @@ from syncengine.plan.losses import (
 )
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Kind, Recorded, Removal, Removed
-from syncengine.state.records import ApprovalRecord, Approved
+from syncengine.state.records import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Approved, Loss, leaves
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan

@@ -39,7 +39,7 @@ from syncengine.project.model import FILE_NAME, POLICIES, Project
 from syncengine.project.references import canonical_url
 from syncengine.project.signals import pause
 from syncengine.rules.read import policy_files
-from syncengine.state.records import Facts, StateReader
+from syncengine.state.records import NO_REFUSALS, Facts, StateReader
 
 UNCOMMITTED = "uncommitted-inputs"
 """The code of the warning that a plan was made from uncommitted files."""
@@ -281,8 +281,10 @@ def of_another_service(facts: Facts, base_url: str) -> bool:
 
 
 def quarantine_in(state: StateReader, project: Project, now: float) -> Quarantine:
-    """Return the quarantine made by hand and by the project file, with the refusals that it concerns."""
-    return Quarantine(now, project.config_name, project.quarantine, tuple(state.quarantine()), state.refusals())
+    """Return the quarantine made by hand and by the project file, with the refusals if it has any entry."""
+    records = tuple(state.quarantine())
+    refusals = state.refusals() if records or project.quarantine else NO_REFUSALS
+    return Quarantine(now, project.config_name, project.quarantine, records, refusals)
 
 
 def first_contact(project: Project, state: StateReader) -> Iterator[Diagnostic]:

@@ -19,11 +19,10 @@ from syncengine.errors import Diagnostic, PolicyDenied, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing
-from syncengine.plan.losses import Loss
 from syncengine.plan.model import Summary
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import NOTHING, PolicyRule, RuleKind, RuleMatch, RuleSet, Ruling, Subject, shown
-from syncengine.state.records import RULED, ApprovalRecord, content_digest
+from syncengine.state.records import RULED, ApprovalRecord, Loss, content_digest
 
 POLICY_DENIED = PolicyDenied.code
 POLICY_WARNING = "policy-warning"

@@ -18,10 +18,7 @@ from syncengine.plan.diff import Action, Change, FieldChange, is_cleared
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Kind, Recorded, Source, Status, is_blank
 from syncengine.state.codec import RemovalLine
-from syncengine.state.records import EMPTY_SWEEP, LEAVES_AS, SWEEP, SWEPT, ApprovalRecord, Loss, leaves, opened_as
-
-__all__ = ["EMPTY_SWEEP", "LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
-
+from syncengine.state.records import LEAVES_AS, ApprovalRecord, Loss, leaves, opened_as
 
 SAYS: Mapping[str, str] = {
     "categories": "categories deleted",

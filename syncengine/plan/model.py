@@ -16,13 +16,12 @@ from syncengine.plan.aim import Note, Rules
 from syncengine.plan.calls import Call, Item, Stage, Sweep
 from syncengine.plan.diff import Change, is_same
 from syncengine.plan.gate import Gate, Owner
-from syncengine.plan.losses import SWEEP, Loss
 from syncengine.plan.request import Scope
 from syncengine.project.model import Level, Limit, QuarantineEntry
 from syncengine.project.references import canonical_url
 from syncengine.resource import Key, Removed, Resource, Source
 from syncengine.rules.model import NO_RULES, RuleSet
-from syncengine.state.records import NO_REFUSALS, QuarantineRecord, Refusal
+from syncengine.state.records import NO_REFUSALS, SWEEP, Loss, QuarantineRecord, Refusal
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
 ANCESTRY = "unknown-ancestry"

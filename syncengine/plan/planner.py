@@ -23,7 +23,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN, with_undone
 from syncengine.plan.gate import Approval, Gate, StateRecords, approval_warnings, records_of
-from syncengine.plan.inputs import Inputs, consistent, state_warnings, with_inputs
+from syncengine.plan.inputs import Inputs, consistent, quarantine_in, state_warnings, with_inputs
 from syncengine.plan.judgement import judgement_of
 from syncengine.plan.losses import WINDOW, recent_losses, refuse_emptied
 from syncengine.plan.model import (
@@ -33,7 +33,6 @@ from syncengine.plan.model import (
     Options,
     Plan,
     PlanInputs,
-    Quarantine,
     Summary,
     Tree,
 )
@@ -210,10 +209,8 @@ def _drafted(
     facts = state.facts()
     basis = basis_of(project, facts, runtime)
     options = replace(options_of(project, request, facts), other=other)
-    records = tuple(state.quarantine())
-    if project.quarantine or records:
-        now = datetime.fromisoformat(basis.created).timestamp()
-        quarantine = Quarantine(now, project.config_name, project.quarantine, records, state.refusals())
+    quarantine = quarantine_in(state, project, datetime.fromisoformat(basis.created).timestamp())
+    if quarantine.all:
         options = replace(options, quarantine=quarantine)
     with _cache_of(project, manifests) as cache:
         if cache is None:

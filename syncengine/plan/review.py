@@ -19,11 +19,9 @@ from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded, Status
+from syncengine.state.records import GONE, STRENGTH
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})
-STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
-"""The rank of a removal by how much it takes away."""
-LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
 SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
 """The statuses that are recorded only when certain, unlike deleted for a category whose rename is under way."""
 NOTHING = Body()
@@ -292,7 +290,7 @@ class _Candidate:
             return _frame(change) == _frame(mine) and is_named
         if change.action in WRITES:
             return mine.action in WRITES and (self.has_two_names or is_named)
-        is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
+        is_weaker = mine.action not in WRITES and STRENGTH[change.action.word] <= STRENGTH[mine.action.word]
         return is_weaker and change.cascade in (None, mine.cascade)
 
 
@@ -341,7 +339,7 @@ def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
     if row is None:
         return False
     if change.action not in WRITES and (not row.doubtful or row.status in SETTLED):
-        return LEFT_AS.get(row.status, 0) >= STRENGTH[change.action]
+        return row.status in GONE[change.action.word]
     if row.doubtful:
         return False
     return row.confirmed and row.status is Status.ACTIVE and _holds(row.body, change)

@@ -33,7 +33,7 @@ from syncengine.plan.build import plan
 from syncengine.plan.checks import with_undone
 from syncengine.plan.diff import SendCause
 from syncengine.plan.gate import REMOVED, Approval, StateRecords, approved_of, loss_of, records_of
-from syncengine.plan.losses import Loss, losses_of
+from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Basis, Excess, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.request import Scope
@@ -47,7 +47,7 @@ from syncengine.sandbox.store import Store
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
-from syncengine.state.records import QuarantineRecord
+from syncengine.state.records import Loss, QuarantineRecord
 from syncengine.state.store import State
 from tests.support.world import World, copy, world
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncengine.plan.losses import Loss, recent_losses
+from syncengine.plan.losses import recent_losses
 from syncengine.resource import Key, Status
 from syncengine.state.codec import Detail, RemovalLine
-from syncengine.state.records import ApprovalRecord
+from syncengine.state.records import ApprovalRecord, Loss
 
 TAG = Key.parse("tag/ACME-1")
 WORD, OTHER = Loss("keywords", TAG, "word"), Loss("keywords", TAG, "other")

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from syncengine.plan.build import plan
 from syncengine.plan.gate import Approval, StateRecords
-from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
+from syncengine.state.records import Loss
 
 from .estate import FILE, LIMITS, How, ask, planned, row
 

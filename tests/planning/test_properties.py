@@ -18,11 +18,12 @@ from syncengine.plan.aim import Aim, aim, may_be_held, members_of
 from syncengine.plan.calls import Call
 from syncengine.plan.calls import Step as Stage
 from syncengine.plan.diff import Action
-from syncengine.plan.losses import Loss, losses_of
+from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
 from syncengine.resource import Key, Kind, Status
+from syncengine.state.records import Loss
 from tests.support.profiles import tried
 
 from .applying import Places, applied

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from syncengine.plan.build import plan
 from syncengine.plan.gate import SHOWN_ORDER, Approval, Gate, StateRecords, approved_of, records_of
-from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
-from syncengine.state.records import ApprovalRecord
+from syncengine.state.records import ApprovalRecord, Loss
 from tests.support.profiles import tried
 
 from .estate import How, ask, planned, row
