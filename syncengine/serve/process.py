@@ -113,9 +113,9 @@ class Process:
         deadline.daemon = True
         is_ending = False
 
-        def wake(event: asyncio.Event) -> None:
+        def tell(act: Callable[[], object]) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(event.set)
+                loop.call_soon_threadsafe(act)
 
         def end(*_: object) -> None:
             nonlocal is_ending
@@ -123,11 +123,11 @@ class Process:
                 give_up("stopped by a second signal")
             is_ending = True
             deadline.start()
-            wake(self._stop)
+            tell(self.stop)
 
         handlers: dict[signal.Signals, Callable[..., object]] = {
             **dict.fromkeys(not_ignored((signal.SIGTERM, signal.SIGINT)), end),
-            signal.SIGHUP: lambda *_: wake(self._look),  # even under `nohup`, which ignores it
+            signal.SIGHUP: lambda *_: tell(self._look.set),  # even under `nohup`, which ignores it
         }
         before = {number: signal.getsignal(number) for number in handlers}
         # Not by `add_signal_handler`: the loop runs nothing while a template is rendered, nor once it is being closed.
