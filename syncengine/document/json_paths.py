@@ -1,4 +1,4 @@
-"""Find a value in a JSON document by its path, and name what does not fit into one. Pure."""
+"""Find a value in a JSON document by its path. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +32,3 @@ def value_at(value: Any, steps: Steps, missing: Any) -> Any:
 def steps_of(text: str | None) -> Steps:
     """Return the steps of a path as written, such as `data.items`."""
     return tuple(step for step in (text or "").split(".") if step)
-
-
-def misfit(error: Exception) -> str:
-    """Return what does not fit in a JSON document, from the error of msgspec that found it.
-
-    Its words are for programmers; only the place at their end, such as `$.fields.url`, is for people.
-    """
-    place = str(error).rpartition(" - at `$")[2].rstrip("`").lstrip(".") if " - at `$" in str(error) else ""
-    return f"`{place}` has another value than there can be" if place else "it lacks a member, or has an unknown one"

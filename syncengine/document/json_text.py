@@ -1,7 +1,6 @@
-"""Decode and encode JSON of plain values, for every room. Pure.
+"""Decode and encode JSON of plain values and of models, for every room. Pure.
 
-A document with a model is decoded by msgspec with its model (`render.documents`, `state`). JSON that has to keep its
-fractions exact, or needs a place for each value, is read in `manifest.sources` and `templating`.
+JSON that has to keep its fractions exact, or needs a place for each value, is read in `manifest` and `templating`.
 """
 
 from __future__ import annotations
@@ -15,16 +14,28 @@ class InvalidJson(ValueError):
     """Text that is not JSON, or cannot be decoded: not UTF-8, nested too deeply, or with a number beyond all floats."""
 
 
-_decode = msgspec.json.Decoder().decode
+class UnfitJson(InvalidJson):
+    """JSON of another kind than expected. Its text says what does not fit."""
 
 
-def decode_json(content: bytes | str) -> Any:
-    """Return the value of JSON. Raise `InvalidJson`.
+def misfit(error: Exception) -> str:
+    """Return what does not fit in a JSON document, from the error of msgspec that found it.
+
+    Its words are for programmers; only the place at their end, such as `$.fields.url`, is for people.
+    """
+    place = str(error).rpartition(" - at `$")[2].rstrip("`").lstrip(".") if " - at `$" in str(error) else ""
+    return f"`{place}` has another value than there can be" if place else "it lacks a member, or has an unknown one"
+
+
+def decode_json(content: bytes | str | msgspec.Raw, kind: Any = Any) -> Any:
+    """Return the value of JSON, of a type that msgspec knows. Raise `InvalidJson`, or `UnfitJson` for another kind.
 
     A whole number keeps all its digits, however many. Of two members with one name the last counts (RFC 8259 §4).
     """
     try:
-        return _decode(content)
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError as error:
+        raise UnfitJson(misfit(error)) from error
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors, like that of UTF-8
         raise InvalidJson("the text is not JSON") from error
 

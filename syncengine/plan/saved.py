@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncengine.content import GrowingSha256, sha256_of
+from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan, SyncengineError
 from syncengine.plan.aim import Note, aim
@@ -312,7 +313,7 @@ def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
     try:
         try:
             plan = _executed(file, start)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        except (ValueError, RecursionError):
             raise _of_another_version(path) from None
         again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
         file.seek(0)
@@ -346,7 +347,7 @@ def bare_plan(content: bytes, name: str) -> Plan | None:
     header = content[start : content.find(b"\n", start)].removesuffix(b",")
     try:
         return msgspec.json.decode(header, type=Header).plan
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         raise _of_another_version(name) from None
 
 
@@ -356,8 +357,8 @@ def _none(path: Path) -> SyncengineError:
     if not whole:
         return _unfit(f"{path} is empty: the command that writes it may have been stopped early")
     try:
-        printed = msgspec.json.decode(whole, type=Printed)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        printed: Printed = decode_json(whole, Printed)
+    except InvalidJson:
         if whole.startswith(START):
             return _changed(path)
         printed = Printed()

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Itera
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import msgspec
 from msgspec import Raw, Struct
 
+from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.document.text import folded
 from syncengine.errors import Unreachable
 from syncengine.posted_time.drift import (
@@ -56,30 +56,25 @@ class _Group(Struct, gc=False):
     tags: list[_Tag] | None = None
 
 
-_PIECES = msgspec.json.Decoder(list[Raw])
-_ITEM = msgspec.json.Decoder(_Group)
-_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-
-
 def sightings(content: bytes) -> list[Sighting | None] | None:
     """Return the groups of a page, with `None` for each unreadable one; or `None` when the content is not a list."""
     if not content.strip():
         return []
     pieces: Sequence[Raw | bytes] | None
     try:
-        pieces = _PIECES.decode(content)
-    except _TROUBLE:
+        pieces = decode_json(content, list[Raw])
+    except InvalidJson:
         pieces = items_in(mended(content))
     return None if pieces is None else [_sighting(piece) for piece in pieces]
 
 
 def _sighting(piece: Raw | bytes) -> Sighting | None:
     try:
-        group = _ITEM.decode(piece)
-    except _TROUBLE:
+        group: _Group = decode_json(piece, _Group)
+    except InvalidJson:
         try:
-            group = _ITEM.decode(mended(bytes(piece)))
-        except _TROUBLE:
+            group = decode_json(mended(bytes(piece)), _Group)
+        except InvalidJson:
             return None
     at = group.submissionTime
     if not isinstance(at, int | float) or not 0 <= at < LAST_INSTANT:

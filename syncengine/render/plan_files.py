@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType, convert, structs
 
-from syncengine.document.json_paths import misfit
+from syncengine.document.json_text import misfit
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.diff import Action, Change, FieldChange

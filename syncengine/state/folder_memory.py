@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from syncengine.content import sha256_of
+from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import GateTripped
 from syncengine.project.files import make_folder, replace_whole
 from syncengine.project.git_ref import is_git_ref, without_login
@@ -95,9 +95,10 @@ class FolderMemory:
     def last(self) -> KnownChange | None:
         """Return the state as last seen, or `None` if none was seen, or the file cannot be read."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=KnownChange)
-        except (OSError, msgspec.MsgspecError):
+            seen: KnownChange = decode_json(self._file.read_bytes(), KnownChange)
+        except (OSError, InvalidJson):
             return None
+        return seen
 
     def recognize(self, state: State, *, may_be_missing: bool = False) -> None:
         """Remember a state that is read. Raise `GateTripped` if a seen one is missing, or was set back.
@@ -154,7 +155,7 @@ class FolderMemory:
         if seen != before:
             with suppress(OSError):
                 make_folder(self._file.parent)
-                replace_whole(self._file, [msgspec.json.encode(seen)], mode=0o600)
+                replace_whole(self._file, [encode_json(seen)], mode=0o600)
 
 
 def memory_of(project: Project) -> FolderMemory | None:

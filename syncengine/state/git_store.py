@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
 from syncengine.content import sha256_of
+from syncengine.document.json_text import decode_json, encode_json
 from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project.files import make_folder
@@ -47,9 +47,6 @@ KEPT = 100
 BORDER, MOST_BYTES = 256, 64 * 1024
 
 TABLES: Mapping[str, sa.Table] = {table.name: table for table in METADATA.sorted_tables if table is not LOCK}
-
-_ROW = msgspec.json.Decoder(list[Any])
-_LOCK_ROWS = msgspec.json.Decoder(list[dict[str, Any]])
 
 
 class VersionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -113,7 +110,7 @@ def files_of(connection: sa.Connection) -> dict[str, bytes]:
             if lines and (size >= MOST_BYTES or zlib.crc32(key.encode()) % BORDER == 0):
                 files[f"{name}.{number:04d}"] = b"".join(lines)
                 lines, size, number = [], 0, number + 1
-            lines.append(msgspec.json.encode(tuple(row)) + b"\n")  # bytes become base64
+            lines.append(encode_json(tuple(row)) + b"\n")  # bytes become base64
             size += len(lines[-1])
         if lines:
             files[f"{name}.{number:04d}"] = b"".join(lines)
@@ -125,7 +122,9 @@ def rows_of(table: sa.Table, files: Mapping[str, bytes]) -> Iterator[dict[str, A
     binary = [column.name for column in table.c if isinstance(column.type, sa.LargeBinary)]
     for name in sorted(files):
         for line in files[name].splitlines() if name.startswith(f"{table.name}.") else ():
-            row: dict[str, Any] = dict(zip(table.c.keys(), _ROW.decode(line), strict=True))
+            if not isinstance(values := decode_json(line), list):
+                raise ValueError("a row is not a list")
+            row: dict[str, Any] = dict(zip(table.c.keys(), values, strict=True))
             for column in binary:
                 if row[column] is not None:
                     row[column] = base64.b64decode(str(row[column]), validate=True)
@@ -145,12 +144,12 @@ def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) 
 
 def lock_of(connection: sa.Connection) -> bytes:
     rows = connection.execute(sa.select(LOCK).order_by(LOCK.c.id)).mappings()
-    return msgspec.json.encode([dict(row) for row in rows]) + b"\n"
+    return encode_json([dict(row) for row in rows]) + b"\n"
 
 
 def lock_rows(data: bytes) -> list[dict[str, Any]]:
     """Decode the rows of the lock's table. Raise `ValueError` or `LookupError` for damaged rows."""
-    rows = _LOCK_ROWS.decode(data)
+    rows: list[dict[str, Any]] = decode_json(data, list[dict[str, Any]])
     for row in rows:
         if not {*row} <= {*LOCK.c.keys()} or type(row["epoch"]) is not int or type(row["id"]) is not int:
             raise ValueError("the row of the lock is damaged")
@@ -171,7 +170,7 @@ def state_lock(head: Snapshot) -> Mapping[str, Any]:
 
 def info_of(data: bytes) -> VersionInfo | None:
     """Decode `state.json`; `None` for another version of the program. Raise `ValueError` for other content."""
-    info = msgspec.json.decode(data, type=VersionInfo)
+    info: VersionInfo = decode_json(data, VersionInfo)
     if not info.format.startswith(FAMILY):
         raise ValueError("unknown format")
     return info if (info.format, info.schema) == (FORMAT, VERSION) else None
@@ -285,7 +284,7 @@ class GitStore:
             tree = repository.write_tree(blobs)
         else:
             info = content.info
-            own = {INFO_FILE: msgspec.json.encode(info), LOCK_FILE: lock}
+            own = {INFO_FILE: encode_json(info), LOCK_FILE: lock}
             blobs = repository.write_blobs({**content.files, **own})
             tree = repository.write_tree(blobs)
             version = repository.commit_tree(tree, (), int(info.when), f"{info.serial}: {info.command}")

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.document.json_paths import misfit
+from syncengine.document.json_text import InvalidJson, UnfitJson, decode_json
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state.records import Facts, QuarantineRecord, Refusal, UndoneChange
@@ -51,7 +51,6 @@ class Exported(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
-_HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(Line)
 
 
 def lines_of(
@@ -95,15 +94,17 @@ def read(data: bytes, file: str) -> Exported:
     found: dict[tuple[type, Key], Recorded | Refusal | QuarantineRecord] = {}
     for number, text in lines[1:]:
         try:
-            line = _LINE.decode(text)
-            parts = [part for part in (line.row, line.refused, line.quarantine) if part is not None]
-            (part,) = (each for each in parts if each.key.name)
-        except ValueError as error:  # also those of msgspec, and of text that is not UTF-8
-            why = f"the line is not a recorded resource: {misfit(error)}"
-            if isinstance(error, UnicodeError | msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
-                why = "the line is not JSON: it was cut, or edited by hand"
+            line: Line = decode_json(text, Line)
+            parts = [part for part in (line.row, line.refused, line.quarantine) if part is not None and part.key.name]
+            why = "" if len(parts) == 1 else "the line is not one recorded resource, refusal or quarantine"
+        except UnfitJson as error:
+            why = f"the line is not a recorded resource: {error}"
+        except InvalidJson:
+            why = "the line is not JSON: it was cut, or edited by hand"
+        if why:
             problems.append(_finding(file, number, "bad-row", why))
             continue
+        part = parts[0]
         if found.setdefault((type(part), part.key), part) is not part:
             problems.append(_finding(file, number, "duplicate-resource", f"{part.key} appears twice in this file"))
     if not problems and head.lines != len(lines) - 1:
@@ -126,8 +127,8 @@ def read(data: bytes, file: str) -> Exported:
 
 def _head(line: bytes, file: str) -> Head:
     try:
-        head = _HEAD.decode(line)
-    except ValueError:
+        head: Head = decode_json(line, Head)
+    except InvalidJson:
         head = Head()
     if head.format != FORMAT:
         message = f'the file was not written by `state export`: its first line has no "format": "{FORMAT}"'

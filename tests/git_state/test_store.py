@@ -296,9 +296,10 @@ def test_the_row_of_a_lock_is_checked() -> None:
     for text in (
         b"",
         b"[]",
+        b"[" * 100_000,
         b'[{"epoch": 1}]',
         b'[{"id": 1, "epoch": "x"}]',
         b'[{"id": 1, "epoch": 1, "x": 1}]',
     ):
-        with pytest.raises((ValueError, LookupError, TypeError, msgspec.MsgspecError)):
+        with pytest.raises((ValueError, LookupError, TypeError)):
             lock_rows(text)

@@ -115,6 +115,7 @@ def test_another_teams_rows_are_refused(project: Project) -> None:
         ('HEAD\n{"quarantine": {"key": ["tag", "A"], "reason": "r", "at": 1e12, "content": ""}}', "bad-row", 2),
         ("HEAD\n{}", "bad-row", 2),
         ("HEAD\nnot json", "bad-row", 2),
+        ('HEAD\n{"row": ' + "[" * 100_000, "bad-row", 2),
         ('HEAD\n{"row": {"key": ["tag", "A"]}}\n{"row": {"key": ["tag", "A"]}}', "duplicate-resource", 3),
     ],
 )
