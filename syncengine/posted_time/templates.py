@@ -396,7 +396,7 @@ def _cut(value: object, length: int, end: str = "...") -> str:
     return text if len(text) <= length else text[: max(0, length - len(end))] + end[:length]
 
 
-class Entry(NamedTuple):
+class PostedFilter(NamedTuple):
     """A filter of ours: how it is written, what it gives for 10000 s or a time, and a value that it accepts.
 
     With that value, the arguments of a call are tried at the start.
@@ -409,36 +409,38 @@ class Entry(NamedTuple):
 
 
 _A_TIME = datetime(2024, 5, 2, 9, 5, tzinfo=UTC)
-ENTRIES: Mapping[str, Entry] = {
-    "duration": Entry(lambda value: in_words(_exact(value)), "`duration`", "`2h 46m 40s`", 1.5),
-    "hours": Entry(
+ENTRIES: Mapping[str, PostedFilter] = {
+    "duration": PostedFilter(lambda value: in_words(_exact(value)), "`duration`", "`2h 46m 40s`", 1.5),
+    "hours": PostedFilter(
         lambda value, precision=2: hours(_exact(value), precision),
         "`hours`, `hours(3)`",
         "`2.78`, `2.778` (half up)",
         1.5,
     ),
-    "round_up": Entry(_round_up, "`round_up('6m')`", "`10080`", 1.5),
-    "round": Entry(_round, "`round`, `round(2)`", "half up, to this number of decimal places", 1.5),
-    "date": Entry(
+    "round_up": PostedFilter(_round_up, "`round_up('6m')`", "`10080`", 1.5),
+    "round": PostedFilter(_round, "`round`, `round(2)`", "half up, to this number of decimal places", 1.5),
+    "date": PostedFilter(
         lambda value, format="%Y-%m-%d": formatted(_instant(value), format),
         "`date`, `date('%d.%m.%Y')`",
         "`2024-05-02`, `02.05.2024`",
         _A_TIME,
     ),
-    "time": Entry(lambda value, format="%H:%M": formatted(_instant(value), format), "`time`", "`09:05`", _A_TIME),
-    "local": Entry(
+    "time": PostedFilter(
+        lambda value, format="%H:%M": formatted(_instant(value), format), "`time`", "`09:05`", _A_TIME
+    ),
+    "local": PostedFilter(
         _local,
         "`local('Europe/Vienna')`",
         "the time in that zone; a time without a zone is in UTC, and a day begins in that zone",
         _A_TIME,
     ),
-    "cut": Entry(
+    "cut": PostedFilter(
         _cut,
         "`cut(80)`",
         "at most this number of characters; a longer text ends with `...`, or with what is given as `end`",
         "text",
     ),
-    "unwrap": Entry(lambda value: group.unwrapped(str(value)), "`unwrap`", "`Name` of `@_Name_@`", "text"),
+    "unwrap": PostedFilter(lambda value: group.unwrapped(str(value)), "`unwrap`", "`Name` of `@_Name_@`", "text"),
 }
 """The filters that only posted time has, or has in its own way."""
 
