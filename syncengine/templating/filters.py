@@ -464,7 +464,7 @@ def _comparing(name: str) -> Filter:
     return wrapped
 
 
-class Entry(NamedTuple):
+class FilterEntry(NamedTuple):
     """A filter: its guard and function, Jinja2's by default; of our own also how it is written and what it gives."""
 
     guard: Callable[..., Any] | None = None
@@ -477,51 +477,53 @@ _A_NUMBER = (
     "anything else is an error, unless there is a default: an empty value, `12 h`, and for `int` a text with decimals, "
     "such as `12.7`"
 )
-ENTRIES: Mapping[str, Entry] = {
-    **dict.fromkeys(("attr", "d", "default", "map", "reject", "rejectattr", "select", "selectattr"), Entry()),
-    **dict.fromkeys(("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe"), Entry(_bounded)),
-    **dict.fromkeys(("striptags", "title", "upper", "urlencode", "urlize", "wordcount", "xmlattr"), Entry(_bounded)),
-    **dict.fromkeys(("count", "first", "items", "last", "length", "list", "reverse"), Entry(_items)),
-    **dict.fromkeys(("truncate", "wordwrap"), Entry(_text_of)),
-    **dict.fromkeys(("batch", "slice"), Entry(_parts)),
-    **{name: Entry(None, _comparing(name)) for name in ("dictsort", "groupby", "max", "min", "sort", "unique")},
-    "abs": Entry(None, magnitude),
-    "ascii": Entry(_bounded, as_ascii, "`ascii`", "letters without accents"),
-    "center": Entry(_sized("center")),
-    "date": Entry(
+ENTRIES: Mapping[str, FilterEntry] = {
+    **dict.fromkeys(("attr", "d", "default", "map", "reject", "rejectattr", "select", "selectattr"), FilterEntry()),
+    **dict.fromkeys(("capitalize", "e", "escape", "forceescape", "lower", "pprint", "safe"), FilterEntry(_bounded)),
+    **dict.fromkeys(
+        ("striptags", "title", "upper", "urlencode", "urlize", "wordcount", "xmlattr"), FilterEntry(_bounded)
+    ),
+    **dict.fromkeys(("count", "first", "items", "last", "length", "list", "reverse"), FilterEntry(_items)),
+    **dict.fromkeys(("truncate", "wordwrap"), FilterEntry(_text_of)),
+    **dict.fromkeys(("batch", "slice"), FilterEntry(_parts)),
+    **{name: FilterEntry(None, _comparing(name)) for name in ("dictsort", "groupby", "max", "min", "sort", "unique")},
+    "abs": FilterEntry(None, magnitude),
+    "ascii": FilterEntry(_bounded, as_ascii, "`ascii`", "letters without accents"),
+    "center": FilterEntry(_sized("center")),
+    "date": FilterEntry(
         _bounded,
         as_date,
         "`date('%d.%m.%Y')`, `date('%Y', read='%d.%m.%Y')`",
         "a date in another form; `read` is the form that it has",
     ),
-    "filesizeformat": Entry(None, file_size),
-    "float": Entry(None, real, "`float`, `float(0)`", f"the number; {_A_NUMBER}"),
-    "format": Entry(_sized("format")),
-    "fromjson": Entry(_bounded, from_json, "`fromjson`", "the value of JSON text, such as a list in a cell"),
-    "indent": Entry(_bounded, indented),
-    "int": Entry(None, whole, "`int`, `int(0)`", f"the whole number; {_A_NUMBER}"),
-    "join": Entry(_items, joined),
-    "lines": Entry(_bounded, lines, "`lines`", "a list of the lines of a text, without surrounding blanks"),
-    "replace": Entry(_bounded, replaced),
-    "round": Entry(None, rounded),
-    "slug": Entry(_bounded, slug, "`slug`", "`mueller-soehne` of `Müller & Söhne`"),
-    "split": Entry(
+    "filesizeformat": FilterEntry(None, file_size),
+    "float": FilterEntry(None, real, "`float`, `float(0)`", f"the number; {_A_NUMBER}"),
+    "format": FilterEntry(_sized("format")),
+    "fromjson": FilterEntry(_bounded, from_json, "`fromjson`", "the value of JSON text, such as a list in a cell"),
+    "indent": FilterEntry(_bounded, indented),
+    "int": FilterEntry(None, whole, "`int`, `int(0)`", f"the whole number; {_A_NUMBER}"),
+    "join": FilterEntry(_items, joined),
+    "lines": FilterEntry(_bounded, lines, "`lines`", "a list of the lines of a text, without surrounding blanks"),
+    "replace": FilterEntry(_bounded, replaced),
+    "round": FilterEntry(None, rounded),
+    "slug": FilterEntry(_bounded, slug, "`slug`", "`mueller-soehne` of `Müller & Söhne`"),
+    "split": FilterEntry(
         _bounded,
         split,
         "`split`, `split(';')`",
         "a list of the parts of a text between commas or these characters, without surrounding blanks",
     ),
-    "string": Entry(_bounded, plain_text),
-    "sum": Entry(_items, total),
-    "tojson": Entry(_bounded, as_json),
-    "trim": Entry(_bounded, trimmed),
-    "utc": Entry(
+    "string": FilterEntry(_bounded, plain_text),
+    "sum": FilterEntry(_items, total),
+    "tojson": FilterEntry(_bounded, as_json),
+    "trim": FilterEntry(_bounded, trimmed),
+    "utc": FilterEntry(
         _bounded,
         utc,
         "`utc`, `utc(read='%d.%m.%Y')`",
         "an instant in the form of timestamps; without a zone it is in UTC",
     ),
-    "words": Entry(
+    "words": FilterEntry(
         _bounded,
         words,
         "`words`, `words(',;')`",
