@@ -392,7 +392,7 @@ def size_of_formatted(text: str, *_: Any, **__: Any) -> int:
 
 SIZES: Mapping[str, Callable[..., int]] = {
     **{name: lambda text, width=80, fill=" ": max(len(text), width) for name in ("center", "ljust", "rjust", "zfill")},
-    "expandtabs": lambda text, size=8: len(text) * size,
+    "expandtabs": lambda text, tabsize=8: len(text) * tabsize,
     "replace": size_of_replaced,
     "format": size_of_formatted,
     "format_map": size_of_formatted,
