@@ -20,7 +20,7 @@ import msgspec
 Name = TypeVar("Name", bound=Hashable)
 
 
-def sha256_of(content: bytes | str) -> str:
+def sha256_of(content: bytes | memoryview | str) -> str:
     """Return the SHA-256 of bytes, or of text as UTF-8, in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 

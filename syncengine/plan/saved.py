@@ -330,8 +330,9 @@ def _loaded(path: Path, file: BufferedReader, display: Shown) -> Plan:
 
 def _is_altered(content: bytes) -> bool:
     """Return whether a saved plan was cut short or altered, so that the digest at its end does not match."""
-    whole, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    return digest.decode("ascii", "replace") != sha256_of(whole)
+    end = content.rfind(DIGEST)
+    digest = content[end + len(DIGEST) :].rstrip().removesuffix(END.rstrip())
+    return digest.decode("ascii", "replace") != sha256_of(memoryview(content)[:end])  # which may be very long
 
 
 def bare_plan(content: bytes, name: str) -> Plan | None:

@@ -31,6 +31,7 @@ from syncengine.render.documents import diagnostics_of
 from syncengine.render.markdown import Size, code, plan_markdown, report_markdown, trouble_markdown
 from syncengine.render.plan_files import CURE, PlanFile, document_in, file_content
 from syncengine.render.style import Look
+from syncengine.render.view import SHORT
 
 SAFE = re.compile(r"[0-9A-Za-z._-]*")
 """The letters of an output, which is always one line."""
@@ -149,7 +150,6 @@ KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._]|-(?!-)){0,99}")
 """The pattern of a key, which cannot end an HTML comment."""
 _PARTS = re.compile(r" (\w+)=([0-9a-f]+)(?= )")
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
-SHORT = 12  # of a commit's id, which stay unique in large repositories
 
 
 class Marker(NamedTuple):

@@ -53,7 +53,7 @@ def file_content(path: Path, name: str) -> bytes:
     if os.path.lexists(path) and not path.is_file():  # reading a pipe would block
         raise unfit(f"{name} is not a file: {CURE}")
     content = content_of(path, name)
-    if not content.strip():
+    if not content or content.isspace():
         raise unfit(f"{name} is empty: the command that writes it may have been stopped early")
     return content
 
