@@ -233,9 +233,7 @@ def plan(options: Globals, format: str, reports: Sequence[str], detailed_exitcod
                 files.refuse_unsuitable(wanted.out, f"--out {wanted.out}")
             result = _planned(options, reporting, wanted)
             document = plan_document(result)
-            step = _next_step(
-                result, f"syncengine apply {as_argument(wanted.out)}{options.place()}" if wanted.out else ""
-            )
+            step = "" if wanted.out is None else _next_step(result, as_argument(wanted.out) + options.place())
             code = _detailed_code(result) if detailed_exitcode else ExitCode.DONE
             del result  # its calls take as much memory as the document, which alone is shown
             output = reporting.output
