@@ -182,6 +182,14 @@ def test_every_tag_that_becomes_public_is_counted() -> None:
     assert '<li class="public"><b>4</b> made public</li>' in plan_html(plan_of(*changes))
 
 
+def test_a_page_shows_a_plan_whose_url_is_none() -> None:
+    """A plan is read from a file, which may have been edited by hand."""
+    plan = plan_of()
+    page = plan_html(replace(plan, basis=replace(plan.basis, base_url="http://[x/api")))
+    assert "<title>" in page
+    assert "http://[x/api" in page
+
+
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
