@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from syncengine.posted_time.delivery import Delivery
@@ -12,7 +13,7 @@ from syncengine.posted_time.group import ContentChange, last_changes
 from syncengine.project.model import Project
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox
-from syncengine.state.inbox_model import GroupState, InboxEntry
+from syncengine.state.inbox_model import DeliveryStatus, GroupState, InboxEntry, sink_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,14 @@ def selected(entries: Sequence[InboxEntry], project: Project) -> Selection:
 
 def taken_by(inbox: Inbox, sink: str, since: float) -> Selection:
     """Select the groups that a sink took since `since` (seconds since the epoch), oldest first."""
-    entries = {entry.group_id: entry for entry in inbox.delivered_since(since)}
-    took = [entries[id] for id in dict.fromkeys(receipt.group_id for receipt in inbox.receipts(sink, since))]
+    # By one reading of the inbox, as another process may deliver meanwhile.
+    deliveries = [
+        (found.last, entry)
+        for entry in inbox.delivered_since(since)
+        for found in entry.deliveries
+        if sink_of(found.sink) == sink and found.status is DeliveryStatus.ACCEPTED and found.last >= since
+    ]
+    took = list(dict.fromkeys(entry for _, entry in sorted(deliveries, key=itemgetter(0))))
     conflicts = [entry.group_id for entry in in_conflict(took)]
     whole = [entry.group_id for entry in took if entry.body and entry.group_id not in conflicts]
     return Selection(whole, conflicts, len(took) - len(conflicts) - len(whole))
