@@ -35,7 +35,7 @@ from .truths import beyond_recorded, is_held, troubles_of
 
 pytestmark = pytest.mark.slow
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 APPLIES_TO_THE_END = 4
 
 TAGS, CATEGORIES, TYPES = ("T1", "T2", "T3"), ("C1", "C2", "C3"), ("A1", "A2", "A3")

@@ -23,7 +23,6 @@ from syncengine.service.operations import (
 )
 from syncengine.state.history import Run
 from syncengine.state.records import Attempt
-from tests.support.profiles import thinned
 
 from .crash_model import House, Manifest, Trouble
 from .test_crashes import Snapshot, house, snapshot
@@ -133,7 +132,7 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
     """The manifests are put back with or without the rename; without it, the renamed category is deleted as planned."""
     for last in (BACK, ONE):
-        for instant, home in thinned(interrupted(how), 2):
+        for instant, home in interrupted(how):
             for _ in range(3):
                 home.apply(last)
             assert home.violations == [], f"trouble at instant {instant}"

@@ -99,7 +99,7 @@ def addresses(planned: Plan) -> list[str]:
 # --- random estates, random edits
 
 
-@settings(max_examples=tried(8), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_any_edit_gives_the_plan_that_is_made_without_a_cache(sandbox: Sandbox, seed: int) -> None:
     """Changes, notes, stages, records, gate, summary, diagnostics, prior digests; or the same problems."""
