@@ -43,12 +43,12 @@ def of_generating(folder: Path, base_url: str, count: int) -> Iterator[Row]:
     written, made = Estate(folder / "written", base_url), Estate(folder / "made", base_url)
     written.holds(0, count)
     made.generates(count)
-    cold = [median(_cold(estate).seconds for _ in range(3)) for estate in (made, written)]
-    yield _over(f"cold plan of {count:,} generated tags, over written out", *cold, goal=2)
+    cold, bare = (median(_cold(estate).seconds for _ in range(3)) for estate in (made, written))
+    yield _over(f"cold plan of {count:,} generated tags, over written out", cold, bare, goal=2)
     for estate in (written, made):
         syncengine(estate.folder, "apply", "-y", "--format", "json")
-    settled = [median(syncengine(e.folder, "plan").seconds for _ in range(SHORT_RUNS)) for e in (made, written)]
-    yield _over("no-change plan of them, over written out", *settled, goal=2)
+    settled, bare = (median(syncengine(e.folder, "plan").seconds for _ in range(SHORT_RUNS)) for e in (made, written))
+    yield _over("no-change plan of them, over written out", settled, bare, goal=2)
     changed = []
     for version in range(1, SHORT_RUNS + 1):
         written.changes_one(version, count)

@@ -131,7 +131,7 @@ class Posting:
     def single(self) -> float:
         """Seconds of one group, the median of some."""
         with self._serving():
-            seconds = []
+            seconds: list[float] = []
             for number in range(1, 32):
                 self._asked("post/1")
                 while (found := self._told())["told"] < number:

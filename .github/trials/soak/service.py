@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from syncengine.http.server import origin_form
 from syncengine.sandbox import app
 
 INNER = "inner-key-of-the-sandbox"
@@ -33,12 +33,11 @@ class Exchanged:
 
 
 def main(port: int, file: Path) -> None:
-    build = app.build
+    def exchanging(application: ASGIApp) -> ASGIApp:
+        return Exchanged(origin_form(application), file)
 
-    def exchanging(*parts: Any) -> Any:
-        return Exchanged(build(*parts), file)
-
-    app.build = exchanging  # type: ignore[assignment] # the sandbox, behind a key that is exchanged
+    assert app.origin_form is origin_form  # type: ignore[attr-defined] # the layer that is replaced: `app` imports it
+    app.origin_form = exchanging  # type: ignore[attr-defined] # the same
     app.serve("127.0.0.1", port, None, INNER)
 
 

@@ -95,9 +95,16 @@ postedTime:
         with (self.project.folder / f"serve-{len(self.lives):03}.log").open("w") as log:
             environ = self.project.surroundings()
             del environ["SYNCENGINE_API_KEY"]  # it would go before the file
-            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            command = [*PROGRAM, "serve"]
-            self.lives.append(subprocess.Popen(command, cwd=self.project.folder, env=environ, text=True, **streams))
+            life = subprocess.Popen(
+                [*PROGRAM, "serve"],
+                cwd=self.project.folder,
+                env=environ,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+            self.lives.append(life)
 
     def revived(self) -> None:
         """What a supervisor does; it should never have to."""
