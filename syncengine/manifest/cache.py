@@ -30,7 +30,7 @@ from syncengine.project.files import make_folder
 from syncengine.project.model import Level
 from syncengine.project.references import BESIDE
 
-FORMAT = 17
+FORMAT = 18
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"

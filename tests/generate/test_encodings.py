@@ -60,3 +60,39 @@ def test_any_bytes_are_text_or_trouble(name: str) -> None:
             assert text_of(data, "r.csv", codec).isprintable() in (True, False)
         except SourceTrouble as trouble:
             assert str(trouble).startswith("r.csv:")
+
+
+ROWS = "number,title\n" + "".join(f"A-{n},Acme {n}\n" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("written", "declared", "likely"),
+    [
+        ("utf-16-be", "utf-16-le", "utf-16-be"),
+        ("utf-16-le", "utf-16-be", "utf-16-le"),
+        ("utf-16-be", "utf-16", "utf-16-be"),
+        ("utf-8", "utf-16", "utf-8"),
+        ("utf-8", "utf-16-le", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("rows", [ROWS, "号码,题目\n一,二\n三,二\n"], ids=["letters", "signs"])
+def test_text_that_is_not_utf_16_is_no_header_without_rows(
+    tmp_path: Path, written: str, declared: str, likely: str, rows: str
+) -> None:
+    """Most bytes are text in UTF-16, without a line feed: then no row would be left, and all tags be removed."""
+    data = rows.encode(written, "replace")
+    data += b"\n" * (len(data) % 2)
+    block = "generate:\n  - forEach: {csv: ../r.csv, allowEmpty: true, encoding: %s}\n    tags: [{name: x}]\n"
+    (found,) = errors(problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block % declared}))
+    assert (found.file, found.line) == ("manifests/m.yaml", 2)
+    assert found.message.startswith(f"r.csv:1: this is not {declared.upper()} but probably {likely}: ")
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("rows", [ROWS, "号码,题目\n一,二\n三,二\n"], ids=["letters", "signs"])
+def test_utf_16_is_read(name: str, mark: str, rows: str) -> None:
+    """In either order of bytes, with and without a mark of it."""
+    assert text_of((mark + rows).encode(name), "r.csv", name) == rows
+    if name == "utf-16":
+        assert text_of(("\ufeff" + rows).encode("utf-16-be"), "r.csv", name) == rows

@@ -64,6 +64,10 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
         byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
         raise SourceTrouble(f"byte 0x{byte:02x} is not valid {encoding.upper()}{hint}", name, line) from None
+    if encoding.startswith("utf-16") and data and (likely := _instead_of_utf16(data, text, encoding)):
+        raise SourceTrouble(
+            f"this is not {encoding.upper()} but probably {likely}: write `encoding: {likely}`", name, 1
+        )
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
@@ -101,6 +105,19 @@ def wide_encoding(data: bytes) -> str | None:
     if max(high, low) * 2 < len(data[:1000:2]) or min(high, low) * 4 > max(high, low):
         return None
     return "utf-16-be" if high > low else "utf-16-le"
+
+
+def _instead_of_utf16(data: bytes, text: str, encoding: str) -> str | None:
+    """Return the probable encoding of a file that was read as UTF-16, if it is another one, else `None`.
+
+    Nearly any bytes are text in UTF-16, mostly without a line feed, so that all rows would be part of the header.
+    """
+    if b"\0" not in data:  # which each line feed, delimiter and digit has
+        return likely_encoding(data, encoding)
+    is_big_endian = encoding == "utf-16-be" or (encoding == "utf-16" and data.startswith(codecs.BOM_UTF16_BE))
+    other = "utf-16-le" if is_big_endian else "utf-16-be"
+    # A mark or a line feed whose bytes change places is no character.
+    return other if text.startswith("\ufffe") or "\u0a00" in text or wide_encoding(data) == other else None
 
 
 def likely_delimiter(text: str) -> str:
