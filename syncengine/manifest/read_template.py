@@ -236,7 +236,7 @@ class MarkingSandbox(TemplateSandbox):
         """Return a source's rows: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
         with unlimited():
-            call = query_of_call(path, options)
+            call = query_of_call(self.context, path, options)
             records = read_source(self.context, self._folder, call.query)
         self.sources.append(records.use(self.marks.files[0], line, 1, may_be_empty=call.may_be_empty))
         return distinct(records.rows, call.distinct)

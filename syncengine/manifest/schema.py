@@ -255,7 +255,6 @@ ENCODINGS = {
 Its other codecs are left out: some take quadratic time (punycode), and some do not encode text.
 """
 _BY_LETTERS = {name.replace("-", ""): codec for name, codec in ENCODINGS.items()}
-_ENCODING = "an encoding such as utf-8 or cp1252"
 
 
 def codec_of(text: str) -> str | None:
@@ -263,15 +262,10 @@ def codec_of(text: str) -> str | None:
     return _BY_LETTERS.get(re.sub("[-_ ]", "", text).lower())
 
 
-def encoding_trouble(text: str) -> str:
-    """Return the end of a message about an unknown encoding, with the nearest known name."""
-    return f"{_ENCODING}, not {quoted(text)}{suggestion(text.lower(), ENCODINGS)}"
-
-
 def _encoding(value: Any) -> str:
-    text = text_of(value, _ENCODING)
+    text = text_of(value, expected := "an encoding such as utf-8 or cp1252")
     if (codec := codec_of(text)) is None:
-        raise problem("bad-value", f"must be {encoding_trouble(text)}")
+        raise problem("bad-value", f"must be {expected}, not {quoted(text)}{suggestion(text.lower(), ENCODINGS)}")
     return codec
 
 

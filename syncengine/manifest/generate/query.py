@@ -6,22 +6,24 @@ template: values are passed as parameters, where they cannot change the query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.json_paths import steps_of
-from syncengine.document.nodes import Position, Scalar
-from syncengine.document.validation import display
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, Position, Scalar, Sequence
+from syncengine.document.validation import Model, display, names_of, validated
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.scalars import Compiled
-from syncengine.manifest.schema import FILE_KINDS, ForEach, codec_of, encoding_trouble
+from syncengine.manifest.schema import FILE_KINDS, KINDS, ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import Form
 from syncengine.manifest.sources.read import FileQuery, Query, leave_out_offline, variables_of
 from syncengine.manifest.sources.records import HttpQuery, SourceTrouble, SqlQuery
-from syncengine.project.delivery_schema import PAGING_NEEDS, PAGINGS, Paging
+from syncengine.project.delivery_schema import Paging
 from syncengine.project.types import Written
 from syncengine.templating.filters import plain_text
 from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
@@ -33,42 +35,46 @@ def query_of(context: LoadContext, for_each: ForEach) -> Query:
 
     Raise `SourceTrouble` if one fails or a query contains one, and `LeftOut` before that for a source offline.
     """
+    return _query(context, for_each, partial(_value, context))
+
+
+def _query(context: LoadContext, for_each: ForEach, value_of: Callable[[Written], Any]) -> Query:
+    """Return a query. `value_of` returns the value of a setting that may be a template."""
+
+    def text(setting: Written | None) -> str | None:
+        return None if setting is None else plain_text(value_of(setting))
+
+    def values(settings: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Return the values of parameters. Numbers and flags keep their types."""
+        if settings is None:
+            return None
+        return {name: value_of(value) if isinstance(value, Written) else value for name, value in settings.items()}
+
     if for_each.file is not None:
         kind, path = for_each.file
         form = Form(
             for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), steps_of(for_each.items)
         )
-        return FileQuery(kind, _text(context, path) or "", form)
+        return FileQuery(kind, text(path) or "", form)
     if (sql := for_each.sql) is not None:
         source = None if sql.source is None else sql.source.text
         leave_out_offline(context, source)
         if "{{" in sql.query.text:
             cure = "write `:name` in the query, and its value under `params`"
             raise SourceTrouble(f"a query cannot contain templates: {cure}")
-        return SqlQuery(source, _text(context, sql.file), sql.query.text, _values(context, sql.params))
+        return SqlQuery(source, text(sql.file), sql.query.text, values(sql.params))
     http = for_each.http
     assert http is not None
     leave_out_offline(context, http.source.text)
     return HttpQuery(
-        path=_text(context, http.path),
-        params=_values(context, http.query),
+        path=text(http.path),
+        params=values(http.query),
         items=steps_of(http.items),
         paging=http.paging or Paging.model_construct(),
         may_be_partial=bool(http.allow_partial),
         may_repeat=for_each.distinct is not None,
         source=http.source.text,
     )
-
-
-def _text(context: LoadContext, setting: Written | None) -> str | None:
-    return None if setting is None else plain_text(_value(context, setting))
-
-
-def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the values with their templates filled in. Numbers and flags keep their types."""
-    if values is None:
-        return None
-    return {name: _value(context, value) if isinstance(value, Written) else value for name, value in values.items()}
 
 
 def _value(context: LoadContext, setting: Written) -> Any:
@@ -97,14 +103,12 @@ _SUFFIXES = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-_OF_FILE = ("delimiter", "encoding", "columns", "items", "distinct", "allowEmpty", "kind")
-_OF_PAGING = {
-    **dict.fromkeys(("next", "page", "cursor", "at", "offset", "limit"), (str, "text")),
-    "size": (int, "a whole number"),
-    "link": (bool, "true"),
-    "first": (int, "a whole number"),
-}
-_OF_SOURCE = ("source", "query", "params", "path", "items", *_OF_PAGING, "distinct", "allowEmpty", "allowPartial")
+_OF_FILE = tuple(name for name in (*names_of(ForEach), "kind") if name not in KINDS)
+_OF_SOURCE = tuple(
+    name
+    for name in (*names_of(SqlFrom), *names_of(HttpFrom), *names_of(Paging), "distinct", "allowEmpty")
+    if name not in ("file", "paging")
+)
 
 
 class DataCall(NamedTuple):
@@ -115,61 +119,63 @@ class DataCall(NamedTuple):
     may_be_empty: bool
 
 
-def query_of_call(path: str | None, options: Mapping[str, Any]) -> DataCall:
+class _Arguments(Model):
+    """The arguments of a call of `data`, arranged as in a block."""
+
+    data: ForEach
+
+
+def query_of_call(context: LoadContext, path: str | None, options: Mapping[str, Any]) -> DataCall:
     """Return what a call of `data` asks for. Raise `SourceTrouble` for invalid arguments."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
     names = _OF_SOURCE if path is None else _OF_FILE
     for name in options:
         if name not in names:
-            raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, names)}")
-    distinct = _names(options.get("distinct"))
-    query = _of_file(str(path), options) if path is not None else _of_source(options, may_repeat=distinct is not None)
-    return DataCall(query, distinct, bool(options.get("allowEmpty")))
+            raise SourceTrouble(f"`data` has no option `{display(name)}`{suggestion(name, names)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    arranged = _of_source(given) if path is None else _of_file(path, given)
+    findings = Collector("")
+    call = validated(_Arguments, _node({"data": arranged}), findings)
+    if call is None:
+        raise SourceTrouble(f"`data`: {'; '.join(found.message for found in findings.found)}")
+    query = _query(context, call.data, lambda setting: setting.text)
+    if not isinstance(query, FileQuery):
+        query = query._replace(params=dict(given.get("params", {})))  # numbers keep their digits, dates their type
+    return DataCall(query, call.data.distinct, bool(call.data.allow_empty))
 
 
-def _of_file(path: str, options: Mapping[str, Any]) -> FileQuery:
-    kind = options.get("kind") or _SUFFIXES.get(Path(path).suffix.lower())
+def _of_file(path: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    suffix = Path(plain_text(path)).suffix.lower()
+    kind = given.get("kind", _SUFFIXES.get(suffix))
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
-        raise SourceTrouble(f"`data`: {path:.60} has no suffix of a data file; add `kind='csv'`, for example")
-    delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-        raise SourceTrouble("`data`: `delimiter` must be one character")
-    encoding = options.get("encoding")
-    codec = "utf-8" if encoding is None else codec_of(str(encoding))
-    if codec is None:
-        raise SourceTrouble(f"`data`: `encoding` must be {encoding_trouble(str(encoding))}")
-    delimiter = delimiter or ("\t" if path.lower().endswith(".tsv") else ",")
-    return FileQuery(
-        kind, path, Form(codec, delimiter, _names(options.get("columns")) or (), steps_of(options.get("items")))
-    )
+        start = display(plain_text(path))
+        raise SourceTrouble(f"`data`: {start} has no suffix of a data file; add `kind='csv'`, for example")
+    usual = {"delimiter": "tab"} if suffix == ".tsv" and kind == "csv" else {}
+    return {**usual, **{name: value for name, value in given.items() if name != "kind"}, kind: path}
 
 
-def _of_source(options: Mapping[str, Any], *, may_repeat: bool) -> SqlQuery | HttpQuery:
-    if "source" not in options:
+def _of_source(given: Mapping[str, Any]) -> dict[str, Any]:
+    if "source" not in given:
         raise SourceTrouble("`data` needs the path of a file or the argument `source`")
-    source, params = str(options["source"]), dict(options.get("params") or {})
-    if isinstance(options.get("query"), str):
-        return SqlQuery(source, None, options["query"], params)
-    paging = {name: options[name] for name in _OF_PAGING if options.get(name) is not None}
-    if sum(name in paging for name in PAGINGS) > 1:
-        raise SourceTrouble(f"`data` needs at most one of {', '.join(f'`{name}`' for name in PAGINGS)}")
-    for name, value in paging.items():
-        kind, in_words = _OF_PAGING[name]
-        if type(value) is not kind:
-            raise SourceTrouble(f"`data`: `{name}` must be {in_words}")
-        if missing := [f"`{other}`" for other in PAGING_NEEDS.get(name, ()) if other not in paging]:
-            raise SourceTrouble(f"`data`: `{name}` needs {' and '.join(missing)} beside it")
-    return HttpQuery(
-        path=str(options.get("path", "")),
-        params=params,
-        items=steps_of(options.get("items")),
-        paging=Paging.model_construct(**paging),
-        may_be_partial=bool(options.get("allowPartial")),
-        may_repeat=may_repeat,
-        source=source,
-    )
+    around = {name: value for name, value in given.items() if name in ("distinct", "allowEmpty")}
+    inner = {name: value for name, value in given.items() if name not in around}
+    if "query" in given:
+        return {**around, "sql": inner}
+    paging = {name: inner.pop(name) for name in names_of(Paging) if name in inner}
+    if "params" in inner:
+        inner["query"] = inner.pop("params")
+    return {**around, "http": {**inner, "paging": paging} if paging else inner}
 
 
-def _names(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else (value,) if isinstance(value, str) else tuple(map(str, value))
+_NOWHERE = Position()
+
+
+def _node(value: Any) -> Node:
+    """Return an argument as a node. Only text is in quotes. Raise what `plain_text` raises for an undefined value."""
+    if isinstance(value, dict):
+        keys = [Scalar(plain_text(name), _NOWHERE, '"') for name in value]
+        return MappingNode(keys, list(map(_node, value.values())), _NOWHERE)
+    if isinstance(value, list | tuple):
+        return Sequence(list(map(_node, value)), _NOWHERE)
+    return Scalar("null" if value is None else plain_text(value), _NOWHERE, '"' if isinstance(value, str) else "")
