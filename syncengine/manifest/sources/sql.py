@@ -26,7 +26,7 @@ MAX_SECONDS = 120.0
 CANCEL_SECONDS = 2.0
 """The maximum number of seconds for asking a server to cancel a query."""
 MAX_VALUE = 10_000_000
-"""The maximum number of characters or bytes of one value in SQLite."""
+"""The maximum number of characters or bytes of one value in SQLite, and of a list of values in MySQL."""
 INSTRUCTIONS = 100_000
 """The number of instructions of SQLite's machine between two checks of the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
@@ -223,7 +223,8 @@ def _trouble(name: str, error: Exception) -> SourceTrouble:
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
     """Yield statements that make the server end the query in time, even before its first row, and MySQL read-only.
 
-    PostgreSQL writes intervals and instants in the style of its role, of which psycopg reads the usual one alone.
+    MySQL leaves out rows and cuts values without an error, where the server's settings say so. PostgreSQL writes
+    intervals and instants in the style of its role, of which psycopg reads the usual one alone.
     """
     milliseconds = max(int(seconds * 1000), 1)
     if dialect.name == "postgresql":
@@ -233,6 +234,7 @@ def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
     elif dialect.name in ("mysql", "mariadb"):
         limit = f"max_statement_time = {seconds}" if dialect.is_mariadb else f"max_execution_time = {milliseconds}"
         yield f"SET SESSION {limit}"
+        yield f"SET SESSION sql_select_limit = {2**64 - 1}, group_concat_max_len = {MAX_VALUE}"
         yield "SET TRANSACTION READ ONLY"
 
 
