@@ -272,6 +272,7 @@ def refuse_changed(plan: Plan, state: State) -> None:
     ]
     added = (row.key for row in _grouped(plan, state) if row.key not in plan.prior)
     differing += [(key, "it was added since the plan was made") for key in added]
+    differing += [(key, "it was deleted since the plan was made") for key in _missing_categories(plan, state)]
     if not differing:
         return
     changes = {change.key: change for change in plan.changes}
@@ -282,6 +283,15 @@ def refuse_changed(plan: Plan, state: State) -> None:
         words.append(f"{key}: {why}" + (f" ({reasons})" if reasons else ""))
     more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
     raise StalePlan(f"the plan is stale: {'; '.join(words)}{more}; plan again")
+
+
+def _missing_categories(plan: Plan, state: State) -> Iterator[Key]:
+    """Yield the categories to which a plan adds tags, and which the service no longer holds under that name."""
+    desired = {each.key: each.body.fields for each in plan.inputs.desired}
+    names = dict.fromkeys(fields.get("category") for key, fields in desired.items() if key.kind is Kind.TAG)
+    asked = [key for name in names if name and (key := Key(Kind.CATEGORY, str(name))) not in desired]
+    rows = state.get(asked)
+    return (key for key in asked if (row := rows.get(key)) is None or not may_be_held(row))
 
 
 def _values_changed(change: Change, row: Recorded | None) -> tuple[ValueChange, ...]:

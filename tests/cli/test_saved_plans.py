@@ -158,6 +158,24 @@ def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, 
     assert service.asked() == asked
 
 
+def test_a_saved_plan_is_stale_once_a_category_that_its_tags_need_was_deleted(
+    project: Project, service: Service
+) -> None:
+    """A repetition could not bring the category back, so the plan is refused instead of left incomplete."""
+    project.settle(tagCategories=[{"externalId": "needed"}], tags=[tag("OTHER-1")])
+    project.wants(tagCategories=[{"externalId": "needed"}], tags=[tag("OTHER-1"), tag("NEW-1", category="needed")])
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    project.wants(tags=[tag("OTHER-1")])
+    approval = project.plan().gate.approve
+    assert project.run("apply", "-y", "--approve-deletes", approval).code == 0
+    asked = service.asked()
+    stale = project.run("apply", "saved.plan", "--format", "json")
+    assert (stale.code, stale.codes) == (5, ["stale-plan"])
+    message = stale.document["diagnostics"][0]["message"]
+    assert "category/needed: it was deleted since the plan was made (last changed by run" in message
+    assert service.asked() == asked
+
+
 def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
     """A saved plan is used up only once its run has ended."""
     service.fault("upsertTags", delay=60)
