@@ -262,17 +262,26 @@ class StateDatabase:
                         raise
                     return False
             try:
-                with self.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-                    notices: list[object] = []
-                    driver: Any = connection.connection.driver_connection
-                    driver.add_notice_handler(notices.append)
-                    connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
-                    for table in tables.STATE:  # FULL: a plain VACUUM leaves the bytes of deleted rows in their pages
-                        connection.exec_driver_sql(f"VACUUM FULL {table.name}")
-                    connection.exec_driver_sql("RESET lock_timeout")
-                    return not notices  # a table owned by another user only causes a notice
+                with self.engine.begin() as connection:
+                    now = connection.exec_driver_sql("SELECT pg_current_xact_id()::xid::text").scalar_one()
+                return all(self._rewrite(table, now) for table in tables.STATE)
             except exc.DBAPIError:
                 return False
+
+    def _rewrite(self, table: sa.Table, now: str) -> bool:
+        """Write a table of PostgreSQL anew. Return whether no row stayed that was deleted before the transaction `now`.
+
+        CLUSTER does what VACUUM FULL does, but within a transaction, where limits can be set: those of a session would
+        stay behind in a pooler's connection. Rows stay that a transaction can see which is older than their deletion;
+        the oldest one is told by the oldest number that the new table may contain.
+        """
+        oldest = sa.text(
+            "SELECT age(relfrozenxid) <= age(CAST(:now AS xid)) FROM pg_class WHERE oid = to_regclass(:name)"
+        )
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{COMPACT_SECONDS}s'")
+            connection.exec_driver_sql(f"CLUSTER {table.name} USING {table.name}_pkey")
+            return bool(connection.execute(oldest, {"now": now, "name": table.name}).scalar_one())
 
     def close(self) -> None:
         is_replaced = self.is_replaced()

@@ -155,6 +155,30 @@ def test_a_database_that_cannot_store_every_character_is_refused_at_once(
     assert refusal.value.code == "state-encoding"
 
 
+@pytest.mark.parametrize("name", ["default_transaction_read_only", "statement_timeout", "lock_timeout"])
+def test_tables_are_rewritten_whatever_the_database_sets(server: Server, database: str, name: str) -> None:
+    """A limit that stopped this each time would leave erased data in the files for ever."""
+    run_sql(server, f"ALTER DATABASE st SET {name} = '{SETTINGS[name]}'")
+    with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+        state.put([row(f"T-{each}", TEXT) for each in range(2000)])
+        assert state.compact()
+
+
+def test_rows_that_an_older_transaction_can_still_see_are_said_to_remain(server: Server, database: str) -> None:
+    """It need not have read the state: deleted rows are copied as long as anybody could ask for them."""
+    run_sql(server, "CREATE TABLE other (x int)", database="st")
+    engine = sa.create_engine(database, isolation_level="REPEATABLE READ", poolclass=sa.pool.NullPool)
+    with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+        state.put([row("T-1", "first")])
+        with engine.begin() as older:
+            older.exec_driver_sql("SELECT * FROM other").all()
+            state.put([row("T-1", "second")])
+            assert not state.compact()
+        with engine.begin() as younger:
+            younger.exec_driver_sql("SELECT * FROM other").all()
+            assert state.compact()
+
+
 # --- a pooler
 
 
@@ -202,20 +226,25 @@ def shared_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
-def test_a_state_works_through_a_pooler(server: Server, database: str, shared_folder: Path) -> None:
+def test_a_state_works_through_a_pooler(
+    server: Server, database: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No run leaves prepared statements or settings behind in the connections of the pooler."""
+    monkeypatch.setattr("syncengine.state.database.COMPACT_SECONDS", 1)
     with pooled(server, shared_folder, database) as url:
         assert written_thrice(url) == EXPECTED
         with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
             with open_state(url, write=True) as other, pytest.raises(LockHeld):
                 other.lock(HOLDER, wait=0, request_timeout=0)
             assert len(list(state.rows())) == 3
+            with open_state(url, write=False) as reader, reader.database.transaction() as connection:
+                connection.execute(sa.select(LOCK)).all()  # which is in the way of rewriting the tables
+                assert not state.compact()
         engine = sa.create_engine(url, connect_args={"prepare_threshold": None}, poolclass=sa.pool.NullPool)
         with engine.connect() as connection:
-            show = (
-                "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('extra_float_digits')"
-            )
-            assert tuple(connection.exec_driver_sql(show).one()) == ("0", "1")
+            names = ("idle_in_transaction_session_timeout", "extra_float_digits", "lock_timeout")
+            left = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
+            assert left == ["0", "1", "0"]
 
 
 @pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
