@@ -338,20 +338,21 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
         raise click.UsageError(f"--action {unknown[0]!r}: choose from {', '.join(action.word for action in Action)}")
-    output = Output(options, options.folder, plan_file=file)
+    output = Output(options, options.folder)
     try:
         found = plan_in(file_content(options.folder / file, file), file)
     except SyncengineError as error:
         return output.refusal(error, format)
-    document, basis = found.document, found.document.basis
+    document, basis, to_apply = found.document, found.document.basis, file if found.saved else ""
     options = replace(
         options,
         sandbox=options.sandbox or document.service.base_url == SANDBOX,
         environment=options.environment or (basis.environment if basis else None),
     )
+    output = replace(output, plan_file=to_apply)
     with suppress(SyncengineError):  # a plan can be shown without its project
         project = options.project()
-        output = Output(options, project.root, project.blob, file)
+        output = Output(options, project.root, project.blob, to_apply)
         document = found.judged(project)
     keys = [Key.parse(change.address) for change in document.changes] if targets else []
     if actions or targets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import tempfile
 from pathlib import Path
@@ -82,6 +83,18 @@ def test_a_printed_plan_is_shown_as_a_saved_one(saved: Project) -> None:
     (saved.folder / "report.json").write_text(report)
     refused = saved.run("show", "report.json")
     assert (refused.code, "report.json is not a plan, but the report of an apply" in refused.err) == (1, True)
+
+
+def test_the_command_that_approves_a_shown_plan_works(project: Project) -> None:
+    """A saved plan is applied by its file; one that was printed cannot be, so that the command plans again."""
+    project.settle(tags=[tag("OPENED-1", visibility="PRIVATE")])
+    project.wants(tags=[tag("OPENED-1", visibility="PUBLIC")])
+    (project.folder / "printed.json").write_text(project.run("plan", "--out", "saved.plan", "--format", "json").out)
+    for file, code in {"printed.json": 0, "saved.plan": 5}.items():  # the second one is stale by then
+        (line,) = (each for each in project.run("show", file).out.splitlines() if "--approve-deletes" in each)
+        words = shlex.split(line)
+        assert (words[:2], file in words) == (["syncengine", "apply"], file == "saved.plan")
+        assert project.run(*words[1:], "-y").code == code
 
 
 @pytest.mark.skipif(MEMORY is None, reason="no folder for files in memory here")
