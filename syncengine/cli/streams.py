@@ -36,8 +36,7 @@ def is_read_by_runner() -> bool:
 
 def safe(text: str) -> str:
     """Return the text escaped for a CI runner's log, or unchanged outside CI."""
-    escaped = harmless(text)
-    return escaped if escaped != text and is_read_by_runner() else text
+    return harmless(text) if is_read_by_runner() else text
 
 
 class OutputFailed(SyncengineError):
