@@ -96,6 +96,11 @@ NO_INBOX = StateTrouble(
     "state {state}: posted time and registrations need a database, which a state in Git does not have; use a file or"
     " PostgreSQL (docs/state.md)",
 )
+NO_SCHEMA = StateTrouble(
+    "state-no-schema",
+    "state {state}: `search_path` begins with no schema in which tables can be created; create one with CREATE SCHEMA,"
+    " or correct `search_path`",
+)
 UNFIT_ENCODING = StateTrouble(
     "state-encoding",
     "state {state}: the database cannot store every character, as names and descriptions need; create one with"
@@ -109,7 +114,7 @@ def trouble_of(fault: DatabaseFault) -> StateTrouble:
     return StateTrouble(f"state-{fault.code}", f"state {{state}}: {fault.words}{cure}")
 
 
-MISSING, NO_SCHEMA, NO_DATABASE = map(trouble_of, (faults.CANNOT_OPEN, faults.NO_SCHEMA, faults.NO_DATABASE))
+MISSING, NO_DATABASE = map(trouble_of, (faults.CANNOT_OPEN, faults.NO_DATABASE))
 BUSY, DAMAGED, CHANGED, REFUSED = map(trouble_of, (faults.BUSY, faults.DAMAGED, faults.NO_TABLE, faults.OTHER))
 
 BY_CLASS: tuple[tuple[type[Exception], DatabaseFault], ...] = (
@@ -455,9 +460,11 @@ def _prepared(database: StateDatabase, write: bool) -> StateDatabase:
         if connection.dialect.name == "postgresql":
             if connection.exec_driver_sql("SHOW server_encoding").scalar_one() not in ENCODINGS:
                 raise UNFIT_ENCODING.error(database.name)
-            # A schema that lacks permissions counts as existing: what is missing is then said by the server.
+            # A schema that lacks permissions counts as existing: what is missing is then said by the server. In
+            # `pg_catalog` nobody may create tables, whatever is granted.
             lacks_schema = (
-                "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
+                "SELECT current_schema() IS NOT DISTINCT FROM 'pg_catalog'"
+                " OR current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
                 " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
             )
             if version == 0 and connection.exec_driver_sql(lacks_schema).scalar_one():
