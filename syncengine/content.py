@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -47,18 +46,18 @@ class GrowingSha256:
         return self._total.hexdigest()
 
 
-def sha256_of_file(file: FileIO | BytesIO) -> str:
-    """Return the SHA-256 of a file from its current position on, in hexadecimal."""
-    return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def sha256_at(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal. One that is missing or cannot be read counts as empty."""
+    """Return the SHA-256 of a file in hexadecimal, or an empty text if it is missing or cannot be read."""
     try:
         with path.open("rb", buffering=0) as file:
-            return sha256_of_file(file)
-    except OSError:
-        return sha256_of(b"")
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):  # a path from a plan or a manifest may be anything
+        return ""
+
+
+def sha256_or_empty(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal, or that of an empty file if it is missing or cannot be read."""
+    return sha256_at(path) or sha256_of(b"")
 
 
 def sha256_of_values(values: Any) -> str:

@@ -109,6 +109,10 @@ class Status(StrEnum):
     DELETED = "deleted"
 
 
+LET_GO = frozenset({Status.RELEASED, Status.RETIRED})
+"""The statuses of what the service may keep for ever, but this project no longer manages."""
+
+
 class Resource(Struct, frozen=True, gc=False, array_like=True):
     """A declared resource with defaults applied, its options for the planner, and its place.
 
@@ -192,3 +196,8 @@ class Recorded(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True
     def category_references(self) -> tuple[str, ...]:
         """Return references to all categories in which the service may hold this tag."""
         return (*category_references(self.body.fields), *self.former_categories)
+
+
+def place_of(resource: Resource | None, row: Recorded | None) -> Source | None:
+    """Return the place where a resource is declared, or was when it was recorded."""
+    return resource.source if resource is not None else row.source if row is not None else None

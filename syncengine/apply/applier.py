@@ -14,7 +14,7 @@ from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of, se
 from syncengine.effects import Effect
 from syncengine.plan.aim import is_without_category, may_be_held
 from syncengine.plan.calls import Call, Item, Stage, Step
-from syncengine.plan.diff import Action
+from syncengine.plan.diff import WRITES, Action
 from syncengine.plan.model import Plan
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
 from syncengine.service.operations import DELETE_TAG_CATEGORY, OPERATIONS, UPSERT_TAGS
@@ -25,7 +25,7 @@ Job = Callable[[], Awaitable[None]]
 async def perform(run: ApplyRun, plan: Plan) -> None:
     """Execute the plan. Report and record every outcome, and never raise because of an answer from the service."""
     if plan.reasserts:
-        run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
+        run.ledger.doubt([change.key for change in plan.changes if change.action in WRITES])
     run.members_renamed = [record for record in plan.records if record.former is not None]
     run.ledger.record([record for record in plan.records if record.former is None])
     for change in plan.changes:

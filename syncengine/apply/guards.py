@@ -29,7 +29,7 @@ from syncengine.errors import (
 from syncengine.plan import saved
 from syncengine.plan.aim import in_an_unknown_category, may_be_held
 from syncengine.plan.checks import objections_to_redo
-from syncengine.plan.diff import Change
+from syncengine.plan.diff import WRITES, Change
 from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of
 from syncengine.plan.inputs import is_older, not_merged, of_another_service, older_than, quarantine_in, unread
 from syncengine.plan.judgement import POLICY_DENIED, going_on, judgement_of, units_of_judgement
@@ -38,7 +38,7 @@ from syncengine.plan.model import OLDER_COMMIT, OTHER_SERVICE, Excess, Options, 
 from syncengine.plan.planner import records_in
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.request import PlanRequest
-from syncengine.plan.review import WRITES, ReviewedPlan, atoms, since_review
+from syncengine.plan.review import ReviewedPlan, atoms, since_review
 from syncengine.plan.saved import Replanned, inconsistent, keys_of, redone_by, renamed_and_going
 from syncengine.project import git
 from syncengine.project.model import SANDBOX, Project

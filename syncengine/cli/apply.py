@@ -121,8 +121,8 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
     return done.exit_code
 
 
-REPORTED, NONE = frozenset({DENIED}), frozenset[str]()
-"""`REPORTED`: codes of remarks left to the report, unless a person is asked to confirm the plan first."""
+REPORTED = frozenset({DENIED})
+"""The codes of remarks that are left to the report, unless a person is asked to confirm the plan first."""
 
 
 class _Applying:
@@ -163,7 +163,7 @@ class _Applying:
                 " review what `syncengine plan` shows, and repeat with -y"
             )
         self.output.announce(project)
-        hides, shortest = REPORTED if self._auto_approve else NONE, AT_ONCE if project.is_sandbox else 0.0
+        hides, shortest = REPORTED if self._auto_approve else (), AT_ONCE if project.is_sandbox else 0.0
         with closing(Progress(self.output, hides=hides, shortest=shortest)) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, runtime, lambda: serving(project))
@@ -261,7 +261,7 @@ def _saved_plan(options: Globals, wanted: PlanOptions) -> Plan | None:
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 
 
-# --- progress ---------------------------------------------------------------------------------------------------------
+# --- progress
 
 
 @dataclass

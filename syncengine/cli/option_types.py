@@ -142,7 +142,7 @@ class FutureTime(PastTime):
         return end
 
 
-# --- completion -------------------------------------------------------------------------------------------------------
+# --- completion
 
 MOST = 500  # more addresses than that help nobody who types one
 
@@ -199,7 +199,7 @@ def _item(value: str) -> CompletionItem:
     return CompletionItem(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value) if is_bash else value)
 
 
-# --- options of several commands --------------------------------------------------------------------------------------
+# --- options of several commands
 
 of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
 approved = click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")

@@ -95,7 +95,7 @@ class OutputFiles:
             raise click.UsageError(f"{option}: {trouble}: choose another name")
 
 
-# --- reports on every path --------------------------------------------------------------------------------------------
+# --- reports on every path
 
 
 @dataclass(frozen=True, slots=True)

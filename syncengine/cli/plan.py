@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.plan.request import PlanRequest, Review
 
-# --- the options of planning ------------------------------------------------------------------------------------------
+# --- the options of planning
 
 SELECTION = (
     of_addresses("--target", "targets", help="Select only these addresses (globs)."),
@@ -182,7 +182,7 @@ class PlanOptions:
         )
 
 
-# --- plan -------------------------------------------------------------------------------------------------------------
+# --- plan
 
 REPORTS = ReportKind(PLAN_REPORTS, DIAGNOSTIC_FORMATS, lambda error: error.diagnostics())
 
@@ -318,7 +318,7 @@ def _planned(options: Globals, reporting: Reports, wanted: PlanOptions) -> Plan:
         return structs.replace(result, since=compared(result, [reviewed], state, project))
 
 
-# --- show -------------------------------------------------------------------------------------------------------------
+# --- show
 
 
 @command("show", "syncengine show plan.json --action delete\n# only what a saved plan deletes")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# --- calls of any command ---------------------------------------------------------------------------------------------
+# --- calls of any command
 
 
 def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
@@ -109,7 +109,7 @@ def address_file(data: Path) -> Path:
     return data.with_suffix(".url")
 
 
-# --- connector, health ------------------------------------------------------------------------------------------------
+# --- connector, health
 
 
 @click.group(cls=HelpfulGroup, epilog="syncengine connector check\n# print the team of the key")
@@ -209,7 +209,7 @@ def clear_health(options: Globals, format: str) -> int:
     return show(options, format, HealthFormat(None), "Cleared.\n")
 
 
-# --- drift ------------------------------------------------------------------------------------------------------------
+# --- drift
 
 
 @command("drift", "syncengine drift --since 7d --unused 180d\n# this week's drift, and tags unused for half a year")
@@ -281,7 +281,7 @@ def drift(
     return ExitCode.CHANGES if detailed_exitcode and not result.is_clean else ExitCode.DONE
 
 
-# --- serve, sandbox ---------------------------------------------------------------------------------------------------
+# --- serve, sandbox
 
 
 @command("serve", "syncengine serve --log-format text\n# run until stopped, with a log for people")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 
-from syncengine.content import sha256_of_file
+from syncengine.content import sha256_at
 from syncengine.document.diagnostics import Collector
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic, Severity
@@ -50,11 +50,7 @@ class ManifestFile:
 
     def sha256(self) -> str:
         """Return the digest of the file's bytes, or an empty string when it cannot be read."""
-        try:
-            with self.path.open("rb", buffering=0) as file:
-                return sha256_of_file(file)
-        except OSError:
-            return ""
+        return sha256_at(self.path)
 
     @property
     def is_template(self) -> bool:

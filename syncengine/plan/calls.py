@@ -98,9 +98,7 @@ OTHERWISE: Mapping[RemovalKind, Status] = {
 """The status to record for a category member that a cascade may have missed and that no call of its own deletes."""
 
 
-def calls_for(
-    difference: Difference, cascade: Iterable[PlannedRemoval] = (), movers: Iterable[Key] = ()
-) -> list[Needed]:
+def calls_for(difference: Difference, cascade: Iterable[PlannedRemoval], movers: Iterable[Key]) -> list[Needed]:
     """Return the request items that one difference needs.
 
     `cascade` are the members of a deleted category that are deleted with it, and `movers` those that move out first.

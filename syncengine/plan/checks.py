@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -17,7 +16,7 @@ from syncengine.errors import Diagnostic, Severity, Undone
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.model import few
-from syncengine.resource import Body, Key, Kind, Recorded, Removed, Status, found_at
+from syncengine.resource import Body, Key, Kind, Recorded, Removed, Status, found_at, place_of
 from syncengine.state.records import UNDECLARED, UndoneChange
 
 if TYPE_CHECKING:
@@ -84,8 +83,6 @@ REMOVED_UNKNOWN = "removed-unknown"
 LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
 """The lints of planning. The project file can turn each of them off or make it an error."""
 
-NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
-
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
     """Yield an error for each change that the service cannot make, or only with side effects that nobody asked for.
@@ -121,9 +118,7 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
                 yield found_at(resource.source, key, "activity-type-removed", message)
 
 
-def suspicions(
-    aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed] = NO_LINES
-) -> Iterator[Diagnostic]:
+def suspicions(aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed]) -> Iterator[Diagnostic]:
     """Yield warnings about likely renames, and about lines of `removed` whose tag the state does not know."""
     going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
     coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded} if going else {}
@@ -154,7 +149,7 @@ def with_undone(
     repeats = []
     for each in undone:
         resource, row = desired.resources.get(each.key), recorded.get(each.key)
-        source = resource.source if resource is not None else row.source if row is not None else None
+        source = place_of(resource, row)
         protect = resource.protect if resource is not None else None
         is_asked = each.is_made_by(resource.body if resource is not None else None, protect=protect)
         if is_asked and options.scope.selects((each.key, source)):

@@ -24,6 +24,7 @@ from syncengine.plan.aim import (
 from syncengine.resource import (
     ALTERNATIVES,
     IMPORT,
+    LET_GO,
     REBUILD,
     RESTORE,
     Body,
@@ -53,6 +54,10 @@ class Action(Enum):
     @cached_property
     def word(self) -> str:
         return self.name.lower()
+
+
+WRITES = frozenset({Action.CREATE, Action.UPDATE})
+REMOVALS = frozenset(Action) - WRITES
 
 
 class SendCause(StrEnum):
@@ -441,7 +446,7 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
     """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    is_let_go = row.status in AGAIN or resource.status in AGAIN
+    is_let_go = row.status in LET_GO or resource.status in LET_GO
     is_sent = change is not None and (needs_upsert(change, row) or bool(change.keywords_added))
     status = resource.status if is_let_go and row.status is not resource.status and not is_sent else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):

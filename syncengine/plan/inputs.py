@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from syncengine.content import sha256_at, sha256_of_file
+from syncengine.content import sha256_at, sha256_or_empty
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity, StalePlan
 from syncengine.manifest.desired import ManifestSet
@@ -72,7 +72,7 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     searched = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
     differing = git.uncommitted(root, inside, [name_of(settled(path)) for path in searched])
     names = [*(inside if differing is None else differing), *outside]
-    inputs = {name: digest_of_file(paths.get(name, project.files / name)) for name in names}
+    inputs = {name: sha256_at(paths.get(name, project.files / name)) for name in names}
     # The other side of a merge has files that are not here.
     in_no_commit = [
         name
@@ -88,20 +88,6 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     return replace(plan, basis=basis, diagnostics=found)
 
 
-def digests_of(root: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 digests of files by their names relative to the root, empty for a missing file."""
-    return {name: digest_of_file(root / name) for name in names}
-
-
-def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 digest of a file, empty when it is missing or cannot be read."""
-    try:
-        with path.open("rb", buffering=0) as file:
-            return sha256_of_file(file)
-    except (OSError, ValueError):  # a plan from outside may name anything
-        return ""
-
-
 def not_merged(plan: Plan, root: Path) -> str | None:
     """Return how a saved plan's files differ from those checked out, or `None` if they do not or Git cannot tell."""
     tree = plan.basis.tree
@@ -111,7 +97,7 @@ def not_merged(plan: Plan, root: Path) -> str | None:
         why = git.refusal(root)
         return why and f"a Git tree, but Git cannot read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
-    if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
+    if other := [name for name, digest in inputs.items() if sha256_at(root / name) != digest]:
         return f"files that are missing or different here: {few(other)}"
     if tree.id == now:
         return None
@@ -195,7 +181,7 @@ class Inputs:
             names += sorted({file.name for file in now} ^ {file.name for file in self.manifests.files})
             context, folder = self.manifests.context, self.project.files
             read = context.read if context else {}
-            names += (os.path.relpath(path, folder) for path, sha in read.items() if sha256_at(Path(path)) != sha)
+            names += (os.path.relpath(path, folder) for path, sha in read.items() if sha256_or_empty(Path(path)) != sha)
             rules = _rules(self.project)
             names += (name for name in {**self.rules, **rules} if self.rules.get(name) != rules.get(name))
             if git.tree_of(self.project.root) != self.tree:
@@ -207,7 +193,7 @@ class Inputs:
 
 def is_as_loaded(project: Project) -> bool:
     """Return whether the project file and the variable files are those from which the project was loaded."""
-    return all(digest_of_file(Path(path)) == digest for path, digest in project.digests.items())
+    return all(sha256_at(Path(path)) == digest for path, digest in project.digests.items())
 
 
 def consistent(project: Project, make: Callable[[Project], Plan]) -> Plan:
@@ -303,17 +289,16 @@ def first_contact(project: Project, state: StateReader) -> Iterator[Diagnostic]:
 
 def state_warnings(project: Project, state: StateReader, commit: str | None) -> Iterator[Diagnostic]:
     """Yield warnings about the state to show before the plan of `commit`."""
-    facts = state.facts()
+    facts, url, team = state.facts(), project.base_url(), project.service.team
     yield from first_contact(project, state)
-    if of_another_service(facts, project.base_url()):
-        of, cure = facts.base_url, "`apply` refuses this until `state rebind` accepts it"
+    rebind = "`apply` refuses this until `state rebind` accepts it"
+    if of_another_service(facts, url):
         yield _state_warning(
-            OTHER_SERVICE, f"the state belongs to {of}, but this plan is for {project.base_url()}: {cure}"
+            OTHER_SERVICE, f"the state belongs to {facts.base_url}, but this plan is for {url}: {rebind}"
         )
-    if None not in (project.service.team, facts.team) and project.service.team != facts.team:
-        of, cure = f"team {facts.team!r}", "`apply` refuses this until `state rebind` accepts it"
+    if None not in (team, facts.team) and team != facts.team:
         yield _state_warning(
-            WRONG_TEAM, f"the state belongs to {of}, but service.team is {project.service.team!r}: {cure}"
+            WRONG_TEAM, f"the state belongs to team {facts.team!r}, but service.team is {team!r}: {rebind}"
         )
     if commit is None and (why := unread(project.root, facts)):
         yield _state_warning(ANCESTRY, why)

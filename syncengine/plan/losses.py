@@ -14,9 +14,9 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.diff import Action, Change, FieldChange, is_cleared
+from syncengine.plan.diff import REMOVALS, Action, Change, FieldChange, is_cleared
 from syncengine.project.model import Limit
-from syncengine.resource import Key, Kind, Recorded, Source, Status, is_blank
+from syncengine.resource import LET_GO, Key, Kind, Recorded, Source, Status, is_blank
 from syncengine.state.codec import RemovalLine
 from syncengine.state.records import LEAVES_AS, ApprovalRecord, Loss, leaves, opened_as
 
@@ -44,13 +44,10 @@ SAYS_OF_ONE: Mapping[str, str] = {
 
 ALWAYS_ASKS = frozenset({"categories", "opened"})
 
-LEFT = frozenset({Status.RELEASED, Status.RETIRED})
-"""Statuses of rows that stay for ever. If they counted, an old estate could lose all other rows without an approval."""
-
 
 def losses_of(change: Change) -> Iterator[Loss]:
     """Yield the losses of one change. A tag that leaves counts once, not once for each of its keywords."""
-    if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
+    if change.action in REMOVALS:
         yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
         return
     for keyword in change.keywords_deleted:
@@ -88,7 +85,8 @@ def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], 
 
 def is_ours(row: Recorded) -> bool:
     """Return whether a row counts towards the totals: the service may hold it, and the project has not let go of it."""
-    return row.status not in LEFT and (row.status is not Status.DELETED or row.doubtful)
+    # Rows that were let go stay for ever: if they counted, an old estate could lose all others without an approval.
+    return row.status not in LET_GO and may_be_held(row)
 
 
 def _count(rows: Iterable[Recorded]) -> Counter[str]:

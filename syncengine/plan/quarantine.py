@@ -19,7 +19,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Rules
 from syncengine.plan.model import Quarantine, few
 from syncengine.project.model import QuarantineEntry, is_too_late, until_text
-from syncengine.resource import Key, Kind, Recorded, Removal, Resource, Source, found_at
+from syncengine.resource import Key, Kind, Recorded, Removal, Resource, Source, found_at, place_of
 from syncengine.state.records import REMOVAL, QuarantineRecord, Refusal, content_of
 
 QUARANTINED, ENDED, UNUSED = "quarantined", "quarantine-ended", "quarantine-unused"
@@ -136,14 +136,10 @@ def verdict_of(
         what = f"the quarantine of {key} has ended" if why.ends else f"{key} is not in quarantine"
         cure = "; remove the entry" if why.ends and line is not None else ""
         code, message = ENDED if why.ends else UNUSED, f"{what}: {why.why}{cure}"
-        place = _place(key, desired.resources, recorded) if line is None else Source(quarantine.file, line)
+        own = place_of(desired.resources.get(key), recorded.get(key))
+        place = own if line is None else Source(quarantine.file, line)
         verdict.diagnostics.append(found_at(place, key, code, message, Severity.WARNING))
     return verdict
-
-
-def _place(key: Key, desired: Mapping[Key, Resource], recorded: Mapping[Key, Recorded]) -> Source | None:
-    resource, row = desired.get(key), recorded.get(key)
-    return resource.source if resource is not None else (row.source if row is not None else None)
 
 
 # --- warnings about resources that are set aside
@@ -170,7 +166,8 @@ def warnings(
             parts.append(f"{few(map(str, others), 3)} {'waits' if len(others) == 1 else 'wait'} with it")
         if target.keeps_types == key:
             parts.append("no activity type is deleted meanwhile")
-        yield found_at(_place(key, desired, recorded), key, QUARANTINED, "; ".join(parts), Severity.WARNING)
+        place = place_of(desired.get(key), recorded.get(key))
+        yield found_at(place, key, QUARANTINED, "; ".join(parts), Severity.WARNING)
     yield from verdict.diagnostics
 
 

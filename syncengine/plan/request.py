@@ -65,7 +65,7 @@ def is_below(file: str, path: str) -> bool:
 class Runtime:
     """The time, ids, environment variables, and callbacks that inform and ask people.
 
-    `tell` receives every event of an apply (`apply.events`). `confirm` receives the plan and returns whether to
+    `tell` receives every event of an apply (`apply.report`). `confirm` receives the plan and returns whether to
     continue. `stopping` sets its event when a run must end early; when it is `None`, SIGINT and SIGTERM do.
     """
 

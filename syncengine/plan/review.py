@@ -15,15 +15,12 @@ from msgspec import Struct
 
 from syncengine.content import ValueChange, value_changes
 from syncengine.plan.aim import RemovalCause
-from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change, is_same
+from syncengine.plan.diff import OPENED, OUTSIDE, WRITES, Action, Change, is_same
 from syncengine.plan.model import Excess, Plan, Since
 from syncengine.project.references import canonical_url
-from syncengine.resource import Body, Key, Kind, Recorded, Status
+from syncengine.resource import LET_GO, Body, Key, Kind, Recorded, Status
 from syncengine.state.records import GONE, STRENGTH
 
-WRITES = frozenset({Action.CREATE, Action.UPDATE})
-SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
-"""The statuses that are recorded only when certain, unlike deleted for a category whose rename is under way."""
 NOTHING = Body()
 AGAIN = "a run left it in doubt, so it would be sent again unchanged: repeat that run first, without --reviewed"
 
@@ -330,7 +327,8 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
 def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
     """Return whether the state records a change as done. A cascade is done with its category.
 
-    The status of a released or retired tag is certain, whatever else about the tag is in doubt.
+    That a tag is released or retired is recorded only when it is certain, unlike the deletion of a category whose
+    rename is under way, so this counts whatever else about the tag is in doubt.
     """
     row = rows.get(change.key)
     category = rows.get(change.cascade) if change.cascade is not None else None
@@ -338,7 +336,7 @@ def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
         return True
     if row is None:
         return False
-    if change.action not in WRITES and (not row.doubtful or row.status in SETTLED):
+    if change.action not in WRITES and (not row.doubtful or row.status in LET_GO):
         return row.status in GONE[change.action.word]
     if row.doubtful:
         return False

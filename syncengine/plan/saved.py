@@ -27,17 +27,15 @@ from syncengine.plan.aim import Note, aim
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
-from syncengine.plan.diff import Action, Change, Difference, is_same
+from syncengine.plan.diff import REMOVALS, Action, Change, Difference, is_same
 from syncengine.plan.model import Plan, Tree
 from syncengine.plan.request import Scope
 from syncengine.project.files import refuse_missing, write_whole
-from syncengine.resource import Body, Key, Kind, Recorded, Removed, Resource, Source, Status
+from syncengine.resource import LET_GO, Body, Key, Kind, Recorded, Removed, Resource, Source, Status
 from syncengine.state.records import UndoneChange
 
 INCONSISTENT = "plan-inconsistent"
 """The code of the error about a plan that shows one thing and would do another."""
-
-REMOVALS = frozenset({Action.FORGET, Action.RETIRE, Action.DELETE})
 
 FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 """The kinds of notes that follow from the content sent. Other notes are about resources that the plan leaves alone."""
@@ -404,9 +402,6 @@ def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="plan-file")
 
 
-LET_GO = frozenset({Status.RELEASED, Status.RETIRED, Status.DELETED})
-
-
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
     """Return the undone changes that a saved plan would repeat, computed from its calls and not from its own claims."""
     if not undone:
@@ -417,7 +412,8 @@ def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneC
         if (row := rows.get(effect.key)) is not None:
             fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
             body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
-            contents[effect.key] = (None if effect.status in LET_GO else body, effect.protect)
+            is_let_go = effect.status in LET_GO or effect.status is Status.DELETED
+            contents[effect.key] = (None if is_let_go else body, effect.protect)
     items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
     wholes = (effect for item in items for effect in item.effects if effect.whole)
     contents |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}

@@ -19,13 +19,12 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalCause, RemovalKind, is_private, may_be_held, shown
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
-from syncengine.plan.diff import Action, is_sent
+from syncengine.plan.diff import REMOVALS, Action, is_sent
 from syncengine.plan.inputs import quarantine_in
 from syncengine.plan.model import Basis, Options, Plan, PlanInputs, Undo
 from syncengine.plan.planner import basis_of, options_of, records_in, with_warnings
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.request import PlanRequest, Runtime, Scope
-from syncengine.plan.saved import REMOVALS
 from syncengine.project import git
 from syncengine.project.model import Ownership, Project
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status

@@ -150,7 +150,7 @@ def _fingerprints(found: Iterable[HostFinding]) -> Iterator[str]:
         yield sha256_of(repr((*identity, counts[identity])))
 
 
-# --- GitHub: workflow commands, one a line, in which no message can end its command or start another one --------------
+# --- GitHub: workflow commands, one a line, in which no message can end its command or start another one
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
@@ -192,7 +192,7 @@ def _data(text: str) -> str:
     return harmless("\n".join(map(visible, text.split("\n")))).translate(_DATA)
 
 
-# --- GitLab: the Code Quality report ----------------------------------------------------------------------------------
+# --- GitLab: the Code Quality report
 
 SEVERITIES = {"error": "major", "warning": "minor", "notice": "info"}
 
@@ -214,7 +214,7 @@ def gitlab(value: Shown, look: Look = PLAIN) -> str:
     return dumped(issues)
 
 
-# --- SARIF 2.1.0, which code-scanning pages read ----------------------------------------------------------------------
+# --- SARIF 2.1.0, which code-scanning pages read
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -254,7 +254,7 @@ def sarif(value: Shown, look: Look = PLAIN) -> str:
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-# --- JUnit XML, in which each change is a test case -------------------------------------------------------------------
+# --- JUnit XML, in which each change is a test case
 
 ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "skipped"}
 
@@ -301,7 +301,7 @@ def with_trouble(case: Element, tag: str, code: str, message: str, lines: Iterab
     return case
 
 
-# --- results of the tests of a project's rules ------------------------------------------------------------------------
+# --- results of the tests of a project's rules
 
 NO_TESTS = "No tests found: add tests under `tests:` in a rules file (docs/rules.md)."
 

@@ -48,7 +48,7 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
     return dumped(formats.Diagnostics(diagnostic_items(diagnostics)))
 
 
-# --- plans ------------------------------------------------------------------------------------------------------------
+# --- plans
 
 
 def plan_document(plan: Plan) -> formats.PlanFormat:
@@ -188,7 +188,7 @@ def _approval_item(approval: Approval | None) -> formats.GateApproval | None:
     return formats.GateApproval(approval.by, approval.line) if approval else None
 
 
-# --- reports and diagnostics ------------------------------------------------------------------------------------------
+# --- reports and diagnostics
 
 
 def report_document(report: Report) -> formats.ReportFormat:

@@ -160,7 +160,7 @@ def _windows(text: str, places: Sequence[_Place]) -> str:
     return ("…" if windows[0][0] else "") + parts + ("…" if windows[-1][1] < len(text) else "")
 
 
-# --- letters that look like others ------------------------------------------------------------------------------------
+# --- letters that look like others
 
 _WHOLE_WORDS = re.compile(r"\w+")
 _INVISIBLE = frozenset({"Cf", "Zs", "Mn", "Me", "Cc", "Zl", "Zp"})

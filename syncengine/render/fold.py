@@ -163,7 +163,7 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     return [AlikeGroup(tuple(edited[place] for place in key), members) for key, members in found.items()]
 
 
-# --- what was done to a value -----------------------------------------------------------------------------------------
+# --- what was done to a value
 
 
 def _first_edits(names: Sequence[str], values: Sequence[Value | None]) -> list[Edit | None]:
@@ -328,7 +328,7 @@ def _replacement(before: str, after: str, old: str, new: str) -> Iterator[Edit]:
         yield Edit("replaced", old, new)
 
 
-# --- its words --------------------------------------------------------------------------------------------------------
+# --- its words
 
 FEW_VALUES = 3
 """The largest number of different old values that are listed when all became the same value."""

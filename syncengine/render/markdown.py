@@ -224,7 +224,7 @@ def _environment() -> Environment:
     return environment
 
 
-# --- texts ------------------------------------------------------------------------------------------------------------
+# --- texts
 
 
 def as_markdown(text: str) -> Markup:
@@ -258,7 +258,7 @@ def prose(text: str, *, links: bool = False) -> str:
     return "".join(code(part) if n % 2 else part for n, part in enumerate(parts))
 
 
-# --- diagnostics ------------------------------------------------------------------------------------------------------
+# --- diagnostics
 
 
 def diagnostic_rows(diagnostics: Iterable[Diagnostic]) -> list[Markup]:
@@ -287,7 +287,7 @@ def _place_of(diagnostic: Diagnostic) -> str:
     return f"{code(where(diagnostic).removesuffix(': '))} " if diagnostic.file else ""
 
 
-# --- sections and rows ------------------------------------------------------------------------------------------------
+# --- sections and rows
 
 
 class _ShownSection(NamedTuple):

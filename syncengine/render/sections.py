@@ -134,7 +134,7 @@ class Section:
         return self.tone in (Tone.REMOVE, Tone.PUBLIC)
 
 
-# --- the rows of alike and unlike resources ---------------------------------------------------------------------------
+# --- the rows of alike and unlike resources
 
 
 class GroupWords(NamedTuple):
@@ -241,7 +241,7 @@ def _compared(entries: Entries, group: AlikeGroup, *, fresh: bool) -> GroupWords
     return GroupWords(details, example, abridged=bool(example))
 
 
-# --- sections ---------------------------------------------------------------------------------------------------------
+# --- sections
 
 CREATE, UPDATE, DELETE = Action.CREATE.word, Action.UPDATE.word, Action.DELETE.word
 GONE = frozenset({DELETE, Action.RETIRE.word, Action.FORGET.word})

@@ -172,7 +172,7 @@ def unusual(values: Values) -> Details:
     return (remark(f"contains {', '.join(letters)}"),) if letters else ()
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- words
 
 
 class Room(NamedTuple):

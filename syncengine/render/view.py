@@ -166,7 +166,7 @@ def first_sentence(diagnostic: Diagnostic) -> str:
     return f"{label}{visible(diagnostic.message)}"
 
 
-# --- the head ---------------------------------------------------------------------------------------------------------
+# --- the head
 
 
 def headline(plan: PlanFormat) -> str:
@@ -261,7 +261,7 @@ def _comparison(since: SinceItem) -> ReviewedComparison:
     return ReviewedComparison(heading, verdict, tuple(lines))
 
 
-# --- the two sides of a plan with `--base` ----------------------------------------------------------------------------
+# --- the two sides of a plan with `--base`
 
 
 def _two_sides(plan: PlanFormat) -> tuple[PlanFormat, PlanFormat | None]:
@@ -305,7 +305,7 @@ TRIPPED_BY: Mapping[tuple[ChangeOrigin, ...], str] = {
 }
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- the gate
 
 
 def asks_about_removals_alone(kinds: Iterable[str]) -> bool:

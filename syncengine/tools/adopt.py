@@ -111,7 +111,7 @@ def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[in
         root.keys, root.values = [key for key, _ in kept], [value for _, value in kept]
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables
 
 
 @dataclass(frozen=True, slots=True)

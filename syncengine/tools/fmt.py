@@ -98,7 +98,7 @@ def _formatted(text: str) -> str:
     return _ordered(_aligned(_roundtrip(text), [comment.depth for comment in _comments(text)]))
 
 
-# --- the proof --------------------------------------------------------------------------------------------------------
+# --- the proof
 
 
 def _lost(before: str, after: str) -> tuple[int, str] | None:
@@ -128,7 +128,7 @@ def _meaning(node: Node) -> Any:
             return None
 
 
-# --- comments ---------------------------------------------------------------------------------------------------------
+# --- comments
 
 
 class _Comment(NamedTuple):
@@ -201,7 +201,7 @@ def _aligned(text: str, depths: Sequence[int]) -> str:
     return "\n".join(rows)
 
 
-# --- the order of keys ------------------------------------------------------------------------------------------------
+# --- the order of keys
 
 
 def _ordered(text: str) -> str:
@@ -264,7 +264,7 @@ def _column(row: str) -> int:
     return len(row) - len(row.lstrip())
 
 
-# --- the round trip ---------------------------------------------------------------------------------------------------
+# --- the round trip
 
 
 class _AsWritten(VersionedResolver):

@@ -232,7 +232,7 @@ def restore(project: Project, version: str) -> Version:
     return Version(head.version, head.info)
 
 
-# --- rebuild ----------------------------------------------------------------------------------------------------------
+# --- rebuild
 
 OPTION = "--from-git"
 IGNORED = "ignored-inputs"

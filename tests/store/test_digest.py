@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
+from pathlib import Path
 
-from syncengine.content import sha256_of, sha256_of_file, sha256_of_parts, sha256_of_values
+from syncengine.content import sha256_at, sha256_of, sha256_of_parts, sha256_of_values
 
 TEXT, BYTES, VALUES = "fe263064ba02eaea", "fb8e20fc2e4c3f24", "749b2a8886e05ca3"
 
 
-def test_digests_have_the_stored_values() -> None:
+def test_digests_have_the_stored_values(tmp_path: Path) -> None:
     """For text, bytes, parts, files and values; the order of keys does not matter."""
     assert sha256_of("grün").startswith(TEXT)
-    of_bytes = {sha256_of(b"ab"), sha256_of_parts(iter((b"a", b"b"))), sha256_of_file(io.BytesIO(b"ab"))}
+    file = tmp_path / "ab"
+    file.write_bytes(b"ab")
+    of_bytes = {sha256_of(b"ab"), sha256_of_parts(iter((b"a", b"b"))), sha256_at(file)}
     assert of_bytes == {sha256_of("ab")}
     assert sha256_of("ab").startswith(BYTES)
     assert sha256_of_values((1, {"b": 2, "a": None})).startswith(VALUES)

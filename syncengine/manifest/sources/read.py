@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from syncengine.content import sha256_at, sha256_of, sha256_of_parts
+from syncengine.content import sha256_of, sha256_of_parts, sha256_or_empty
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.validation import display
 from syncengine.errors import Problems
@@ -89,7 +89,7 @@ def _answer(context: LoadContext, folder: Path, query: SqlQuery | HttpQuery) -> 
         name = context.name_of(path)
         store, key = context.memo, (query.key, str(path))
         for file in (path, path.with_name(f"{path.name}-wal")):
-            context.note(file, sha256_at(file))
+            context.note(file, sha256_or_empty(file))  # SQLite makes and removes an empty `-wal` as it likes
     if key not in store:
         try:
             rows = records(name, _rows(context, query, name, path))

@@ -155,7 +155,7 @@ def _written(folder: Path, contents: Mapping[str, str | bytes]) -> Iterator[str]
         raise SyncengineError(f"{place}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
 
-# --- what a person is told --------------------------------------------------------------------------------------------
+# --- what a person is told
 
 _SERVICE = "In syncengine.yaml, set baseUrl, apiKey: {{env: SYNCENGINE_API_KEY}} and team; then `{run}connector check`."
 _ADOPT = "Record what the service already has, so that nothing is created twice: `{run}adopt tags.csv`."

@@ -221,7 +221,7 @@ def _problem(name: str, message: str, line: int, column: int = 1, code: str = "b
     return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=name, line=line, column=column)
 
 
-# --- what columns hold ------------------------------------------------------------------------------------------------
+# --- what columns hold
 
 
 def words_of(header: str) -> list[str]:
@@ -348,7 +348,7 @@ def status_of(columns: Sequence[str], rows: Rows) -> StatusColumn | None:
     return next(iter([*(each for each in found if joined(each.column) in _STATUS), *found]), None)
 
 
-# --- the manifest -----------------------------------------------------------------------------------------------------
+# --- the manifest
 
 
 def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn | None) -> tuple[str, tuple[str, ...]]:

@@ -111,7 +111,7 @@ def _checked(url: str) -> str:
     return url
 
 
-# --- the files --------------------------------------------------------------------------------------------------------
+# --- the files
 
 PIP = "python -I -m pip"
 """pip, isolated from modules in the checkout, which would be imported instead of its own."""
