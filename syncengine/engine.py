@@ -75,7 +75,8 @@ from syncengine.project.flags import is_ci
 from syncengine.project.model import Project
 from syncengine.project.signals import is_interrupt, pause
 from syncengine.resource import Key
-from syncengine.service.client import Answer, Client, Conduct
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run

@@ -47,8 +47,8 @@ from syncengine.resource import Body, Key, Kind, Recorded
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import last_writer
-from syncengine.state.records import REMOVAL, UndoneChange
-from syncengine.state.store import Facts, State, open_state
+from syncengine.state.records import REMOVAL, Facts, UndoneChange
+from syncengine.state.store import State, open_state
 
 
 def last_change(state: State, key: Key) -> str | None:

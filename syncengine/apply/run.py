@@ -18,7 +18,7 @@ from syncengine.plan.calls import Item
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.resource import Body, Key, Recorded, Status
-from syncengine.service.client import Answer
+from syncengine.service.answers import Answer
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
     DELETE_TAG_CATEGORY,

@@ -1,10 +1,11 @@
-"""Decode and encode JSON of plain values and of models, for every room. Pure.
+"""Decode and encode JSON of plain values and of models, and find a value in it by a path, for every room. Pure.
 
 JSON that has to keep its fractions exact, or needs a place for each value, is read in `manifest` and `templating`.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -47,3 +48,32 @@ Raise `UnicodeEncodeError` for half a surrogate pair, `TypeError` for what has n
 """
 canonical_json = msgspec.json.Encoder(order="deterministic").encode
 """Return a value as `encode_json` does, with members sorted by name. Digests of what is stored are made of it."""
+
+
+Steps = tuple[str, ...]
+"""The path of a value in a document, as the names of the objects that hold it."""
+
+
+def keys_to(value: Any, steps: Steps) -> Steps | None:
+    """Return the names on the path to a value, each as its object has it, or `None` if there is no such value.
+
+    A name in the path may contain dots, as in `@odata.nextLink`.
+    """
+    if not steps:
+        return ()
+    for count in range(len(steps), 0, -1) if isinstance(value, dict) else ():
+        if (name := ".".join(steps[:count])) in value:
+            rest = keys_to(value[name], steps[count:])
+            return None if rest is None else (name, *rest)
+    return None
+
+
+def value_at(value: Any, steps: Steps, missing: Any) -> Any:
+    """Return the value at a path, or `missing`."""
+    keys = keys_to(value, steps)
+    return missing if keys is None else reduce(lambda inner, key: inner[key], keys, value)
+
+
+def steps_of(text: str | None) -> Steps:
+    """Return the steps of a path as written, such as `data.items`."""
+    return tuple(step for step in (text or "").split(".") if step)

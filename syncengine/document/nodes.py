@@ -88,6 +88,11 @@ def at(node: Node | None, *names: str) -> Node | None:
     return node
 
 
+def items(node: Node | None) -> list[Node]:
+    """Return the items of a list, none for any other node."""
+    return node.items if isinstance(node, Sequence) else []
+
+
 def scalars(root: Node) -> Iterator[Scalar]:
     """Yield every scalar value in the tree, without keys."""
     return (node for node in _nodes(root) if isinstance(node, Scalar))

@@ -1,4 +1,4 @@
-"""Decode a file for the YAML reader: bytes → text, or one finding with its place. Pure.
+"""Decode a file for the YAML reader: bytes → text, or one finding with its place; and small functions of texts. Pure.
 
 Text that libyaml rejects, or counts differently from an editor, is refused here: bytes that are not UTF-8, control
 characters, and the separators (NEL, LS, PS) that end lines in YAML 1.1 but not in YAML 1.2.

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 import httpx
 
 from syncengine.content import sha256_of
-from syncengine.document.json_paths import Steps, steps_of, value_at
+from syncengine.document.json_text import Steps, steps_of, value_at
 from syncengine.http.exchange import PORTS
 from syncengine.http.replies import Reply, tidy
 from syncengine.project.delivery_schema import Paging

@@ -17,8 +17,7 @@ from msgspec import Struct, field, structs
 from syncengine.content import sha256_of, sha256_of_values
 from syncengine.document.diagnostics import MANY, SUGGESTIONS, Collector, in_order, nearest
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, place
-from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.nodes import Node, items, place
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Input, LoadContext, context_of
@@ -329,8 +328,7 @@ class _AllFiles:
             return source.line, 1
         values = node.get(part)
         if values is not self.items[0]:
-            items = values.items if isinstance(values, SequenceNode) else []
-            self.items = values, {item.text: item for item in reversed(items)}
+            self.items = values, {item.text: item for item in reversed(items(values))}
         return place((text and self.items[1].get(text)) or node.get(instead or part) or node)
 
     def _error(

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Scalar, place, quoted
-from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.nodes import Node, Scalar, items, place, quoted
 from syncengine.document.text import folded
 from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.project.types import SURROUNDING_BLANKS
@@ -101,9 +100,8 @@ def report_tag(key: Key, body: Body, node: MappingNode, findings: Collector) -> 
     """
     for word in broad(body.keywords):
         message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
-        listed = node.get("keywords")
-        items = listed.items if isinstance(listed, SequenceNode) else []
-        at = next((item for item in items if item.text == word), None) or node.get("name") or node
+        listed = (item for item in items(node.get("keywords")) if item.text == word)
+        at = next(listed, None) or node.get("name") or node
         _warn(findings, "keyword-too-broad", at, message, str(key))
     if body.keywords and "closedTimestamp" in body.fields:
         words = ", ".join(quoted(word) for word in body.keywords[:3])

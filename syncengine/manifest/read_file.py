@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, place
-from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.nodes import Scalar, items, place
 from syncengine.document.reader import Documents, read
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.lints import curly_texts, cut_texts, report_silence
@@ -57,8 +56,7 @@ def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
             nodes.setdefault(Key(kind, name.text), node)
     for block in all_of_it.generate:
         for section in SECTIONS:
-            items = block.get(section)
-            for item in items.items if isinstance(items, SequenceNode) else ():
+            for item in items(block.get(section)):
                 if isinstance(item, MappingNode):
                     nodes.setdefault(place(item)[0], item)
     return nodes

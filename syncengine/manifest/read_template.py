@@ -32,7 +32,7 @@ from syncengine.manifest.generate.query import query_of_call
 from syncengine.manifest.lints import Alike
 from syncengine.manifest.read_file import read_manifest
 from syncengine.manifest.resources import DefaultValues, Reading
-from syncengine.manifest.sources.read import distinct, read_source, read_text, variables_of
+from syncengine.manifest.sources.read import distinct, read_source, template_bytes, variables_of
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Row, Source
 from syncengine.templating.bounds import MAX_WRITTEN, join_pieces, unlimited
@@ -193,7 +193,7 @@ class Loader(BaseLoader):
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
-            data = read_text(self._context, template)
+            data = template_bytes(self._context, template)
             if len(data) > MAX_TEMPLATE_BYTES:
                 raise OutsideProject("the template is larger than 1 MB")
             if what := foreign(data):

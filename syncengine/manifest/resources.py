@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from syncengine.document.diagnostics import Collector, nearest, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, light, place
+from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, items, light, place
 from syncengine.document.reader import Documents
 from syncengine.document.validation import Model, display, names_of, refuse, report, validated
 from syncengine.errors import Diagnostic
@@ -275,8 +275,7 @@ def resource_of(kind: Kind, node: MappingNode, defaults: Mapping[str, Any], find
     key = Key(kind, name)
     line, column = place(node)
     source, written = Source(findings.file, line), node.get("previously")
-    names = written.items if isinstance(written, Sequence) else ()
-    former = tuple(dict.fromkeys(name.text for name in names if isinstance(name, Scalar)))
+    former = tuple(dict.fromkeys(name.text for name in items(written) if isinstance(name, Scalar)))
     if not is_sound:
         category = own.get("category")  # all that other files are compared with
         body = Body({"category": category} if isinstance(category, str) else {})

@@ -230,9 +230,6 @@ def _left_out(source: str, uses: Iterable[SourceUse]) -> str:
     return f"; `when` leaves out {', '.join(counts)}" if counts else ""
 
 
-WINDOW = 86_400.0
-"""The number of seconds for which an unapproved loss counts."""
-
 LEFT_BY: Mapping[Status, Action] = {
     Status.RELEASED: Action.FORGET,
     Status.RETIRED: Action.RETIRE,

@@ -25,7 +25,7 @@ from syncengine.plan.checks import REMOVED_UNKNOWN, with_undone
 from syncengine.plan.gate import Approval, Gate, StateRecords, approval_warnings, records_of
 from syncengine.plan.inputs import Inputs, consistent, quarantine_in, state_warnings, with_inputs
 from syncengine.plan.judgement import judgement_of
-from syncengine.plan.losses import WINDOW, recent_losses, refuse_emptied
+from syncengine.plan.losses import recent_losses, refuse_emptied
 from syncengine.plan.model import (
     LIMIT_LOOSENED,
     BasePlan,
@@ -45,9 +45,8 @@ from syncengine.project.schema import PolicySection, limit
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.records import Facts, StateReader
+from syncengine.state.records import GATE_SECONDS, Facts, StateReader
 
-CACHE_FOLDER = OWN_FOLDER
 OTHER_SIDE = "other-side"
 """The name under which the cache keeps the files of the revision that was compared last."""
 WORTH_KEEPING = 100_000
@@ -65,7 +64,7 @@ def _cache_of(project: Project, manifests: ManifestSet) -> Iterator[ManifestCach
     size = sum(file.size() for file in manifests.files)
     is_worthwhile = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
     if is_worthwhile and len({file.name for file in manifests.files}) == len(manifests.files):
-        with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache:
+        with ManifestCache(project.root / OWN_FOLDER, manifests.defaults) as cache:
             yield cache
     else:
         yield None
@@ -283,7 +282,8 @@ def _whole(desired: Desired, state: StateReader, options: Options, basis: Basis)
 def records_in(state: StateReader, now: float) -> StateRecords:
     """Return the state's records for the gate: approvals, and losses below the gate in the last 24 hours."""
     return StateRecords(
-        lambda: recent_losses(state.removals(now - WINDOW), state.approvals()), lambda: records_of(state.approvals())
+        recent=lambda: recent_losses(state.removals(now - GATE_SECONDS), state.approvals()),
+        approvals=lambda: records_of(state.approvals()),
     )
 
 

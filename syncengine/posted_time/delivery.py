@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 
 from syncengine.database.errors import sentence
 from syncengine.document.json_text import decode_json
-from syncengine.errors import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.events import SinkTrouble, Verdict
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
@@ -43,8 +42,6 @@ from syncengine.state.inbox_model import (
     sink_of,
 )
 from syncengine.state.store import refuse_vanished
-
-__all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
 KEEP = 60 * 86400.0
 """How long (in seconds) the content of delivered groups is kept, unless the project sets `keep`."""

@@ -38,9 +38,9 @@ from syncengine.service.posted_time import (
     groups_of,
     update_status,
 )
+from syncengine.state.database import LockLost
 from syncengine.state.inbox import InboxWriter
 from syncengine.state.inbox_model import FETCH, Acknowledgement, PostedTimeStatus
-from syncengine.state.lock import LockLost
 
 T = TypeVar("T")
 SINK = "sink"

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from syncengine.content import sha256_of
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, at, described, place
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, at, described, items, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.validation import Model, display, validated
 from syncengine.errors import Problems
 from syncengine.project.delivery_schema import FILES, SINKS, ServeSection, check_addresses, check_names
 from syncengine.project.references import ALWAYS, REFERENCE_KEYS, Reference, SecretPlaces
-from syncengine.project.schema import Overlay, ProjectFile, check_allowed, items
+from syncengine.project.schema import Overlay, ProjectFile, check_allowed
 from syncengine.project.types import Texts
 
 

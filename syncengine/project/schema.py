@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Fields, Node, Scalar, Sequence, at
+from syncengine.document.nodes import Fields, Node, Scalar, at, items
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.validation import Model, display, names_of, part_of, problem
 from syncengine.instants import DATE, RFC3339
@@ -72,11 +72,6 @@ AllowedNames = Annotated[
     tuple[Annotated[NotSecret | str, PlainValidator(_allowed, json_schema_input_type=Identity | NotSecret)], ...],
     DISTINCT,
 ]
-
-
-def items(node: Node | None) -> list[Node]:
-    """Return the items of a list, none for any other node."""
-    return node.items if isinstance(node, Sequence) else []
 
 
 def check_allowed(parts: Iterable[Node], secrets: Collection[str], findings: Collector) -> None:

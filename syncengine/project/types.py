@@ -346,9 +346,9 @@ REFERENCE_SCHEMA: dict[str, Any] = {
 }
 
 
-def _without(pattern: str, written: str) -> dict[str, Any]:
-    """Return the JSON Schema of text that begins with the pattern `written`, but not with the other one."""
-    return {"type": "string", "pattern": f"^(?!{pattern}){written}"}
+def _no_password(pattern: str) -> dict[str, Any]:
+    """Return the JSON Schema of text without a password that begins with a pattern."""
+    return {"type": "string", "pattern": f"^(?!{WITH_PASSWORD}){pattern}"}
 
 
 SOME_TEXT: dict[str, Any] = {"type": "string", "pattern": r"\S"}
@@ -364,12 +364,12 @@ SecretReference = Annotated[Reference, PlainValidator(_secret), WithJsonSchema(R
 Place = Annotated[
     Reference | str,
     PlainValidator(_place),
-    WithJsonSchema({"anyOf": [_without(WITH_PASSWORD, r".*\S"), REFERENCE_SCHEMA]}),
+    WithJsonSchema({"anyOf": [_no_password(r".*\S"), REFERENCE_SCHEMA]}),
 ]
 WebUrl = Annotated[
     Reference | str,
     PlainValidator(_web_url),
-    WithJsonSchema({"anyOf": [_without(WITH_PASSWORD, _WEB_URL), REFERENCE_SCHEMA]}),
+    WithJsonSchema({"anyOf": [_no_password(_WEB_URL), REFERENCE_SCHEMA]}),
 ]
 
 # --- templates, which are kept as written: `posted_time` and `manifest.generate` compile them

@@ -28,9 +28,6 @@ from syncengine.state.transfer import Head, Line
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SUFFIX = ".schema.json"
 
-PEOPLE_WRITE = ("manifest", "project", "policies")
-"""The schemas of files that people write, which are kept in the repository for editors; `schema` prints the others."""
-
 
 class _Untitled(GenerateJsonSchema):
     """A generator that gives fields no titles, which would only repeat their names."""

@@ -46,9 +46,6 @@ class ItemError(KnownBody):
     error_description: Annotated[str, Field(description="a string")] = "injected"
 
 
-_ItemErrors = list[Annotated[ItemError, reading(ItemError)]]
-
-
 class Fault(KnownBody):
     """A fault that hits requests to `operation`.
 

@@ -34,8 +34,7 @@ from syncengine.project.signals import not_ignored
 from syncengine.serve.log import Log
 from syncengine.serve.probes import Readiness, Server, probes
 from syncengine.serve.shift import Shift
-from syncengine.state.database import StateReplaced
-from syncengine.state.lock import LockLost
+from syncengine.state.database import LockLost, StateReplaced
 
 ENDS_WITHIN = 8.0
 """The seconds from a signal to the end of the process. Docker gives it 10 before SIGKILL; the log takes one."""

@@ -31,10 +31,11 @@ from syncengine.serve.probes import STANDBY, STARTING, AddressTaken, Server, bou
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import Group
+from syncengine.state.database import LockLost
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
-from syncengine.state.lock import Lease, LockLost
+from syncengine.state.lock import Lease
 from syncengine.state.store import open_state
 
 if TYPE_CHECKING:

@@ -22,8 +22,6 @@ from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in
 from syncengine.service.operations import TEAM_INFO, Operation
 
-__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traced", "Traffic"]
-
 ATTEMPTS = 6
 """The attempts of a call, as long as they are within the patience."""
 PATIENCE_SECONDS = 300.0

@@ -79,12 +79,8 @@ def to_row(recorded: Recorded, run: str | None, plan: str | None) -> dict[str, A
         "data_row": source and source.data and source.data.row,
         "run": run,
         "plan": plan,
-        "body": to_json(content_of(body)),
+        "body": to_json(body),
     }
-
-
-def content_of(body: Body) -> dict[str, object]:
-    return {"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}
 
 
 TYPES: Sequence[tuple[type, ...]] = (
@@ -118,11 +114,6 @@ def from_row(row: Sequence[Any]) -> Recorded:
         run,
         plan,
     )
-
-
-def frozen(value: Any) -> Value:
-    """Return a field's value from JSON, with a list converted to a tuple."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def digest(row: Recorded | None) -> str:
@@ -171,7 +162,6 @@ class Detail(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 _DETAIL = msgspec.json.Decoder(Detail)
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RowDifference(NamedTuple):
@@ -194,7 +184,7 @@ class RemovalLine(NamedTuple):
 def difference(before: Recorded | None, after: Recorded) -> RowDifference:
     """Return the differences of a row. Those of a new one are its body."""
     if before is None:
-        return RowDifference(_encode(Detail(body=after.body, status=(None, after.status))).decode(), takes=False)
+        return RowDifference(to_json(Detail(body=after.body, status=(None, after.status))), takes=False)
     old, new = before.body, after.body
     new_keywords, old_keywords = set(new.keywords), set(old.keywords)
     names = () if old.fields == new.fields else {**old.fields, **new.fields}
@@ -213,7 +203,7 @@ def difference(before: Recorded | None, after: Recorded) -> RowDifference:
     )
     values = (*(value for _, value in detail.fields.values()), *detail.metadata_set.values())
     takes = any(map(is_blank, values)) or bool(detail.status or detail.keywords_deleted or detail.metadata_deleted)
-    text = _encode(detail).decode()
+    text = to_json(detail)
     return RowDifference(None if text == "{}" else text, takes)
 
 

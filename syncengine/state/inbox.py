@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from syncengine.document.json_text import decode_json, encode_json
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import BUSY, DAMAGED, REFUSED, StateDatabase, open_database
+from syncengine.state.holder import Holder
 from syncengine.state.inbox_model import (
     ANSWERED,
     BETWEEN_TAGS,
@@ -44,7 +45,7 @@ from syncengine.state.inbox_model import (
     sink_of,
     word,
 )
-from syncengine.state.lock import LEASE_SECONDS, Holder, Lease, Locks, proven, short_id
+from syncengine.state.lock import LEASE_SECONDS, Lease, Locks, proven, short_id
 from syncengine.state.tables import DELIVERIES, EVENTS, GROUPS, INBOX_LOCK, LOCK
 
 T = TypeVar("T")

@@ -23,8 +23,6 @@ from syncengine.state.database import CHANGED, NO_DATABASE, LockLost, StateDatab
 from syncengine.state.holder import Holder, boot_id
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
-__all__ = ["Clock", "Holder", "Lease", "LockInfo", "LockLost", "Locks", "proven", "short_id"]
-
 SERVER_SECONDS = sa.func.extract("epoch", sa.func.clock_timestamp())
 
 POLL_SECONDS, REMOTE_POLL_SECONDS = 0.25, 2.0
@@ -213,7 +211,7 @@ class Locks:
         grew = row is not None and (row.epoch > lock.epoch or (row.lock_id, row.epoch) == (lock.id, lock.epoch))
         if self._database.working_copy is None and not grew:
             return StateReplaced.of(self._database.name)
-        return LockLost(f"lock {lock.id} was released or taken over by another run; nothing more is written")
+        return taken_over(lock)
 
     def release(self, lock: LockInfo) -> bool:
         return self._change(self.mine(lock), released=self._wall())
@@ -282,6 +280,11 @@ class Locks:
         assert info is not None, "only a lock that somebody holds is not free"
         by_hand = f" by hand by {info}; unlock it with `syncengine state unlock {info.id}`"
         return LockHeld(f"{HELD[self.row]} is locked{by_hand if info.expires is None else f' by {info}'}")
+
+
+def taken_over(lock: LockInfo) -> LockLost:
+    """Return the error for a lock that is now another's, or nobody's."""
+    return LockLost(f"lock {lock.id} was released or taken over by another run; nothing more is written")
 
 
 def _is_free(info: LockInfo | None, quiet: float | None, request_timeout: float) -> bool:

@@ -18,6 +18,9 @@ from syncengine.effects import Effect
 from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status, is_blank
 from syncengine.state.codec import KINDS, RemovalLine, to_json
 
+GATE_SECONDS = 86_400.0
+"""The seconds for which the gate counts losses that nobody approved (docs/planning.md 5)."""
+
 LEAVES_AS: Mapping[Kind, str] = MappingProxyType(
     {Kind.CATEGORY: "categories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}
 )

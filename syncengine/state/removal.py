@@ -20,6 +20,7 @@ from syncengine.state.folder_memory import MARKED
 from syncengine.state.history import OF_CALLS, PRUNED_RUN, UNFINISHED, undone
 from syncengine.state.journal import ERASED, outstanding
 from syncengine.state.lock import Clock
+from syncengine.state.records import GATE_SECONDS
 from syncengine.state.tables import (
     APPROVALS,
     CALLS,
@@ -39,9 +40,6 @@ from syncengine.state.tables import (
     fetch,
     select_keyed,
 )
-
-GATE_SECONDS = 86_400.0
-"""The seconds for which the gate counts removals (docs/planning.md 5)."""
 
 IS_OVER = sa.and_(CALLS.c.outcome.is_not(None), CALLS.c.content.is_(None))
 """The condition of calls that are not in flight and can no longer land."""
@@ -220,8 +218,8 @@ MOST_CHANGES = 40_000
 MARKS_KEPT = 2000
 """The number of marks kept, by which a project recognizes the state that it saw last: with two publications an apply,
 those of three days of `serve`."""
-LOSSES_SECONDS = 2 * 86_400.0
-"""The seconds for which losses are always kept, since the gate counts those of a day (docs/planning.md 5)."""
+LOSSES_SECONDS = 2 * GATE_SECONDS  # twice: machines' clocks differ, and a run that counts them may take long
+"""The seconds for which losses are always kept, whatever is trimmed."""
 
 
 def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_CHANGES, changes: int = MOST_CHANGES) -> None:

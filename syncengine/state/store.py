@@ -21,13 +21,12 @@ from syncengine.state import history as history_rows
 from syncengine.state.database import as_state_errors, empty, new_lineage, open_database
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.history import Run
-from syncengine.state.lock import LEASE_SECONDS
 from syncengine.state.records import (
     DEFAULT_SECONDS,
+    GATE_SECONDS,
     Approved,
     Attempt,
     CallFailure,
-    Facts,
     Outstanding,
     PublishedCalls,
     QuarantineRecord,
@@ -43,17 +42,6 @@ if TYPE_CHECKING:
     from syncengine.state.git_store import Snapshot
     from syncengine.state.removal import Erased, Obstacle, Pruned
 
-__all__ = [
-    "LEASE_SECONDS",
-    "Attempt",
-    "CallFailure",
-    "Facts",
-    "Run",
-    "Settlement",
-    "State",
-    "new_lineage",
-    "open_state",
-]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -422,7 +410,7 @@ class State(StateWriter):
         """Remove history before `before`, except entries that rows, the gate or approvals need. A trial only counts."""
         from syncengine.state import removal
 
-        before = min(before, self._now() - removal.GATE_SECONDS)  # or the gate would forget removals of today
+        before = min(before, self._now() - GATE_SECONDS)  # or the gate would forget removals of today
         with self.database.transaction() if is_trial else self._removing() as connection:
             return removal.prune(connection, before, is_trial=is_trial)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.document.json_text import InvalidJson, UnfitJson, decode_json
+from syncengine.document.json_text import InvalidJson, UnfitJson, decode_json, encode_json
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state.records import Facts, QuarantineRecord, Refusal, UndoneChange
@@ -50,9 +50,6 @@ class Exported(NamedTuple):
     quarantine: Sequence[QuarantineRecord]
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 def lines_of(
     facts: Facts,
     undone: Iterable[UndoneChange],
@@ -76,14 +73,14 @@ def lines_of(
         ancestors=facts.ancestors,
         undone=tuple(undone),
     )
-    yield _encode(head) + b"\n"
+    yield encode_json(head) + b"\n"
     for row in rows:
         count -= 1
-        yield _encode(Line(row=row)) + b"\n"
+        yield encode_json(Line(row=row)) + b"\n"
     if count:
         raise SyncengineError("the state changed while it was exported: repeat the command", code="state-changed")
     for line in decisions:
-        yield _encode(line) + b"\n"
+        yield encode_json(line) + b"\n"
 
 
 def read(data: bytes, file: str) -> Exported:

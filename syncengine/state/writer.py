@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from syncengine.instants import machine_seconds
 from syncengine.state import journal, tables
-from syncengine.state.database import StateDatabase, StateReplaced, as_state_errors, new_lineage
+from syncengine.state.database import LockLost, StateDatabase, StateReplaced, as_state_errors, new_lineage
 from syncengine.state.folder_memory import BRANCHED, MARKED, ChangeMark, FolderMemory, StateMarks, number_of
 from syncengine.state.history import Run
+from syncengine.state.holder import Holder
 from syncengine.state.journal import Stamp
-from syncengine.state.lock import LEASE_SECONDS, Clock, Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
+from syncengine.state.lock import LEASE_SECONDS, Clock, Lease, LockInfo, Locks, proven, short_id, taken_over
 from syncengine.state.records import PublishedCalls
 from syncengine.state.tables import FACTS, MARKS
 
@@ -256,9 +257,7 @@ class StateWriter:
             with as_state_errors(self.database.name):
                 copy.publish(with_all_under_way)
             if copy.epoch is None:
-                raise LockLost(
-                    f"lock {lease.info.id} was released or taken over by another run; nothing more is written"
-                )
+                raise taken_over(lease.info)
 
     def _mark_applied(self, connection: sa.Connection) -> None:
         """Record the run's commit. From the first intent on, an older commit is refused (docs/planning.md 1.7)."""

@@ -21,10 +21,11 @@ from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.base import Load, has_project, recorded_as
 from syncengine.plan.inputs import InputsChanged, quarantine_in
 from syncengine.plan.model import Quarantine
-from syncengine.plan.planner import CACHE_FOLDER, declared_by, rules_of
+from syncengine.plan.planner import declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, QuarantineVerdict, contents_by, obstacle, verdict_of
 from syncengine.plan.request import Runtime
 from syncengine.project import git
+from syncengine.project.files import OWN_FOLDER
 from syncengine.project.git_ref import is_git_ref
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
@@ -121,7 +122,7 @@ def erase(project: Project, keys: Sequence[Key]) -> tuple[Erased, Sequence[Recor
             erased = store.erase(keys)
             counts["erased"] = len(keys)
         is_compact = store.compact()
-    delete_cache(project.root / CACHE_FOLDER)
+    delete_cache(project.root / OWN_FOLDER)
     return erased, [row for row in recorded.values() if row.status is not Status.DELETED], is_compact
 
 

@@ -44,7 +44,7 @@ from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox.bodies import ApiError, RuleAnswer, RuleRequest
 from syncengine.sandbox.rules import RULES, expire
 from syncengine.sandbox.store import Store
-from syncengine.service.client import Answer
+from syncengine.service.answers import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
 from syncengine.state.records import Loss, QuarantineRecord

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.resource import Body, Key, Recorded
+from syncengine.state.database import LockLost
 from syncengine.state.holder import Holder
-from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 from tests.cli.program import Project, ended, tag
 from tests.cli.service import Service

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from syncengine.engine import Application
 from syncengine.plan.model import Plan
-from syncengine.plan.planner import CACHE_FOLDER, make_plan
+from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import load, save
+from syncengine.project.files import OWN_FOLDER
 from syncengine.render.documents import SHOWN
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
@@ -263,7 +264,7 @@ def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
 
 def test_the_cache_is_in_the_projects_folder_and_may_be_deleted(bench: Bench) -> None:
     twice = settle(bench, beginning())
-    assert (twice.cache.parent.name, twice.cache.exists()) == (CACHE_FOLDER, True)
+    assert (twice.cache.parent.name, twice.cache.exists()) == (OWN_FOLDER, True)
     twice.cache.unlink()
     assert same(twice).changes == ()
 

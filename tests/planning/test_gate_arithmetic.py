@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from syncengine.plan.build import plan
 from syncengine.plan.gate import FIRST_SWEEP, Approval
-from syncengine.plan.losses import WINDOW
 from syncengine.plan.planner import records_in
 from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.codec import Detail, RemovalLine
+from syncengine.state.records import GATE_SECONDS
 from tests.support.profiles import tried
 
 from .estate import FILE, How, ask, row
@@ -76,7 +76,7 @@ def estates(draw: Any) -> Estate:
         for n in range(draw(st.integers(1, 30)))
     ]
     names = [tag.name for tag in tags] + ["GONE-1", "GONE-2", "GONE-3"]
-    ages = st.floats(0, 2 * WINDOW, allow_nan=False)
+    ages = st.floats(0, 2 * GATE_SECONDS, allow_nan=False)
     return Estate(
         tags,
         set(draw(st.lists(st.sampled_from(["one", "two"]), unique=True))),
@@ -142,7 +142,7 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
     rest = {name for name in goes if unit[name] not in out}
     live = len(estate.tags) - len(cascades) - len(lines) - len(goes - rest)
     leaving = goes | lines | {tag.name for tag in cascades}
-    earlier = sum(ago <= WINDOW and name not in leaving for name, ago in estate.before.items())
+    earlier = sum(ago <= GATE_SECONDS and name not in leaving for name, ago in estate.before.items())
     if is_too_much(len(rest), live, earlier, estate.percent):
         asking |= {unit[name] for name in rest}
     rest = {name for name in loses if unit[name] not in out}

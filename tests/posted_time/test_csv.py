@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.delivery import PostedTimeStatus
 from syncengine.posted_time.sinks.appended_file import AppendedFile, CsvRecords, record
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import delivering, problems
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import KEY, Notebook, emptied, removed, rotated

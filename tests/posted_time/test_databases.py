@@ -16,13 +16,15 @@ from sqlalchemy import exc
 
 from syncengine.database.errors import FAILURES, Silent, cause, is_down, meaning, sentence
 from syncengine.database.open import open_engine
-from syncengine.errors import Problems
+from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Words
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import Notebook

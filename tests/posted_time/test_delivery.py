@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.preview import preview
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw, row

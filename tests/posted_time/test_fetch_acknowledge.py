@@ -14,9 +14,9 @@ from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLat
 from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging
 from syncengine.render.posted_time import story_text
 from syncengine.service.client import Client, Conduct
+from syncengine.state.database import LockLost
 from syncengine.state.inbox import InboxWriter, Work
 from syncengine.state.inbox_model import Offer, PostedTimeStatus
-from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
 from tests.support.inbox import open_inbox

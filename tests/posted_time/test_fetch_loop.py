@@ -14,8 +14,8 @@ from syncengine.posted_time.events import Event, Offered, RetryLater, SinkTroubl
 from syncengine.posted_time.loops import Fetching, WebhookRegistered
 from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.service.client import Client, Conduct
+from syncengine.state.database import LockLost
 from syncengine.state.inbox_model import PostedTimeStatus
-from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
 from tests.service.talking import key
 

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.build_route import build, warnings_of_sinks
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import problems, project

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, dripping
 from tests.posted_time.projects import delivering, problems
 from tests.posted_time.receiver import receiving

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.receipts import all_of
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests import mariadb
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw

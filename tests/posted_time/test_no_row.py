@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.databases import Statement
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import delivering, ledger, problems, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking

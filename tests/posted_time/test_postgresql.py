@@ -15,10 +15,13 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
+from syncengine.errors import TroubleKind
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.durations import suffixes
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.receipts import all_of
 from syncengine.project.delivery_schema import LONGEST_OF_TAGS
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw, row

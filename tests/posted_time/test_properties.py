@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from syncengine.posted_time.build_route import BuiltRoute
 from syncengine.posted_time.databases import Databases
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.route import SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw

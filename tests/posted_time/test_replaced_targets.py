@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.delivery import Delivery
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run

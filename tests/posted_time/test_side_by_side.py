@@ -23,12 +23,13 @@ import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
-from syncengine.state.inbox_model import InboxEntry, Offer
+from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
 from tests.posted_time.receiver import Got, receiving

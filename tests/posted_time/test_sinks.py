@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 import pytest
 
 from syncengine.connector.registration import failure_of
-from syncengine.posted_time.delivery import HOLD, Delivery, PostedTimeStatus, TroubleKind, Verdict
+from syncengine.errors import TroubleKind
+from syncengine.posted_time.delivery import HOLD, Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONGEST_REST
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
 from tests.posted_time.receiver import Got, Receiver, receiving

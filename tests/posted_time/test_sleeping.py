@@ -14,10 +14,9 @@ from syncengine.posted_time.build_route import BuiltRoute
 from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.route import SinkRule
-from syncengine.state.database import open_database
+from syncengine.state.database import LockLost, open_database
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, InboxTransaction
-from syncengine.state.lock import LockLost
 from tests.posted_time.mortal import Fate, Moody
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw

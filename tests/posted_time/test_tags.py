@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_of, shares, suffixes, tag_of
+from syncengine.posted_time.events import Verdict
 from syncengine.project.delivery_schema import DurationSection
 from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import group, raw

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sinks.contract import CONTROL, MAX_MESSAGE, MAX_REFERENCE, NO_TEXT, TOO_LARGE, TOO_LONG
+from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import raw

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from syncengine.service.client import Answer, Client, Conduct
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import UPSERT_TAGS
 
 from .scripted import Reply, Scripted, serving

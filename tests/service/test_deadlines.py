@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from syncengine.service.client import Answer, Client
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, LARGEST, UPSERT_TAGS
 from tests.dripping import BODY, HEADERS, dripping
 

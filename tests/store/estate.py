@@ -8,8 +8,10 @@ from typing import Any
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Source
-from syncengine.state.lock import Holder
-from syncengine.state.store import Attempt, Run, Settlement, State, open_state
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.records import Attempt, Settlement
+from syncengine.state.store import State, open_state
 
 PLACE = Source("manifests/acme.yaml", 12)
 

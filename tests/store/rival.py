@@ -13,8 +13,11 @@ import time
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
-from syncengine.state.lock import Holder, Lease
-from syncengine.state.store import Attempt, Run, State, open_state
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.lock import Lease
+from syncengine.state.records import Attempt
+from syncengine.state.store import State, open_state
 
 
 def _answer(state: State, lease: Lease, command: str) -> str:

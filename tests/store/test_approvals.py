@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded, Status
-from syncengine.state.records import SWEEP, ApprovalRecord, Approved, Loss
-from syncengine.state.store import Attempt, State, open_state
+from syncengine.state.records import SWEEP, ApprovalRecord, Approved, Attempt, Loss
+from syncengine.state.store import State, open_state
 
 from .estate import applied, applying, run, tag
 

@@ -9,7 +9,8 @@ from sqlalchemy import event
 
 from syncengine.effects import Effect
 from syncengine.resource import Status
-from syncengine.state.store import Attempt, CallFailure, Settlement, State
+from syncengine.state.records import Attempt, CallFailure, Settlement
+from syncengine.state.store import State
 
 from .estate import applying, run, tag, whole
 

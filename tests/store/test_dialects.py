@@ -14,7 +14,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
-from syncengine.state.store import Attempt, CallFailure, State
+from syncengine.state.records import Attempt, CallFailure
+from syncengine.state.store import State
 from syncengine.state.tables import METADATA
 
 from .estate import applied, applying, category, tag, whole

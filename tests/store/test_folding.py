@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
-from syncengine.state.store import Attempt, CallFailure, Settlement, State
+from syncengine.state.records import Attempt, CallFailure, Settlement
+from syncengine.state.store import State
 from tests.support.profiles import tried
 
 from .estate import applying, category, run, tag

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Source, Status
-from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
+from syncengine.state.records import Attempt, CallFailure, Settlement
+from syncengine.state.store import State, open_state
 from syncengine.state.tables import CHANGES
 
 from .estate import PLACE, applied, applying, run, tag, whole

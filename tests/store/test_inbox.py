@@ -14,9 +14,9 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
+from syncengine.state.database import LockLost
 from syncengine.state.holder import Holder
 from syncengine.state.inbox_model import DeliveryStatus, Offer, PostedTimeStatus
-from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 from tests.support.inbox import InboxByHand, open_inbox
 

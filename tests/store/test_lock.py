@@ -21,9 +21,11 @@ import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
-from syncengine.state.holder import job_url
-from syncengine.state.lock import Holder, LockInfo, LockLost
-from syncengine.state.store import Attempt, State, open_state
+from syncengine.state.database import LockLost
+from syncengine.state.holder import Holder, job_url
+from syncengine.state.lock import LockInfo
+from syncengine.state.records import Attempt
+from syncengine.state.store import State, open_state
 from syncengine.state.tables import LOCK, METADATA, SESSIONS
 
 from .estate import run, tag, whole

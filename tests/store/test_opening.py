@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy import event
 
 from syncengine.errors import SyncengineError
-from syncengine.state.store import Attempt, State, open_state
+from syncengine.state.records import Attempt
+from syncengine.state.store import State, open_state
 from syncengine.state.tables import VERSION
 
 from .estate import applied, applying, run, tag, whole

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.history import write_undone
+from syncengine.state.history import Run, write_undone
 from syncengine.state.holder import Holder
-from syncengine.state.records import Approved, Loss, QuarantineRecord, UndoneChange, made_of
+from syncengine.state.records import Approved, Attempt, CallFailure, Loss, QuarantineRecord, UndoneChange, made_of
 from syncengine.state.removal import trim
-from syncengine.state.store import Attempt, CallFailure, Run, State, open_state
+from syncengine.state.store import State, open_state
 from syncengine.state.tables import METADATA, RUNS, STATE
 from tests import postgresql
 

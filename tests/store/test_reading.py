@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
-from syncengine.state.store import Attempt, open_state
+from syncengine.state.records import Attempt
+from syncengine.state.store import open_state
 from tests.support.profiles import tried
 
 from .estate import applied, applying, category, run, tag, whole

@@ -11,8 +11,8 @@ from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.records import UndoneChange, made_of
-from syncengine.state.store import Attempt, Settlement, State, open_state
+from syncengine.state.records import Attempt, Settlement, UndoneChange, made_of
+from syncengine.state.store import State, open_state
 
 TAG = Key(Kind.TAG, "T")
 PLACE = Source("manifests/all.yaml", 1)

@@ -6,7 +6,8 @@ import pytest
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Recorded, Source, Status
-from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
+from syncengine.state.records import Attempt, CallFailure, Settlement
+from syncengine.state.store import State, open_state
 
 from .estate import applied, applying, run, tag, whole
 

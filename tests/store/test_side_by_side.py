@@ -10,7 +10,8 @@ from sqlalchemy import event
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded
-from syncengine.state.store import Attempt, Settlement, State, open_state
+from syncengine.state.records import Attempt, Settlement
+from syncengine.state.store import State, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 

@@ -6,8 +6,10 @@ import pytest
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.lock import Holder, LockLost
-from syncengine.state.store import Attempt, CallFailure, Settlement, open_state
+from syncengine.state.database import LockLost
+from syncengine.state.holder import Holder
+from syncengine.state.records import Attempt, CallFailure, Settlement
+from syncengine.state.store import open_state
 
 from .estate import applied, applying, category, run, tag, whole
 

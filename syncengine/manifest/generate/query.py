@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.json_paths import steps_of
+from syncengine.document.json_text import steps_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Position, Scalar, Sequence
 from syncengine.document.validation import Model, display, names_of, validated

@@ -14,7 +14,7 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple, cast
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.json_paths import Steps, keys_to, value_at
+from syncengine.document.json_text import Steps, keys_to, value_at
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import MERGE_CONFLICT, conflicts, foreign, with_line_feeds

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from syncengine.document.json_paths import value_at
+from syncengine.document.json_text import value_at
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.http.exchange import BlockingClient, Misconfigured, cause_of
 from syncengine.http.list_pages import (

@@ -154,7 +154,7 @@ def _troubled() -> Iterator[None]:
         raise SourceTrouble(problems.found[0].message) from None
 
 
-def read_text(context: LoadContext, name: str) -> bytes:
+def template_bytes(context: LoadContext, name: str) -> bytes:
     """Return the bytes of a template of the project. Raise `OutsideProject` or `SourceTrouble` if it cannot be read."""
     try:
         path = context.template(name)
@@ -188,7 +188,7 @@ def _digest_now(context: LoadContext, folder: Path, one: Input) -> str:
                 context.note_named(one.question, folder, path, sha256)
                 return sha256
             case Asks.TEMPLATE:
-                return sha256_of(read_text(context, one.question))
+                return sha256_of(template_bytes(context, one.question))
             case Asks.ROWS:
                 query = unpacked(one.question)
                 return "" if query is None else read_source(context, folder, query).sha256

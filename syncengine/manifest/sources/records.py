@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from syncengine.content import sha256_of
-from syncengine.document.json_paths import Steps
+from syncengine.document.json_text import Steps
 from syncengine.project.delivery_schema import Paging
 from syncengine.resource import Row
 from syncengine.templating.values import Record

@@ -14,8 +14,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from syncengine.document.json_paths import Steps
-from syncengine.document.json_text import InvalidJson, decode_json
+from syncengine.document.json_text import InvalidJson, Steps, decode_json
 from syncengine.errors import TroubleKind
 from syncengine.http.exchange import cause_of
 from syncengine.http.list_pages import (
