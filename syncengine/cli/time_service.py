@@ -48,9 +48,9 @@ def list_time(options: Globals, format: str, since: float | None, limit: int) ->
 
 def say_incomplete(options: Globals, result: Listing) -> None:
     """Print a warning for groups that a listing lacks."""
-    from syncengine.render.posted_time import incompleteness
+    from syncengine.render.words import list_gaps
 
-    for message in incompleteness(result):
+    for message in list_gaps(result.unreadable, result.hidden):
         Output(options, options.folder).say(message, level="warning")
 
 

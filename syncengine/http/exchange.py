@@ -393,7 +393,6 @@ def check(url: str, tls: Trust) -> None:
 
 
 def http_client(
-    timeout: float | None,
     headers: Mapping[str, str],
     *,
     auth: tuple[str, str] | None = None,
@@ -403,10 +402,12 @@ def http_client(
 ) -> httpx.AsyncClient:
     """Return a client that follows no redirects, and heeds the environment only as this module does.
 
-    `timeout` is the seconds without any progress, `is_local` true for a service that no proxy leads to. Making a client
-    never fails: a variable that cannot be used is an error of the requests that need it.
+    `is_local` is true for a service that no proxy leads to. Making a client never fails: a variable that cannot be used
+    is an error of the requests that need it.
     """
     transport = ByRoute(tls or cache(authorities), limits, is_local=is_local)
+    # `exchange` limits a request as a whole; httpx's own limits are for the time without any progress.
+    timeout = httpx.Timeout(None)
     return httpx.AsyncClient(timeout=timeout, headers=headers, auth=auth, transport=transport, trust_env=False)
 
 
@@ -418,7 +419,7 @@ class BlockingClient:
 
     def __init__(self, headers: Mapping[str, str], auth: tuple[str, str] | None = None) -> None:
         self._runner = asyncio.Runner()
-        self._client = http_client(None, {**HEADERS, **headers}, auth=auth)
+        self._client = http_client({**HEADERS, **headers}, auth=auth)
 
     def __enter__(self) -> Self:
         return self

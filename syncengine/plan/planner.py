@@ -116,18 +116,15 @@ def declared_by(project: Project, manifests: ManifestSet) -> Desired:
         return manifests.read(cache, digests_of(manifests.files, cache) if cache else None)
 
 
-def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifests: ManifestSet | None = None) -> Plan:
-    """Plan a project from its `manifests`, searched for if not given, and its recorded state, which is only read.
+def make_plan(project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
+    """Plan a project from its manifests and its recorded state, which is only read.
 
     Plan again while the inputs change (docs/planning.md 2.8).
     """
     from syncengine.state.store import open_state  # with SQLAlchemy, which commands without a state do not need
 
-    firsts = iter([manifests] if manifests else [])
-
     def made(today: Project) -> Plan:
-        first = next(firsts, None) if today is project else None
-        inputs = Inputs.of(today, first or manifest_set(today))
+        inputs = Inputs.of(today, manifest_set(today))
 
         def planned() -> Plan:
             with open_state(

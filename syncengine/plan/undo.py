@@ -76,7 +76,7 @@ def undo_aim(
     recorded: Mapping[Key, Recorded],
     scope: Scope,
     aside: Mapping[Key, str],
-    begun: Mapping[Key, Action] = {},
+    begun: Mapping[Key, Action],
     *,
     forced: bool,
 ) -> UndoAim:
@@ -352,8 +352,8 @@ def plan_back(
     options: Options,
     basis: Basis,
     now: Callable[[], float],
-    aside: Mapping[Key, str] = {},
-    saved: Plan | None = None,
+    aside: Mapping[Key, str],
+    saved: Plan | None,
 ) -> Plan:
     """Return the plan that undoes a run, by the rules and limits of the options. `saved` is as in `undo_plan`."""
     begun: Mapping[Key, Action] = {}

@@ -336,13 +336,13 @@ def offset_zone(minutes: int | None) -> tzinfo | None:
     return timezone(timedelta(minutes=minutes))
 
 
-def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None = None) -> tzinfo:
+def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None) -> tzinfo:
     """Return the time zone of a row: the configured `zone`, its own, its group's, or UTC."""
     own = (named_zone(row.timezone_name) or offset_zone(row.timezone_offset_min)) if row else None
     return zone or own or offset_zone(group.tzOffsetMins) or UTC
 
 
-def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetime | None:
+def row_start(row: TimeRow, group: Group, zone: tzinfo | None) -> datetime | None:
     """Return the local time at which the row was first observed, or `None` when it is missing or invalid."""
     hour = row.activityHour
     if hour is None:

@@ -31,7 +31,7 @@ def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
     return "\n".join((*diagnostic_lines(shown, look), *counts)) + "\n"
 
 
-def warnings_first(diagnostics: Iterable[Diagnostic], look: Look = PLAIN) -> list[Diagnostic]:
+def warnings_first(diagnostics: Iterable[Diagnostic], look: Look) -> list[Diagnostic]:
     """Return warnings and then errors, `merged` unless the look is verbose."""
     ordered = sorted(diagnostics, key=lambda d: d.severity is Severity.ERROR)
     return ordered if look.verbose else merged(ordered)

@@ -24,7 +24,7 @@ from syncengine.render.formats import OpenModel, one_of
 from syncengine.render.manifest import section_yaml
 from syncengine.render.markdown import LIMIT, as_markdown, code, fitted, prose, rendered
 from syncengine.render.style import Look, Tone, lettered, painted
-from syncengine.render.words import count_of, minute, number, when
+from syncengine.render.words import count_of, list_gaps, minute, number, when
 from syncengine.resource import Kind
 
 MEANING = {
@@ -60,10 +60,7 @@ def coverage(drift: Drift, *, published: bool) -> str:
 def incompleteness(drift: Drift, *, published: bool) -> Iterator[str]:
     """Yield sentences about groups of posted time that could not be read or compared."""
     reading = drift.reading
-    if reading.unreadable:
-        yield f"ignored {count_of(reading.unreadable, 'item')} of the list that cannot be read as a group"
-    for at in reading.hidden:
-        yield f"500 or more groups were submitted at {instant(at)}, but the service lists at most 500 for one instant"
+    yield from list_gaps(reading.unreadable, reading.hidden)
     if reading.ignored:
         yield "the service ignores `submittedBefore`: only its newest groups could be read"
     if reading.endless:

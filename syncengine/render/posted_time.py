@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 
+from syncengine.instants import instant
 from syncengine.posted_time.audit import Audit, Listing
 from syncengine.posted_time.durations import tag_of
 from syncengine.posted_time.events import Event as FetchEvent
@@ -68,16 +69,8 @@ def listing_text(listing: Listing) -> str:
     return "".join(lines) or "The service lists no posted time.\n"
 
 
-def incompleteness(listing: Listing) -> Iterator[str]:
-    """Yield sentences about groups that are missing from a listing."""
-    if listing.unreadable:
-        yield f"ignored {count_of(listing.unreadable, 'item')} of the list that cannot be read as a group"
-    for instant in listing.hidden:
-        yield f"500 or more groups were submitted at {_at(instant)}, but the service lists at most 500 for one instant"
-
-
 def _completeness(listing: Listing) -> tuple[bool, int, list[str]]:
-    return listing.is_complete, listing.unreadable, [_at(instant) for instant in listing.hidden]
+    return listing.is_complete, listing.unreadable, [instant(at) or "" for at in listing.hidden]
 
 
 def _at(milliseconds: int | None) -> str:

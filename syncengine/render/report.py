@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncengine.apply.report import Outcome, Report, RunStatus, Session, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
-from syncengine.render.diagnostics import diagnostic_lines, warnings_first
+from syncengine.render.diagnostics import ALONE, diagnostic_lines, warnings_first
 from syncengine.render.documents import diagnostics_of, row_of
 from syncengine.render.escape import cells, visible
 from syncengine.render.formats import ErrorItem, ReportFormat, ResultItem, SessionItem
@@ -158,9 +158,6 @@ def next_step(report: ReportFormat) -> str:
     step = CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step
 
-
-ALONE = 3
-"""The largest number of changes with the same error that are listed one by one."""
 
 GROUPS = 100
 """The largest number of different errors that are listed without `--verbose`."""

@@ -490,7 +490,7 @@ def set_aside_document(record: QuarantineRecord) -> QuarantineFormat:
     return QuarantineFormat(quarantined=str(record.key), reason=record.reason, until=when(record.until))
 
 
-def set_aside_text(record: QuarantineRecord, place: str = "") -> str:
+def set_aside_text(record: QuarantineRecord, place: str) -> str:
     """Return the record as text, with the command that ends it. `place` are the options that name the project."""
     end = f" until {until_text(record.until)}" if record.until is not None else ""
     text = f"{visible(str(record.key))} is in quarantine{end}: applies skip it while its manifest is unchanged.\n"

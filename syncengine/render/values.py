@@ -347,7 +347,7 @@ def _metadata_spans(values: Sequence[ChangeValue], room: Room) -> Spans:
     return tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
 
 
-def created_details(change: ChangeItem, room: Room = BRIEF, *, whole: bool = False) -> Details:
+def created_details(change: ChangeItem, room: Room, *, whole: bool) -> Details:
     """Return the details of a new resource: its best-known fields, and any others that `room` has; all if `whole`."""
     values = created(change)
     if whole:
@@ -370,7 +370,7 @@ def created_details(change: ChangeItem, room: Room = BRIEF, *, whole: bool = Fal
     return (*found, left_out) if others else found
 
 
-def removed_details(change: ChangeItem, room: Room = BRIEF) -> Details:
+def removed_details(change: ChangeItem, room: Room) -> Details:
     """Return the details of a removed resource: the deleted keywords of a retired tag, the reason, and its content."""
     lost = keywords_deleted(change) if change.action == RETIRE else ()
     return (*value_details((*lost, *reason(change)), room), *removed_content(change, room))

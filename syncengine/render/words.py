@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import overload
 
+from syncengine.instants import instant
 from syncengine.plan.diff import Action
 from syncengine.render.escape import file_name
 from syncengine.render.formats import Place, PlanSummary
@@ -87,6 +88,17 @@ def among(summary: PlanSummary) -> str:
     """Return a sentence with the counts of changed keywords and metadata, cascades and kept resources, if any."""
     phrases = [form.format(count_of(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
     return f"In detail: {', '.join(phrases)}." if phrases else ""
+
+
+def list_gaps(unreadable: int, hidden: Iterable[int]) -> Iterator[str]:
+    """Yield sentences about groups that are missing from the service's list of posted time.
+
+    `hidden` are the instants (milliseconds since the epoch) that fill a whole page of it.
+    """
+    if unreadable:
+        yield f"ignored {count_of(unreadable, 'item')} of the list that cannot be read as a group"
+    for at in hidden:
+        yield f"500 or more groups were submitted at {instant(at)}, but the service lists at most 500 for one instant"
 
 
 def requests(count: int) -> str:

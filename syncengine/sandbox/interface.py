@@ -206,7 +206,7 @@ async def call_webhook(sandbox: Sandbox) -> None:
     while sandbox.store.connection["mechanism"] != WEBHOOK:
         await sandbox.change()
     # The receiver is the developer's own, so that no proxy leads to it.
-    async with http_client(None, {"accept-encoding": HEADERS["accept-encoding"]}, is_local=True) as http:
+    async with http_client({"accept-encoding": HEADERS["accept-encoding"]}, is_local=True) as http:
         await asyncio.gather(*(_call_in_turn(sandbox, http) for _ in range(AT_ONCE)))
 
 

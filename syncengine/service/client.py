@@ -165,7 +165,7 @@ class Client:
             check(base_url, tls)
         limits = httpx.Limits(max_keepalive_connections=conduct.concurrency, keepalive_expiry=KEPT_SECONDS)
         headers = {**HEADERS, "accept": "application/json"}
-        self._http = http_client(None, headers, tls=tls, limits=limits, is_local=conduct.is_local)
+        self._http = http_client(headers, tls=tls, limits=limits, is_local=conduct.is_local)
         # Waiting for one's turn must not count as the call's time, as it would in the pool of httpx.
         self._free = asyncio.Semaphore(conduct.concurrency)
         self._answers = 0

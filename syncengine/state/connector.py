@@ -17,7 +17,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import NoneType
@@ -66,13 +66,13 @@ def registered_mechanism(url: str) -> Mechanism | None:
         return None if row is None else Mechanism(*row)
 
 
-def remember_mechanism(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] = time.time) -> None:
+def remember_mechanism(url: str, mechanism: Mechanism | None) -> None:
     """Record the registered mechanism, or that there is none if `mechanism` is `None`."""
     with _opened(url, write=True) as database:
         if mechanism is None:
             _replace(database, MECHANISM, None)
         else:
-            values = {"base_url": mechanism.base_url, "callback_url": mechanism.callback_url, "registered": now()}
+            values = {"base_url": mechanism.base_url, "callback_url": mechanism.callback_url, "registered": time.time()}
             _replace(database, MECHANISM, {"mechanism": mechanism.name, "key_digest": mechanism.key_digest, **values})
 
 
@@ -101,10 +101,10 @@ def remember_settings_in(database: StateDatabase, settings: Mapping[str, Any], a
         _replace(database, CONNECTOR, {"settings": text, "registered": at})
 
 
-def remember_settings(url: str, settings: Mapping[str, Any], *, now: Callable[[], float] = time.time) -> None:
+def remember_settings(url: str, settings: Mapping[str, Any]) -> None:
     """Store the settings of a registration in the state at a path or URL."""
     with _opened(url, write=True) as database:
-        remember_settings_in(database, settings, now())
+        remember_settings_in(database, settings, time.time())
 
 
 def is_reported(database: StateDatabase) -> bool:

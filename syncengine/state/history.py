@@ -127,7 +127,7 @@ OF_CALLS = sa.join(CALLS, CHANGES, CHANGES.c.call == CALLS.c.id)
 IN_ORDER = (CALLS.c.id, CHANGES.c.position)
 
 
-def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
+def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool) -> None:
     """Record the start of a run. Mark every other open run as dead, since this one has the lock.
 
     `by_unit`: the removals that each of the run's approvals covers are recorded, too.

@@ -187,7 +187,7 @@ UPGRADE = {"connection": "upgrade", "upgrade": "h2c"}
 
 async def sent(url: str, headers: Mapping[str, str]) -> Any:
     """The answer to a request over its own connection."""
-    async with http_client(5.0, headers) as one:
+    async with http_client(headers) as one:
         return await exchange(one, one.build_request("POST", url, content=b"{}"), seconds=5.0, most=1_000)
 
 

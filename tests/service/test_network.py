@@ -39,9 +39,9 @@ async def by_client(url: str) -> str:
 
 
 async def by_http_client(url: str) -> str:
-    async with http_client(5.0, {}) as caller:
+    async with http_client({}) as caller:
         try:
-            return str((await caller.get(url)).status_code)
+            return str((await caller.get(url, timeout=5.0)).status_code)
         except httpx.HTTPError as error:
             return cause_of(error)
 

@@ -122,7 +122,7 @@ class HttpSink:
 
     def __post_init__(self) -> None:
         limits = httpx.Limits(max_keepalive_connections=SIDE_BY_SIDE, keepalive_expiry=KEPT_SECONDS)
-        self._client = http_client(None, HEADERS, limits=limits)
+        self._client = http_client(HEADERS, limits=limits)
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self.path.render(variables), f"the path of {self.name}") if self.path else ""
