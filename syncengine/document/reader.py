@@ -106,6 +106,7 @@ def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: 
 
 
 MAX_BYTES = 64 * 1024 * 1024
+# Manifests have some six levels; much of what reads the nodes recurses, and must end far from Python's own limit.
 MAX_DEPTH = 100
 MAX_EXPANDED = 200_000
 """The maximum number of nodes that all aliases of a file may expand to."""

@@ -125,6 +125,7 @@ PAUSES = (0.0, 0.2, 0.5, 1.0)
 GIT_SECONDS = 10.0
 """The seconds to wait for Git to end its update of a work tree."""
 LOOK_SECONDS = 0.05
+"""The seconds between two looks at Git's lock of a work tree."""
 REPEAT = "nothing was sent; repeat this once all files are in place"
 
 

@@ -66,6 +66,7 @@ async def slept(seconds: float, *wakers: asyncio.Event) -> None:
     """Return after `seconds`, or as soon as one of `wakers` is set."""
     waits = [asyncio.ensure_future(waker.wait()) for waker in wakers]
     try:
+        # An event loop accepts no infinite time-out.
         await asyncio.wait(
             waits, timeout=None if seconds == float("inf") else seconds, return_when=asyncio.FIRST_COMPLETED
         )

@@ -69,6 +69,7 @@ def create(connection: sa.Connection) -> None:
         with connection.begin():
             METADATA.create_all(connection)
     except exc.DBAPIError:
+        # Another process may have created it meanwhile: then it is there, or else this was another error.
         with connection.begin():
             if not sa.inspect(connection).has_table(RECEIPTS.name):
                 raise

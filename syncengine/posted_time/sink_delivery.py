@@ -66,6 +66,7 @@ class SinkDelivery:
         for sink, rendered in prepared.rendered_groups:
             if entry.is_delivered and entry.delivered(rendered.key) is None:
                 continue  # a sink that was added after the group was delivered does not get old groups
+            # Only the last end waits, to be written together with the verdict.
             await self.end(last)
             last = await self._deliver_to(entry, sink, rendered)
             if not isinstance(last.answer, Took):

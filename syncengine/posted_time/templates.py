@@ -277,6 +277,7 @@ class Compiler:
         """
         try:
             parsed = self._environment.parse(source)
+            # Some errors, as of an unknown filter, are only found by compiling.
             self._environment.compile(parsed)
             parsed = self._environment.parse(source)  # compiling may rewrite the tree
         except TemplateSyntaxError as error:

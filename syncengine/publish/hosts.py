@@ -149,6 +149,7 @@ class Host(ABC):
         """Return the pull requests by which a commit came to the job's branch, the latest merge first."""
         found = [pull for pull in self._pulls(commit) if pull.state is PullState.MERGED]
         into = [pull for pull in found if not self.place.branch or pull.branch in ("", self.place.branch)]
+        # A pull request that ended in this very commit comes before those that merely contain it.
         return sorted(into, key=lambda pull: (commit in pull.ends, pull.merged_at, pull.number), reverse=True)
 
     def pull_of_commit(self) -> Pull | None:
@@ -329,6 +330,7 @@ class GitLab(Host):
             for job in sorted((int(each["id"]) for each in jobs), reverse=True):
                 content = self.file(f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
                 if content is None:
+                    # The job may keep it in a folder, which only the whole archive tells.
                     content = unpacked(self.file(f"{project}/jobs/{job}/artifacts"), wanted.file)
                 if content is not None:
                     return content

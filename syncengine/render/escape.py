@@ -142,6 +142,7 @@ def _edits(before: str, after: str) -> list[tuple[_Place, _Place]]:
         if kind == "equal":
             continue
         one, other = (old_ends[a], old_ends[b]), (new_ends[c], new_ends[d])
+        # Closer ones would show the letters between them twice.
         if edits and one[0] - edits[-1][0][1] <= 2 * _CONTEXT:
             first, second = edits.pop()
             one, other = (first[0], one[1]), (second[0], other[1])

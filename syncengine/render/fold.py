@@ -96,6 +96,7 @@ def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool) -
     groups = _alike(names, values)
     odd = _odd(groups)
     rows = {id(group) for group in groups if folding and len(group.members) >= SAME and group.is_described}
+    # the rarest first: those are the likeliest mistakes
     smallest_first = sorted(groups, key=lambda group: (len(group.members), group.members[0]))
     return Arrangement(
         [n for group in smallest_first if id(group) in odd - rows for n in group.members],

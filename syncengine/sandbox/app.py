@@ -130,7 +130,9 @@ class _Server(uvicorn.Server):
             log_config=None,
             log_level=log_level,
             access_log=False,
+            # longer than clients keep an idle connection, so that none is closed under a request
             timeout_keep_alive=75,
+            # `shutdown` has ended all that waits: the rest are clients that do not read
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)

@@ -34,7 +34,9 @@ MAX_TEXT = 1_000_000
 """The maximum number of characters or items of any one value."""
 MAX_CAPTURED = 10 * MAX_TEXT
 """The maximum number of characters of text in `{% set %}` and `{% filter %}`, which may be most of a file."""
+# as in the sandbox of Jinja2
 MAX_RANGE = 100_000
+# An operation on larger numbers runs in C, where no limit of time can end it.
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
 """The largest exponent of a decimal number, positive or negative."""

@@ -17,6 +17,7 @@ from syncengine.templating.filters import writable
 from syncengine.templating.names import unknown_names
 from syncengine.templating.sandbox import TemplateSandbox, column_hint, filtered, syntax_trouble, trouble
 
+# Jinja2 parses and compiles a template before any limit of time or memory holds.
 MAX_TEMPLATE = 100_000
 RESULT = "_result"
 """The variable that a compiled function stores its results in, a name that no row can have."""

@@ -29,7 +29,9 @@ LONGEST_HEADER = 1 << 16
 """The number of leading characters in which the delimiter is looked for."""
 SAMPLE = 20
 """The number of records that a delimiter must split alike."""
+# Python's own limit is 131,072 characters, less than some texts have; without any, one open quote takes a whole file.
 MAX_FIELD = 10_000_000
+# Python reads a number in a time that is quadratic in its digits, and no integer of more than 4,300.
 MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 """A JSON string, or a constant that may not be a valid number."""
