@@ -279,6 +279,7 @@ def _roundtrip(text: str) -> str:
     """Return the text in canonical indentation, as ruamel.yaml writes it. Raise `YAMLError` if it cannot read it."""
     yaml = YAML()
     yaml.Resolver = _AsWritten
+    yaml.composer.warn_double_anchors = False  # a name that is given again is valid YAML, and no word to our users
     yaml.preserve_quotes = True
     yaml.width = 1_000_000  # lines are not folded: authors decide where to break a text
     yaml.indent(mapping=MAPPING, sequence=SEQUENCE, offset=OFFSET)

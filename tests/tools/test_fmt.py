@@ -146,6 +146,14 @@ def test_a_file_that_would_lose_a_comment_is_left_unchanged(tmp_path: Path) -> N
     assert "manifests/m.yaml:2:1: warning[cannot-lay-out]" in err
 
 
+def test_an_anchor_may_be_given_again() -> None:
+    """An alias means the last anchor of its name; that is valid, and nothing is said of it."""
+    text = "tags:\n  - name: &a x\n    url: *a\n  - name: &a y\n    url: *a\n"
+    findings = Collector("a.yaml")
+    assert laid_out(text.replace(": *", ":  *").encode(), findings) == text
+    assert not findings.found
+
+
 def test_files_are_written_once(tmp_path: Path) -> None:
     """A file is formatted once, keeps its permissions, and is not written again."""
     file = project(tmp_path)
