@@ -136,7 +136,8 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
 
     file = options.folder / source
     try:
-        text = standard_input() if source == "-" else file.read_bytes() if file.is_file() else None
+        # Not `file.is_file()`, which raises for an id that is too long to be the name of a file.
+        text = standard_input() if source == "-" else file.read_bytes() if os.path.isfile(file) else None  # noqa: PTH113
     except OSError as error:
         raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
     if text is None:

@@ -20,6 +20,7 @@ from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
+from syncengine.state.inbox_model import Offer
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -225,6 +226,16 @@ def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
     assert "  | A long day\n" in text
     assert "params.secs = 3600" in text
     assert before == (rows(folder), lines(folder))
+
+
+def test_an_id_that_is_too_long_for_a_file_is_one_of_the_inbox(folder: Path) -> None:
+    """The service says nothing about the length of an id."""
+    id = "x" * 2000
+    with open_inbox(str(folder / ".syncengine/state.db"), write=True) as inbox:
+        inbox.write(lambda tx: tx.receive(Offer(id, "digest", json.dumps(raw(id)), "fetch")))
+    assert program(folder, "preview", id, "--format", "json").document["groupId"] == id
+    unknown = program(folder, "preview", id + "y")
+    assert (unknown.code, "is neither a file nor a group in the inbox" in unknown.err) == (1, True)
 
 
 def test_a_preview_is_offline(tmp_path: Path) -> None:
