@@ -48,7 +48,7 @@ class _PartialGroup(RequestBody):
     tags: Array = None
     match_keywords: Flag = None
     time_rows: Array = None
-    total_duration_secs: Annotated[int | None, Field(description="an integer")] = None
+    total_duration_secs: Int64 = None
     tz_offset_mins: Annotated[int | None, Field(gt=-1440, lt=1440, description="from -1439 to 1439")] = None
     submission_time: Int64 = None
     user: Object = None
@@ -170,7 +170,7 @@ def _row(item: Any, offset: int, now: int) -> Json:
 
 def _seconds(row: Mapping[str, Any]) -> int:
     seconds = row.get("durationSecs")
-    return seconds if isinstance(seconds, int) else 0
+    return seconds if isinstance(seconds, int) and abs(seconds) < 2**63 else 0
 
 
 def _tag(store: Store, item: Any) -> Json:

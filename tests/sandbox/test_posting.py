@@ -38,6 +38,12 @@ def test_a_group_without_fields_gets_defaults(service_at_nine: Asking) -> None:
     assert "activityType" not in group
 
 
+def test_a_row_whose_duration_is_beyond_all_numbers_counts_for_nothing(service: Asking) -> None:
+    """It is sent as it was posted, to try what a connector does with it."""
+    group = composed(service, timeRows=[{"durationSecs": 10**400}, {"durationSecs": 60}])
+    assert (group["totalDurationSecs"], group["timeRows"][0]["durationSecs"]) == (60, 10**400)
+
+
 def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) -> None:
     """docs/interface.md 2.5: missing fields of rows are filled in, too."""
     rows = [{"durationSecs": 1000}, {"durationSecs": 100, "description": None, "activity": "@_Call_@"}]
@@ -103,6 +109,7 @@ def test_groups_posted_in_one_operation_share_their_submission_time(service: Ask
         {"tags": ["T"]},
         {"timeRows": ["row"]},
         {"totalDurationSecs": "1h"},
+        {"totalDurationSecs": 10**400},
         {"groupId": 7},
         {"user": "Jane"},
         {"submissionTime": "now"},
