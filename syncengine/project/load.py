@@ -33,7 +33,7 @@ from syncengine.project.model import (
     QuarantineEntry,
 )
 from syncengine.project.references import Reference, base_url_trouble, split_url
-from syncengine.project.schema import PolicySection, ServiceSection
+from syncengine.project.schema import Overlay, PolicySection, ServiceSection
 from syncengine.resource import Key
 
 AT_LEAST_ONCE = "sink-at-least-once"
@@ -75,8 +75,7 @@ def load_project(
     in_files = {name: value for file in files for name, value in variables_in(file, digests).items()}
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     read = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else (), digests)
-    here = read.here
-    service = _with_environment(here.service or ServiceSection(), environ, findings)
+    here, service = _with_environment(read.here, environ, findings)
 
     def place(name: str) -> Path:
         """Return the path of a folder of the file; one outside the repository is the same at every revision."""
@@ -87,10 +86,6 @@ def load_project(
 
     # A project that only delivers posted time needs no manifests.
     has_none = here.manifests is None and here.posted_time is not None and not place(MANIFESTS).exists()
-    state = Reference(env="SYNCENGINE_STATE") if environ.get("SYNCENGINE_STATE") else here.state
-    approvals = list(filter(None, re.split(r"[\s,]+", environ.get("SYNCENGINE_APPROVE_DELETES", ""))))
-    if not all(APPROVAL.fullmatch(text) for text in approvals):
-        _refuse("SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan", findings)
     project = Project(
         root=root,
         config=path,
@@ -106,7 +101,7 @@ def load_project(
         inline_policies=tuple(each for each in here.policies or () if not isinstance(each, str)),
         is_sandbox=sandbox or service.base_url == SANDBOX,
         policy=here.policy or PolicySection(),
-        approvals=(*(here.approvals or ()), *approvals),
+        approvals=here.approvals or (),
         lines=read.lines,
         quarantine=tuple(
             QuarantineEntry(Key.parse(each.address), each.reason, each.until, read.lines[f"quarantine.{number}"])
@@ -122,7 +117,7 @@ def load_project(
         serve=here.serve or ServeSection(),
         data_folders=here.data_folders or (),
         blob=here.links.blob if here.links else None,
-        _state=state or DEFAULT_STATE,
+        _state=here.state or DEFAULT_STATE,
         _secrets=read.secrets,
     )
     found = levelled(in_order(findings.found), project.policy.diagnostics)
@@ -131,9 +126,12 @@ def load_project(
     return replace(project, warnings=tuple(found))
 
 
-def _with_environment(section: ServiceSection, environ: AnyMapping[str, str], findings: Collector) -> ServiceSection:
-    """Return the service of the file with the URL and the key of the environment, which take precedence."""
-    given, url = environ.get("SYNCENGINE_BASE_URL"), section.base_url
+def _with_environment(
+    here: Overlay, environ: AnyMapping[str, str], findings: Collector
+) -> tuple[Overlay, ServiceSection]:
+    """Return the settings of the file, and of its service, with those of the environment, which take precedence."""
+    service = here.service or ServiceSection()
+    given, url = environ.get("SYNCENGINE_BASE_URL"), service.base_url
     if given and given != SANDBOX and (trouble := base_url_trouble(given)):
         _refuse(f"SYNCENGINE_BASE_URL {trouble}", findings)
     elif given:
@@ -142,8 +140,13 @@ def _with_environment(section: ServiceSection, environ: AnyMapping[str, str], fi
     if parts and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname or ""):
         message = "the service's URL is http://, so the API key travels unencrypted: use https://"
         findings.at("insecure-url", None, None, message, severity=Severity.WARNING)
-    key = Reference(env="SYNCENGINE_API_KEY") if environ.get("SYNCENGINE_API_KEY") else section.api_key
-    return section.model_copy(update={"base_url": url, "api_key": key})
+    key = Reference(env="SYNCENGINE_API_KEY") if environ.get("SYNCENGINE_API_KEY") else service.api_key
+    state = Reference(env="SYNCENGINE_STATE") if environ.get("SYNCENGINE_STATE") else here.state
+    approvals = tuple(filter(None, re.split(r"[\s,]+", environ.get("SYNCENGINE_APPROVE_DELETES", ""))))
+    if not all(APPROVAL.fullmatch(text) for text in approvals):
+        _refuse("SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan", findings)
+    merged = here.model_copy(update={"state": state, "approvals": (*(here.approvals or ()), *approvals)})
+    return merged, service.model_copy(update={"base_url": url, "api_key": key})
 
 
 def _refuse(message: str, findings: Collector) -> None:
