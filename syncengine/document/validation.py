@@ -30,7 +30,7 @@ from syncengine.document.nodes import (
     plain,
     quoted,
 )
-from syncengine.document.text import to_camel
+from syncengine.document.text import character, to_camel
 from syncengine.errors import Severity
 
 Words = str | Callable[[str], str]
@@ -280,6 +280,9 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
     match error:
         case "string_type":
             return _refusal(value, "text", '""')
+        case "string_unicode":
+            half = next(each for each in value if "\ud800" <= each <= "\udfff")
+            return "control-character", f"contains {character(half)}; remove it"
         case "tuple_type" | "list_type":
             is_of_texts = bare(get_args(spot.type)[0]) is str
             return _refusal(value, "a list of strings" if is_of_texts else "a list", "[]")

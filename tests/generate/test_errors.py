@@ -821,3 +821,18 @@ def test_an_error_that_a_text_template_repeats_is_reported_once(tmp_path: Path) 
     found = errors(problems(tmp_path, {"r.csv": rows, "manifests/m.yaml.j2": template}))
     assert [(d.code, d.line, d.data and d.data.row) for d in found] == [("unknown-field", 4, 2), ("bad-value", 5, 292)]
     assert found[0].message.endswith("did you mean `url`? (r.csv:2, and 299 more rows)")
+
+
+def test_half_a_surrogate_pair_in_data_is_told_with_its_row(tmp_path: Path) -> None:
+    """JSON can escape what is no character; no field takes it, be it a text, an item of a list or a name."""
+    for value in ("\\ud800", "True-\\ud800"):
+        for field in (
+            "name: '{{ row.v }}'",
+            "name: x-1, keywords: ['{{ row.v }}']",
+            "name: x-1, metadata: {k: '{{ row.v }}'}",
+        ):
+            block = f"generate:\n  - forEach: {{json: ../r.json}}\n    when: row.v != ''\n    tags: [{{{field}}}]\n"
+            data = f'[\n{{"v": ""}},\n{{"v": "{value}"}}]'
+            (found,) = errors(problems(tmp_path, {"r.json": data, "manifests/m.yaml": block}))
+            assert (found.code, found.line, found.data) == ("control-character", 4, ("r.json", 3))
+            assert "contains the control character U+D800" in found.message
