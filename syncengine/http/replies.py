@@ -8,6 +8,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from html import escape
+from urllib.parse import quote
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 """Statuses that a later repeat of the same request may not meet."""
@@ -39,11 +42,22 @@ def tidy(text: str) -> str:
 
 
 def without(key: str, text: str) -> str:
-    """Return text from outside with the key hidden, also in its JSON spelling."""
-    encoded = json.dumps(key)[1:-1]
-    for form in (key, encoded, encoded.replace("/", r"\/")):
-        text = text.replace(form, HIDDEN)
-    return text
+    """Return text from outside with the key hidden, also as JSON, a URL or HTML spell it."""
+    return _spelled(key).sub(HIDDEN, text)
+
+
+@cache
+def _spelled(key: str) -> re.Pattern[str]:
+    """Return the pattern of a key in which each character may be escaped: some services write `+` as `\\u002B`."""
+
+    def spellings(letter: str) -> str:
+        in_json = json.dumps(letter)[1:-1]
+        number = ord(letter)
+        in_html = rf"&\#0*{number};|&\#x0*{number:x};"
+        escaped = {in_json, f"\\{letter}", f"\\u{number:04x}", quote(letter, safe=""), f"%{number:02x}", escape(letter)}
+        return f"(?:{re.escape(letter)}|(?i:{'|'.join((*map(re.escape, sorted(escaped - {letter})), in_html))}))"
+
+    return re.compile("".join(map(spellings, key)))
 
 
 def retry_after(header: str | None, now: float) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncengine.document.json_text import InvalidJson, decode_json
-from syncengine.http.replies import HIDDEN, RETRIABLE, Reply, retry_after, tidy, without
+from syncengine.http.replies import RETRIABLE, Reply, retry_after, tidy, without
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 PORTAL = ": a login page, a proxy or a portal answered instead of the service"
@@ -171,7 +171,7 @@ def _hide(key: str, value: object) -> object:
     """Return JSON without the key in any of its texts."""
     match value:
         case str():
-            return value.replace(key, HIDDEN)
+            return without(key, value)
         case list():
             return [_hide(key, item) for item in value]
         case dict():

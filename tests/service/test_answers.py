@@ -85,11 +85,22 @@ def test_data_of_a_success_is_unchanged_even_if_it_holds_the_key() -> None:
     assert listed.data == [{"groupId": KEY}]
 
 
-@pytest.mark.parametrize("spelt", [r"a\/b\"c", r"a/b\"c", 'a/b"c'])
-def test_a_key_in_json_escapes_is_masked(spelt: str) -> None:
-    r"""Some services write `\/` for `/`."""
-    answer, _ = talk((Reply(400, f'{{"message": "{spelt}"}}'.encode()),), once, key=lambda *, fresh=False: 'a/b"c')
-    assert answer.text == '{"message": "***"}'
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        'a/b"c+=',
+        r"a\/b\"c+=",
+        r"a/b\u0022c\u002B\u003d",
+        "a%2Fb%22c%2B%3d",
+        "a&#x2F;b&quot;c&#43;=",
+    ],
+)
+def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
+    r"""As in JSON, a URL or HTML: some services write `\/` or `\u002F` for `/`, and pages of gateways `&#x2F;`."""
+    answer, _ = talk(
+        (Reply(400, f"<p>no access with {spelt}, {{".encode()),), once, key=lambda *, fresh=False: 'a/b"c+='
+    )
+    assert answer.text == "<p>no access with ***, {"
 
 
 def test_a_key_is_masked_in_the_content_type_and_at_the_cut_of_a_long_text() -> None:
