@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from syncengine.http.replies import tidy
 from syncengine.service.answers import Answer
@@ -44,6 +45,12 @@ class Unclear:
 
 
 Verdict = Accepted | ItemsRefused | RefusedCall | Unclear
+T = TypeVar("T")
+
+
+def unnamed(items: Iterable[T], errors: Collection[int]) -> list[T]:
+    """Return the items of a call whose index is not among its errors."""
+    return [item for index, item in enumerate(items) if index not in errors]
 
 
 def judge(operation: Operation, items: int, answer: Answer) -> Verdict:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
-from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
+from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge, unnamed
 from syncengine.apply.report import CallError, ItemEnded, Outcome
 from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
@@ -74,10 +74,10 @@ async def _conclude(run: ApplyRun, operation: Operation, call: str, items: Seque
             _conclude_categories(run, call, items, verdict.data)
         case Accepted(errors):
             _fail_named(run, operation, call, items, errors, 200)
-            run.acknowledge(call, [item for i, item in enumerate(items) if i not in errors])
+            run.acknowledge(call, unnamed(items, errors))
         case ItemsRefused(errors, status):
             _fail_named(run, operation, call, items, errors, status)
-            rest = [item for i, item in enumerate(items) if i not in errors]
+            rest = unnamed(items, errors)
             run.resends[operation.id] += 1
             if run.resends[operation.id] > MAX_OFFENDERS:
                 run.failed(call, rest, CallError(next(iter(errors.values())), operation.id))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge
+from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge, unnamed
 from syncengine.apply.report import CallError, Outcome, Session, SessionOpened
 from syncengine.apply.run import ApplyRun, effects_of, removal_by
 from syncengine.apply.send import MAX_OFFENDERS, spell
@@ -130,7 +130,7 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
     verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
     match verdict:
         case Accepted(errors) | ItemsRefused(errors):
-            others = [item for i, item in enumerate(items) if i not in errors]
+            others = unnamed(items, errors)
             if isinstance(verdict, Accepted):
                 run.journal.settle(call, others)
             else:

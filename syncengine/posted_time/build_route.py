@@ -148,7 +148,7 @@ class _Building:
                 sink_rules.append(SinkRule(content.sink, when, sink.each is not None, is_of_one_tag))
                 needs_narrative = needs_narrative or content.is_whole
         return Route(
-            zone=named_zone(section.timezone) if section.timezone not in (None, file.USER) else None,
+            zone=named_zone(section.timezone),
             duration=section.duration or file.DurationSection(),
             unmatched=section.unmatched or file.Unmatched.REFUSE,
             needs_narrative=needs_narrative or "narrative" in self.compiler.names,

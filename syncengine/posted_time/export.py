@@ -10,7 +10,7 @@ from typing import Any
 from syncengine.errors import Usage
 from syncengine.posted_time.durations import Duration, divided, duration_of, objection, tag_of
 from syncengine.posted_time.group import Group, group_start, named_zone, placed, read_group
-from syncengine.project.delivery_schema import USER, DurationSection, PostedTimeSection
+from syncengine.project.delivery_schema import DurationSection, PostedTimeSection
 from syncengine.project.model import Project
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import TAKEN, Delivered, InboxEntry, PostedTimeStatus, sink_of
@@ -131,7 +131,7 @@ def exported_by(project: Project, since: float, sink: str | None) -> list[Export
     """
     section = project.posted_time or PostedTimeSection()
     settings = ExportSettings(
-        None if section.timezone in (None, USER) else named_zone(section.timezone),
+        named_zone(section.timezone),
         section.duration or DurationSection(),
         {part.name.text for part in section.deliver or () if part.each},
     )

@@ -322,7 +322,7 @@ _MAX_OFFSET = 18 * 60
 
 
 def named_zone(name: str | None) -> tzinfo | None:
-    """Return the time zone with this IANA name, or `None` when it is missing or unknown."""
+    """Return the time zone with this IANA name, or `None` when it is missing or unknown, as `user` in a project is."""
     try:
         return ZoneInfo(name) if name else None
     except (ValueError, OSError, KeyError):  # KeyError: ZoneInfoNotFoundError

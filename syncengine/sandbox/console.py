@@ -142,7 +142,7 @@ def environment() -> Environment:
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-# The values that the page shows
+# --- the values that the page shows
 
 
 def live(sandbox: Sandbox, find: str) -> Json:
@@ -225,7 +225,7 @@ def shown_duration(seconds: Any) -> str:
     return " ".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
-# The form that posts time
+# --- the form that posts time
 
 _OFFSET = re.compile(r"-?\d{1,3}")
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,63}")

@@ -192,7 +192,7 @@ class Sandbox:
         self.store.close()
 
 
-# All data as JSON, for tests and people
+# --- all data as JSON, for tests and people
 
 
 def everything(store: Store) -> Json:

@@ -192,7 +192,7 @@ class Cut(Response):
         await disconnected(receive)
 
 
-# Calls of the webhook
+# --- calls of the webhook
 
 AT_ONCE = 4
 """The maximum number of webhook calls at the same time."""

@@ -27,7 +27,7 @@ _STATES = {"SUCCESS": "success", "FAILURE": "failed", "RETRIABLE_FAILURE": "retr
 
 _LONGEST_WAITING = "AND link <= ? ORDER BY link, rowid LIMIT ?"
 
-# Receiving posted time by fetch or by webhook, but not both (docs/interface.md 3)
+# --- receiving posted time by fetch or by webhook, but not both (docs/interface.md 3)
 
 FETCH, WEBHOOK = "fetch", "webhook"
 
@@ -82,7 +82,7 @@ def unregister_webhook(store: Store, _request: RuleRequest) -> RuleAnswer:
     return DONE
 
 
-# Offers to a fetch client (docs/interface.md 4)
+# --- offers to a fetch client (docs/interface.md 4)
 
 
 def listen(store: Store, request: RuleRequest) -> RuleAnswer:
@@ -171,7 +171,7 @@ def _sent(posted: Json) -> Json:
     return {**posted["group"], "status": "SUCCESS" if posted["state"] == "success" else "PENDING"}
 
 
-# Calls of the webhook (docs/service.md §2)
+# --- calls of the webhook (docs/service.md §2)
 
 
 def next_call(store: Store, request: RuleRequest) -> RuleAnswer:

@@ -50,7 +50,7 @@ def _team_info(store: Store, _request: RuleRequest) -> RuleAnswer:
     return RuleAnswer(200, {"teamName": store.settings["teamName"]})
 
 
-# Tags (docs/interface.md 2.1, docs/service.md §2)
+# --- tags (docs/interface.md 2.1, docs/service.md §2)
 
 _DEFAULTS: Json = {"path": "/", "visibility": "PUBLIC"}
 
@@ -136,7 +136,7 @@ def _delete_tag(store: Store, request: RuleRequest) -> RuleAnswer:
     return DONE
 
 
-# Tag categories (docs/interface.md 2.2, docs/service.md §1)
+# --- tag categories (docs/interface.md 2.2, docs/service.md §1)
 
 
 def _upsert_categories(store: Store, request: RuleRequest) -> RuleAnswer:
@@ -184,7 +184,7 @@ def _delete_category(store: Store, request: RuleRequest) -> RuleAnswer:
     return DONE
 
 
-# Activity types and sync sessions (docs/interface.md 3, docs/service.md §2)
+# --- activity types and sync sessions (docs/interface.md 3, docs/service.md §2)
 
 
 def _start_session(store: Store, request: RuleRequest) -> RuleAnswer:
@@ -268,7 +268,7 @@ def delete_type(store: Store, request: RuleRequest) -> RuleAnswer:
     return DONE
 
 
-# The connector: registration and reported failures (docs/interface.md 2.6, 2.7)
+# --- the connector: registration and reported failures (docs/interface.md 2.6, 2.7)
 
 MESSAGES = {
     "UNKNOWN": "The connected system has a problem. Time cannot be posted to it now.",
