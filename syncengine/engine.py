@@ -71,7 +71,7 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import INCONSISTENT
 from syncengine.plan.undo import record_of, record_of_undo, undo_plan
 from syncengine.project import git
-from syncengine.project.flags import is_ci
+from syncengine.project.ci_job import actor, is_ci, job_url
 from syncengine.project.model import Project
 from syncengine.project.signals import is_interrupt, pause
 from syncengine.resource import Key
@@ -80,7 +80,7 @@ from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder, actor, job_url
+from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease
 from syncengine.state.store import State, open_state
 
