@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial, wraps
@@ -16,6 +15,7 @@ import click
 from syncengine.cli.help import GlobalOption
 from syncengine.cli.option_types import environments, files, folders
 from syncengine.cli.streams import GONE
+from syncengine.document.text import as_word
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Globals:
         words += ["--sandbox"] if self.sandbox else []
         words += [word for file in self.variable_files for word in ("--var-file", file)]
         words += [word for text in self.variables for word in ("--var", text.partition("=")[0])]
-        return "".join(f" {shlex.quote(word)}" for word in words)
+        return "".join(f" {as_word(word)}" for word in words)
 
     def project_at(self, files: RevisionFiles) -> Project:
         """Load the project from the files of a Git revision. Variable files missing there are skipped."""

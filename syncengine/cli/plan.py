@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, as_argument, output_format
 from syncengine.cli.output_files import OutputFiles, ReportingCommand, ReportKind, Reports
 from syncengine.cli.streams import has_printed
+from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.project.model import APPROVAL, SANDBOX, Project
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, PLAN_REPORTS
@@ -96,7 +96,7 @@ class PlanOptions:
             words += [word for flag, values in lists.items() for text in values for word in (flag, text)]
             flags = {**self._selecting_flags, **flags}
         words += [flag for flag, is_given in flags.items() if is_given]
-        return "".join(f" {shlex.quote(word)}" for word in words)
+        return "".join(f" {as_word(word)}" for word in words)
 
     @property
     def _selecting_flags(self) -> Mapping[str, bool]:

@@ -224,5 +224,11 @@ def as_word(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)
     plain = text.replace("\\", r"\\").replace("'", r"\'")
-    escaped = (f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in plain)
-    return f"$'{''.join(c if c.isprintable() else escape for c, escape in zip(plain, escaped, strict=True))}'"
+    return f"$'{''.join(letter if letter.isprintable() else _escape(ord(letter)) for letter in plain)}'"
+
+
+def _escape(code: int) -> str:
+    """Return the escape of a letter, or of a byte of a file name that is not UTF-8, between `$'` and `'`."""
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
