@@ -17,6 +17,7 @@ from msgspec import structs
 from syncengine.apply import applier, guards, landing
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import (
+    PLAN_USED,
     Chronicle,
     Circumstances,
     Report,
@@ -133,10 +134,12 @@ class Application:
         self._redoes: tuple[Key, ...] = ()
         self._early: ManifestSet | None = None
         self._inputs: Inputs | None = None
+        self._is_saved = False
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are returned in the report, with their exit code."""
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
+        self._is_saved = saved is not None
         try:
             try:
                 exit_code = self._execute(saved)
@@ -420,8 +423,10 @@ class Application:
         )
         self._chronicle.began = True
         yield
-        is_complete = self._chronicle.status is RunStatus.COMPLETE  # which alone uses up its plan (docs/planning.md 6)
+        is_complete = self._chronicle.status is RunStatus.COMPLETE
         outcome = "complete" if is_complete else "interrupted" if run.halt else "incomplete"
+        if outcome == "incomplete" and self._is_saved:  # only an interrupted one may be applied again
+            self._chronicle.remark(PLAN_USED, f"plan {plan.id} was applied as far as possible, which uses it up")
         state.end_run(outcome, self._chronicle.counts(), plan.sources if plan.is_whole else None)
 
     def _exit_code(self, run: ApplyRun) -> ExitCode:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from syncengine.apply.report import PLAN_USED
 from syncengine.apply.run import RefusedContent
 from syncengine.content import ValueChange, value_changes
 from syncengine.errors import (
@@ -27,7 +28,7 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan import saved
-from syncengine.plan.aim import in_an_unknown_category, may_be_held
+from syncengine.plan.aim import has_known_id, in_an_unknown_category, may_be_held
 from syncengine.plan.checks import objections_to_redo
 from syncengine.plan.diff import WRITES, Change
 from syncengine.plan.gate import OPENED, RULE, Unit, gate, records_of
@@ -235,7 +236,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
     """Refuse a saved plan that was used, or was made for another state, service or team (docs/planning.md 6)."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
-        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code="plan-used")
+        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code=PLAN_USED)
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service: plan again")
@@ -272,7 +273,7 @@ def refuse_changed(plan: Plan, state: State) -> None:
     ]
     added = (row.key for row in _grouped(plan, state) if row.key not in plan.prior)
     differing += [(key, "it was added since the plan was made") for key in added]
-    differing += [(key, "it was deleted since the plan was made") for key in _missing_categories(plan, state)]
+    differing += [(key, "its id, which tags need, is no longer known") for key in _missing_categories(plan, state)]
     if not differing:
         return
     changes = {change.key: change for change in plan.changes}
@@ -286,12 +287,15 @@ def refuse_changed(plan: Plan, state: State) -> None:
 
 
 def _missing_categories(plan: Plan, state: State) -> Iterator[Key]:
-    """Yield the categories to which a plan adds tags, and which the service no longer holds under that name."""
+    """Yield the categories that a plan does not send, but whose ids its tags need, and which no longer have one.
+
+    They were deleted or put in doubt since. No repetition of the plan would bring them back.
+    """
     desired = {each.key: each.body.fields for each in plan.inputs.desired}
     names = dict.fromkeys(fields.get("category") for key, fields in desired.items() if key.kind is Kind.TAG)
     asked = [key for name in names if name and (key := Key(Kind.CATEGORY, str(name))) not in desired]
     rows = state.get(asked)
-    return (key for key in asked if (row := rows.get(key)) is None or not may_be_held(row))
+    return (key for key in asked if (row := rows.get(key)) is None or not has_known_id(row))
 
 
 def _values_changed(change: Change, row: Recorded | None) -> tuple[ValueChange, ...]:

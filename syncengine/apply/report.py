@@ -71,6 +71,10 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+PLAN_USED = "plan-used"
+"""The code of the remark or the error that a saved plan cannot be applied again."""
+
+
 class RunStatus(StrEnum):
     """The final status of a run. FAILED and REFUSED: nothing was applied, with REFUSED by our own decision."""
 

@@ -134,6 +134,11 @@ def may_be_held(row: Recorded) -> bool:
     return row.status is not Status.DELETED or row.doubtful
 
 
+def has_known_id(row: Recorded) -> bool:
+    """Return whether the tags of a recorded category can be sent with its id, without sending the category first."""
+    return row.status is not Status.DELETED and row.confirmed and bool(row.server_id)
+
+
 def is_without_category(row: Recorded) -> bool:
     """Return whether `row` is a tag at rest of whose category no manifest has said anything that still holds.
 
@@ -344,7 +349,7 @@ def _choose_wanted(j: _Judgement) -> None:
     for resource in list(j.aim.desired.values()) if j.scope.selective else ():
         needed = Key(Kind.CATEGORY, str(resource.body.fields.get("category") or ""))
         row = j.recorded.get(needed)
-        is_known = row is not None and row.status is not Status.DELETED and row.server_id and row.confirmed
+        is_known = row is not None and has_known_id(row)
         if needed in j.desired and needed not in j.aim.desired and not is_known:  # docs/planning.md 2.1
             j.aim.desired[needed] = _as_allowed(j, j.desired[needed])
 

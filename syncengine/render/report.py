@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.apply.report import Outcome, Report, RunStatus, Session, Totals, status_after
+from syncengine.apply.report import PLAN_USED, Outcome, Report, RunStatus, Session, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
 from syncengine.render.diagnostics import ALONE, diagnostic_lines, warnings_first
 from syncengine.render.documents import diagnostics_of, row_of
@@ -39,6 +39,7 @@ PLACES = 20
 
 CORRECT = "Fix the rejected changes and run the command again: applied changes are recorded and not sent again."
 REPEAT = "Run the same command again: applied changes are recorded and not sent again."
+ANEW = "Plan again to see what remains: applied changes are recorded and not sent again."
 UNRECORDED = (
     "Run the same command again once the state can be written: changes that it could not record are in doubt and sent"
     " again; every operation is safe to repeat."
@@ -155,7 +156,8 @@ def next_step(report: ReportFormat) -> str:
     codes = [each.code for each in report.diagnostics if each.severity is Severity.ERROR]
     if any(code in LOST or code.startswith("state-") for code in codes):
         return UNRECORDED
-    step = CORRECT if totals.failed else REPEAT
+    is_used = any(each.code == PLAN_USED for each in report.diagnostics)
+    step = ANEW if is_used else CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step
 
 

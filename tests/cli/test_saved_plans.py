@@ -185,8 +185,37 @@ def test_a_saved_plan_is_stale_once_a_category_that_its_tags_need_was_deleted(
     stale = project.run("apply", "saved.plan", "--format", "json")
     assert (stale.code, stale.codes) == (5, ["stale-plan"])
     message = stale.document["diagnostics"][0]["message"]
-    assert "category/needed: it was deleted since the plan was made (last changed by run" in message
+    assert "category/needed: its id, which tags need, is no longer known (last changed by run" in message
     assert service.asked() == asked
+
+
+def test_a_saved_plan_is_stale_once_the_service_has_refused_the_id_of_its_category(
+    project: Project, service: Service
+) -> None:
+    """Only a new plan asks for the id again."""
+    needed = [{"externalId": "needed"}]
+    project.settle(tagCategories=needed)
+    project.wants(tagCategories=needed, tags=[tag("NEW-1", category="needed")])
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    service.fault("upsertTags", status=404)
+    project.wants(tagCategories=needed, tags=[tag("REFUSED-1", category="needed")])
+    assert project.apply().code == 3
+    stale = project.run("apply", "saved.plan")
+    assert stale.code == 5
+    assert "category/needed: its id, which tags need, is no longer known" in stale.err
+    project.wants(tagCategories=needed, tags=[tag("NEW-1", category="needed")])
+    assert project.apply().code == 0
+
+
+def test_a_saved_plan_that_the_service_refused_is_used_up(saved: Project, service: Service) -> None:
+    """The report does not advise to repeat the command, which would be refused: only a new plan goes on."""
+    service.fault("upsertTags", status=404)
+    refused = saved.run("apply", "saved.plan")
+    assert refused.code == 3
+    assert "Plan again to see what remains" in refused.out
+    assert "run the command again" not in refused.out
+    again = saved.run("apply", "saved.plan", "--format", "json")
+    assert (again.code, again.codes) == (5, ["plan-used"])
 
 
 def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
