@@ -339,3 +339,11 @@ def test_a_released_category_that_is_declared_again_is_managed_again() -> None:
 def test_an_adopted_category_without_a_body_is_updated() -> None:
     adopted = Recorded(Key(Kind.CATEGORY, "acme"), Body(), confirmed=True, server_id="x")
     assert actions(planned(ACME, [adopted])) == {"category/acme": "update"}
+
+
+def test_a_new_tag_without_category_leaves_any_that_is_deleted() -> None:
+    """People may have made a tag of this name in the category, which would be deleted with it."""
+    plan = planned("tags: [{name: HAND-1}]", [row("category/acme")])
+    assert sent(plan, Step.TAGS, "tag/HAND-1").cleared == ("category",)
+    (delete,) = items(plan, Step.CATEGORY_DELETES)
+    assert delete.needs == (Key(Kind.TAG, "HAND-1"),)

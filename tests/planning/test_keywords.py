@@ -107,10 +107,12 @@ def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:
     assert not item.spell_name
 
 
+@pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("confirmed", [True, False])
-def test_the_name_of_a_doubtful_tag_is_spelled_out(confirmed: bool) -> None:
-    """Also if it was never confirmed: its creation of unknown end may have left out the name."""
-    doubtful = row("tag/ACME-1", excludeTagNameKeyword=True, doubtful=True, confirmed=confirmed)
+def test_the_name_of_a_doubtful_tag_is_spelled_out(confirmed: bool, recorded: bool) -> None:
+    """Also if it was never confirmed, since its creation of unknown end may have left out the name, and also if the
+    name is recorded: the call of unknown end may have added it or not."""
+    doubtful = row("tag/ACME-1", excludeTagNameKeyword=not recorded, doubtful=True, confirmed=confirmed)
     (item,) = items(planned(declared("url: http://u"), [doubtful]), Step.TAGS)
     assert (item.spell_name, item.new) == (True, not confirmed)
 
