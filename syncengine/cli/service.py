@@ -161,6 +161,7 @@ def check_connector(options: Globals, format: str) -> int:
     return show(options, format, ConnectorFormat(team=team), f"The key belongs to team {visible(team)!r}.\n")
 
 
+# As in `ErrorType`, whose module loads the service's client and SQLAlchemy, which help can do without.
 TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
 PUBLISHED = (
     "TARGET_UNREACHABLE",

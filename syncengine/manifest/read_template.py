@@ -47,6 +47,7 @@ from syncengine.templating.sandbox import (
 )
 from syncengine.templating.values import Record
 
+# A template is parsed and compiled before any limit of time or memory holds.
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
 GENERATE_SECTION = re.compile(r"\bgenerate\b[\"']?\s*:")

@@ -99,6 +99,7 @@ def _count(rows: Iterable[Recorded]) -> Counter[str]:
         fields += sum(not (value is False or is_blank(value) or n in UNLOSABLE) for n, value in body.fields.items())
         keywords += len(body.keywords) - (key.name in body.keywords)
         metadata += sum(not is_blank(value) for value in body.metadata.values())
+        # as `is_private`, which would be a call for each row of the state
         private += key.kind is Kind.TAG and body.fields.get("visibility") != "PUBLIC"
     totals = Counter({LEAVES_AS[kind]: count for kind, count in resources.items()})
     totals.update(fields=fields, keywords=keywords, metadata=metadata, opened=private)

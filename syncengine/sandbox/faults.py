@@ -128,6 +128,7 @@ class Faults:
 
     def take(self, operation: str) -> Fault | None:
         """Return the fault that hits a request to `operation`, or `None`. Every matching fault counts the request."""
+        # `*` stands for the interface, to which the sandbox's own calls do not belong.
         names = {operation} if operation == WEBHOOK_CALL else {operation, ANY_OPERATION}
         due = None
         for each in self._waiting:

@@ -185,6 +185,7 @@ def _take(
         name: (cell, line.place(n)) for n, (name, cell) in enumerate(zip(header, row, strict=True)) if cell.strip()
     }
     kind, where = cells.pop(KIND, ("", line.place()))
+    # A category comes last, since its `externalId` is also a field of tags.
     by_identity = (kind.value for kind in (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY) if IDENTITIES[kind] in header)
     section = _KINDS.get(kind.strip() or next(by_identity, ""))
     if section is None:

@@ -200,6 +200,7 @@ def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:
         return
     from deepdiff.diff import DeepDiff  # loads pydantic: import it only when there is something to compare
 
+    # With the default threshold, mappings that share few keys would be one difference as a whole.
     found = DeepDiff(expected, actual, view="tree", threshold_to_diff_deeper=0)
     levels = sorted((level for levels in found.values() for level in levels), key=lambda level: str(level.path()))
     for level in levels:

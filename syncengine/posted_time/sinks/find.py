@@ -120,6 +120,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
             raise _Unread("its next page is one that has already been read")
         met.add(place)
         reply = await ask(find.method, url.copy_with(userinfo=userinfo))
+        # A receiver that is asked for one entry by its path answers so if it has none.
         if reply.status == MISSING and first is None and MISSING not in trouble_on:
             return None
         page = _page(find, url, reply, variables, first)
