@@ -61,6 +61,14 @@ SECTION = re.compile(r"(?<!# )(?<!\[)§\d.{0,20}")
 RFC = re.compile(r"RFC \d+(?:,? §[\d.]+)+")
 LINK = re.compile(r"\]\((?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+PLANNING = {
+    *(f"1.{number}" for number in range(1, 9)),
+    *(f"2.{number}" for number in range(1, 10)),
+    *(f"3.{number}" for number in range(1, 7)),
+    *(f"4.{number}" for number in range(1, 12)),
+    *"1234567",
+}
+"""Sections and rules that are cited."""
 
 
 def environ(home: Path) -> dict[str, str]:
@@ -120,10 +128,49 @@ def test_a_citation_leads_to_a_place_that_exists(path: Path) -> None:
     assert list(broken(text_of(path), path.parent)) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see nothing.{md} 2.8",
+        "(docs/nothing.{md})",
+        "docs/planning.{md} 2.99",
+        "docs/planning.{md} 2.1, 2.99",
+        "docs/planning.{md} 2.1 to 2.99",
+        "docs/planning.{md}\n    2.99",
+        "docs/interface.{md} §2, §44",
+        "(§4)",
+    ],
+)
+def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
+    """An unknown page, an unknown number, and a number without a page are found."""
+    assert list(broken(text.format(md="md"), ROOT / "tests"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docs/planning.md 1.3, 6",
+        "docs/interface.md §2, §4",
+        "RFC 8259 §6, §8.1",
+        "x.md5",
+    ],
+)
+def test_a_valid_citation_is_accepted(text: str) -> None:
+    """RFCs may be cited, too."""
+    assert list(broken(text, ROOT / "tests")) == []
+
+
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_link_leads_to_a_place_that_exists(path: Path) -> None:
     """Links in the pages, the README and the files for contributors."""
     assert list(dead_links(path)) == []
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    """A missing file and a missing anchor are found."""
+    page = tmp_path / "PAGE.md"
+    page.write_text('<a id="1"></a>\n## A heading\n[a](#1) [b](#a-heading) [c](#2) [d](GONE.md) [e](PAGE.md#3)\n')
+    assert list(dead_links(page)) == ["](#2)", "](GONE.md)", "](PAGE.md#3)"]
 
 
 # --- pages
@@ -141,6 +188,11 @@ def test_an_anchor_equals_the_number_after_it(page: Path) -> None:
     found = re.findall(r'<a id="([\d.]+)"></a>\s*(?:#+ |\*\*)§?([\d.]*\d)', text_of(page))
     assert [number for number, shown in found if number != shown] == []
     assert sorted(set(anchors(page))) == sorted(anchors(page))
+
+
+def test_the_rules_of_planning_keep_their_numbers() -> None:
+    """Code and pages cite these numbers; a new rule gets a new number."""
+    assert set(ANCHOR.findall(text_of(DOCS / "planning.md"))) >= PLANNING
 
 
 @pytest.mark.parametrize("command", [name for section in SECTIONS.values() for name in section])

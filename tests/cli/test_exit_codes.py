@@ -15,6 +15,23 @@ pytestmark = pytest.mark.slow
 DELETING = {"category/gone": "delete", "tag/MEMBER-1": "delete"}
 
 
+def test_0_and_2_tell_whether_there_are_changes(project: Project) -> None:
+    """`plan` exits with 2 for changes only with `--detailed-exitcode`."""
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run("plan").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 2
+    assert project.run("apply", "-y").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_1_is_an_error_without_a_code_of_its_own(project: Project) -> None:
+    """`state show` of an address that is not recorded exits with 1."""
+    project.settle(tags=[tag("HELD-1")])
+    done = project.run("state", "show", "tag/ELSE-1")
+    assert (done.code, done.out) == (1, "")
+    assert "tag/ELSE-1 is not recorded" in done.err
+
+
 def test_3_is_an_apply_of_which_something_was_refused(project: Project, service: Service) -> None:
     """Other items are applied; the report names the refused item, its line and the service's message."""
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no room for it"}])
@@ -225,3 +242,21 @@ def test_a_file_that_is_no_plan_is_reported_before_the_missing_terminal(project:
     (project.folder / "notes.txt").write_text("no plan")
     done = project.run("apply", "notes.txt")
     assert (done.code, "notes.txt is neither a saved plan nor a manifest" in done.err) == (64, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--nope"),
+        ("apply", "-y", "--target", "tag/*", "--sweep"),
+        ("apply", "-y", "--approve-deletes", "all"),
+        ("plan", "manifests/nowhere.yaml"),
+        ("plan", "--report", "nonsense"),
+    ],
+)
+def test_64_is_usage(project: Project, arguments: tuple[str, ...]) -> None:
+    """The message on stderr names the wrong arguments."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run(*arguments)
+    assert (done.code, done.out) == (64, "")
+    assert done.err

@@ -25,6 +25,9 @@ ONCE: dict[str, dict[str, Any]] = {
 
 RETRIED = ("unavailable", "cut-before", "cut-after")
 
+MISREAD = ("upsertTagCategories", "upsertTags", "addKeywords", "deleteTagMetadata", "deleteTag", "startSyncSession")
+REFUSING = ("uploadActivityTypes", "upsertTags", "deleteKeyword", "completeSyncSession", "deleteTagCategory")
+
 
 def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
     """The estate uses every operation, so each fault below takes effect."""
@@ -42,6 +45,54 @@ def test_retryable_faults_are_retried_within_the_run(estate: Estate, kind: str) 
     done = estate.project.apply()
     assert (done.code, done.document["summary"]["retries"]) == (0, len(WRITES)), done.err
     assert estate.service.holds() == estate.settled.held
+    estate.assert_converges()
+
+
+def _assert_next_apply_converges(estate: Estate, kind: str, operation: str) -> None:
+    estate.service.fault(operation, **ONCE[kind])
+    done = estate.project.apply()
+    assert done.code in (0, 3), done.err
+    estate.assert_converges()
+
+
+@pytest.mark.parametrize("operation", MISREAD)
+def test_an_answer_of_a_gateway_is_no_success(estate: Estate, operation: str) -> None:
+    """After an HTML answer the outcome is unknown, and the next run sends the call again (docs/planning.md 4.9)."""
+    _assert_next_apply_converges(estate, "html", operation)
+
+
+@pytest.mark.parametrize("operation", REFUSING)
+def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation: str) -> None:
+    """After a refusal the row keeps its doubt, so the next plan has the change again (docs/planning.md 4.3, 4.4)."""
+    _assert_next_apply_converges(estate, "refused", operation)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation"),
+    [
+        ("unavailable", "upsertTags"),
+        ("cut-after", "deleteTag"),
+        ("html", "completeSyncSession"),
+        ("refused", "upsertTagCategories"),
+    ],
+)
+def test_a_lasting_fault_ends_in_3_and_the_next_run_converges(estate: Estate, kind: str, operation: str) -> None:
+    """The state is saved, and the next run without the fault applies the rest (docs/commands.md)."""
+    estate.service.fault(operation, **{**ONCE[kind], "times": None})
+    done = estate.project.apply()
+    assert (done.code, done.document["status"]) == (3, "incomplete")
+    assert any(outcome != "applied" for outcome in done.outcomes().values())
+    estate.assert_converges()
+
+
+@pytest.mark.parametrize("kind", ["cut-after", "refused"])
+def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
+    """After a failed cancellation of a sync session the next apply converges (docs/planning.md 3.4, 3.6)."""
+    refusal = [{"index": 0, "errorDescription": "not today"}]
+    estate.service.fault("uploadActivityTypes", after=1, itemErrors=refusal)
+    estate.service.fault("cancelSyncSession", **ONCE[kind])
+    assert estate.project.apply().code == 3
+    assert "cancelSyncSession" in estate.service.asked()
     estate.assert_converges()
 
 

@@ -28,6 +28,7 @@ def walked(command: click.Command, *words: str) -> Iterator[tuple[str, click.Com
             yield from walked(inner, *words, name)
 
 
+LEAVES = {words: command for words, command in walked(program) if not isinstance(command, click.Group)}
 PAGES = dict(walked(program))
 
 
@@ -49,6 +50,16 @@ COMPLETION_PART = f"""
 Shell completion for bash (for others, use zsh_source or fish_source):
   {COMPLETION}
 """
+
+
+def test_the_surface_stays_small() -> None:
+    """The number of commands and of their own options is limited.
+
+    `--format` is not counted, as every command that prints has it.
+    """
+    others = [each for command in LEAVES.values() for each in own(command) if each.name != "format"]
+    assert len(LEAVES) <= 44
+    assert len(others) <= 125
 
 
 def test_global_options_are_on_every_command() -> None:
@@ -113,6 +124,13 @@ def test_the_first_page_groups_the_commands(project: Project) -> None:
     assert listed[0] == ["init", "validate", "plan", "apply"]
     assert [name for group in listed for name in group] == [name for section in SECTIONS.values() for name in section]
     assert sum(part.strip().count("\n") + 1 for part in parts[1:-1]) == sum(map(len, SECTIONS.values()))
+
+
+@pytest.mark.parametrize("words", [("help",), ("plan", "--color", "always"), ("time", "redeliver"), ("state", "diff")])
+def test_removed_commands_and_options_are_usage_errors(project: Project, words: tuple[str, ...]) -> None:
+    done = project.run(*words)
+    assert (done.code, done.err.count("error[usage]: No such ")) == (64, 1)
+    assert words != ("help",) or "`syncengine COMMAND --help`" in done.err
 
 
 # --- completion

@@ -69,9 +69,12 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
+        ("plan --outt plan.json", " Did you mean '--out'?"),
         ("--snadbox plan", " Did you mean '--sandbox'?"),
+        ("state list --formt json", " Did you mean '--format'?"),
         ("plan --xyzzy", ""),
         ("apply --yes", " Did you mean '-y'?"),
+        ("plan --yes", ""),
     ],
 )
 def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str) -> None:

@@ -13,7 +13,8 @@ RETIRES = "policy: {tagRemoval: retire}"
 
 
 MISSING = (
-    *("apply -y nope.json", "plan nope.json", "show nope.json", "adopt nope.json", "plan --since nope.json"),
+    *("apply -y nope.json", "plan nope.json", "validate nope.json", "render nope.json", "show nope.json"),
+    *("fmt nope.json", "adopt nope.json", "plan --since nope.json", "state import nope.json", "test nope.json"),
     *("init --from-csv nope.json new", "--config nope.json validate", "validate --var-file nope.json"),
 )
 
@@ -53,6 +54,12 @@ def test_a_plan_is_shown_although_its_report_cannot_be_written(project: Project)
     assert (done.code, "1 to create" in done.out, "error[report-file]" in done.err) == (1, True, True), done.err
 
 
+def test_drift_refuses_an_excluded_name_without_its_kind(project: Project) -> None:
+    """The message suggests the address with its kind, as that of `plan` does."""
+    done = project.run("drift", "--exclude", "HR-*")
+    assert (done.code, "did you mean `tag/HR-*`?" in done.err) == (64, True)
+
+
 @pytest.mark.parametrize("words", ["show", "forget -y", "erase -y", "quarantine --reason x"])
 def test_a_misspelt_address_is_refused_with_the_recorded_one(project: Project, words: str) -> None:
     """`state` commands suggest the nearest recorded address."""
@@ -73,15 +80,28 @@ EMPTY = [
     ("apply --reviewed", "--reviewed"),
     ("apply", "[PLAN | PATHS]"),
     ("apply --target", "--target"),
+    ("plan", "PATHS"),
+    ("plan --since", "--since"),
+    ("plan --exclude", "--exclude"),
     ("plan --out", "--out"),
+    ("sandbox --host", "--host"),
     ("sandbox --api-key", "--api-key"),
+    ("show x --target", "--target"),
     ("show x --action", "--action"),
     ("show", "FILE"),
+    ("plan --env", "--env"),
     ("apply -y --env", "--env"),
     ("--env {} plan", "--env"),
+    ("plan --config", "--config"),
     ("plan -C", "-C"),
+    ("plan --var-file", "--var-file"),
     ("plan --base", "--base"),
+    ("schema -o", "-o"),
     ("schema", "[NAME]..."),
+    ("publish --to github", "FILE"),
+    ("adopt", "FILE"),
+    ("state list", "[ADDRESS]..."),
+    ("time show", "GROUP_ID"),
     ("time inbox --user", "--user"),
 ]
 
@@ -102,6 +122,11 @@ def test_a_text_and_a_variable_may_be_empty(project: Project) -> None:
     project.wants(tags=OLD)
     assert project.run("plan", "--var", "K=").code == 0
     assert project.run("state", "lock", "--reason", "").code == 0
+
+
+def test_help_is_shown_whatever_is_empty(project: Project) -> None:
+    """`--help` works although another option has an empty value."""
+    assert project.run("plan", "--env", "", "--help").code == 0
 
 
 def test_show_warns_of_a_target_that_the_plan_lacks(project: Project) -> None:

@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from syncengine.render import PLAN_REPORTS, REPORT_FORMATS
+
 from .program import PROGRAM, Project, tag
 
 OLD = [tag("OLD-1"), tag("OLD-2")]
@@ -243,7 +245,7 @@ def test_an_output_replaces_no_other_file(project: Project, content: str) -> Non
     assert (project.folder / "notes").read_text(errors="surrogatepass") == content
 
 
-@pytest.mark.parametrize("format", ["json", "markdown"])
+@pytest.mark.parametrize("format", PLAN_REPORTS)
 def test_an_output_replaces_any_report(project: Project, format: str) -> None:
     """A report may be replaced by one of another format, or by a saved plan."""
     project.settle(tags=OLD)
@@ -253,7 +255,7 @@ def test_an_output_replaces_any_report(project: Project, format: str) -> None:
         assert project.run("plan", *words.split()).code == 0
 
 
-@pytest.mark.parametrize("format", ["json", "junit"])
+@pytest.mark.parametrize("format", REPORT_FORMATS)
 def test_a_report_of_an_apply_replaces_another(project: Project, format: str) -> None:
     """A later report also replaces that of a usage error."""
     project.wants(tags=OLD)

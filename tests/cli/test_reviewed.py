@@ -262,6 +262,12 @@ def test_a_folder_and_a_link_to_nothing_are_no_plans(reviewed: Project) -> None:
         assert {"manifests": "is not a file", "link.json": "is not a file"}[file] in messages(done)
 
 
+def test_a_saved_plan_and_reviewed_exclude_each_other(project: Project) -> None:
+    project.wants(**WANTED)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    assert project.run("apply", "saved.plan", "--reviewed", "saved.plan").code == 64
+
+
 # --- changes that belong together
 
 
@@ -345,9 +351,12 @@ def test_whole_units_may_be_missing(renaming: Project) -> None:
     assert (done := apply(renaming, *renaming.approvals())).code == 0, messages(done)
 
 
-def test_a_reviewed_plan_that_was_killed_goes_through_again(renaming: Project, service: Service) -> None:
+@pytest.mark.parametrize("operation", ["upsertTags", "deleteKeyword", "deleteTagCategory"])
+def test_a_reviewed_plan_that_was_killed_goes_through_again(
+    renaming: Project, service: Service, operation: str
+) -> None:
     """What the killed run has done or begun counts as reviewed."""
-    killed(renaming, service, "upsertTags", "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
+    killed(renaming, service, operation, "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
     done = apply(renaming, "--lock-timeout", "0s", *renaming.approvals())
     assert done.code == 0, done.out
     assert renaming.plan().changes == ()
@@ -516,3 +525,15 @@ def test_a_rename_that_makes_more_public_than_reviewed_is_refused(project: Proje
     since = project.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     (different,) = (each for each in since["different"] if each["address"] == "tag/NEW")
     assert different["changes"] == [{"path": ["opens"], "before": None, "after": "SECRET-2"}]
+
+
+def test_a_reviewed_rename_that_opens_tags_goes_on_after_a_kill(project: Project, service: Service) -> None:
+    """The next apply completes it, whether or not the service had executed it."""
+    project.settle(tags=[*SECRETS, tag("C-1")])
+    project.wants(tags=OPENED)
+    review(project)
+    command = ("apply", "-y", "--reviewed", "plan.json", *project.approvals())
+    killed(project, service, "upsertTags", *command)
+    done = apply(project)
+    assert done.code == 0, done.out
+    assert project.plan().changes == ()

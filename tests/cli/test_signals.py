@@ -15,6 +15,7 @@ import pytest
 
 from .conftest import Estate
 from .program import PROGRAM, REPOSITORY, Project, ended, tag
+from .service import AT_ONCE
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +83,18 @@ def test_an_interrupt_ends_the_wait_before_a_retry(estate: Estate) -> None:
     estate.service.wait_for("upsertTags")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
+    estate.assert_converges()
+
+
+def test_an_apply_after_two_failed_ones_converges(estate: Estate) -> None:
+    """The first run is killed, the second meets an unavailable service, and the third converges."""
+    estate.service.fault("upsertTags", **DONE)
+    process = estate.project.start_apply()
+    estate.service.wait_for("upsertTags")
+    process.kill()
+    ended(process)
+    estate.service.fault("uploadActivityTypes", status=503, headers=AT_ONCE, times=None)
+    assert estate.project.apply().code == 3
     estate.assert_converges()
 
 
@@ -225,7 +238,7 @@ def test_an_interrupt_that_was_lost_is_sent_again_once_python_can_raise_it(estat
     assert (done.code, done.err.strip()) == (130, "interrupted")
 
 
-@pytest.mark.parametrize("pause", [0, 0.02])
+@pytest.mark.parametrize("pause", [0, 0.003, 0.02])
 def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
     """Pressing Ctrl-C twice shows no traceback."""
     process = _start_reading(tmp_path, "plan", "--sandbox")

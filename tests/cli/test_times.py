@@ -92,10 +92,11 @@ WRONG = ("7", "-3d", "soon", "20240229", "2024-02-30", "2024-02-29T25:00:00Z", "
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
+@pytest.mark.parametrize("kind", [PastTime, FutureTime])
+def test_anything_else_is_refused_in_one_sentence(kind: type[PastTime], text: str) -> None:
     """A number without a unit is refused too, because seven seconds would find nothing and look like success."""
     with pytest.raises(click.BadParameter) as refused:
-        value_of(PastTime, text)
+        value_of(kind, text)
     assert refused.value.message == (
         f"{text!r} is not a time: write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
     )

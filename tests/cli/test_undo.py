@@ -88,6 +88,20 @@ def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Se
     assert [change["address"] for change in reverted["changes"]] == ["activity-type/A2"]  # which the manifests declare
 
 
+def test_undoing_the_return_of_a_retired_tag_retires_it_again(project: Project, service: Service) -> None:
+    """The tag gets its former description, and has no keywords."""
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tags=[tag("T", description="a"), tag("OTHER")])
+    project.settle(tags=[tag("OTHER")])
+    project.settle(tags=[tag("T", description="b"), tag("OTHER")])
+    planned = undo(project)
+    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then retired again"]
+    held = next(each for each in service.holds()["tags"] if each["name"] == "T")
+    assert (held["description"], held["keywords"]) == ("a", [])
+    row = project.rows()["tag/T"]
+    assert (row["status"], row["keywords"], row["fields"]["description"]) == ("retired", [], "a")
+
+
 def test_undoing_the_retirement_of_a_released_tag_releases_it_again(project: Project, service: Service) -> None:
     """The tag has its keyword again, so that it tags time."""
     kept = [tag("STAYS"), tag("OTHER")]
@@ -603,6 +617,20 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
     assert (planned.document["sweep"], planned.document["gate"]["tripped"]) == (None, False)
     held = {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]}
     assert held == {"A1", "A2", "A3", "THEIRS"}
+
+
+def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
+    """The refusal puts the category's id in doubt, and the repeated undo sends the category too."""
+    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
+    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
+    run = last(project)
+    project.run("plan", "--undo", run, "--out", "undo.plan")
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not now"}])
+    assert project.run("apply", "undo.plan").code == 3
+    service.heal()
+    undo(project, run)
+    assert project.rows()["tag/ONLY"]["fields"]["category"] == "acme"
+    assert project.run("plan", "--undo", run, "--format", "json").document["changes"] == []
 
 
 @pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])

@@ -152,8 +152,10 @@ def test_blanks_around_what_a_template_makes_can_be_trimmed(tmp_path: Path, file
 
 
 UNQUOTED = [
-    "name: {{ row.n }}", "keywords: {{ row.n }}", "keywords: [{{ row.n }}]", "metadata: {A: {{ row.n }}}",
-    "protect: {{ row.n }}",
+    "name: {{ row.n }}", "category: {{ row.n }}", "description: {{ row.n }}", "keywords: {{ row.n }}",
+    "managedBy: {{ row.n }}", "keywords: [{{ row.n }}]", "metadata: {{ row.n }}", "metadata: {A: {{ row.n }}}",
+    "visibility: {{ row.n }}",
+    "protect: {{ row.n }}", "createdTimestamp: {{ row.n }}", "previously: {{ row.n }}", "previously: [{{ row.n }}]",
 ]  # fmt: skip
 
 
@@ -289,6 +291,11 @@ def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("content", "encoding", "words"),
     [
+        (
+            b"\xef\xbb\xbfn,v\nA," + "é\n".encode("cp1252"),
+            "utf-8",
+            "r.csv:2: byte 0xe9 is not valid UTF-8; the file is probably cp1252",
+        ),
         (
             "n,v\nA,Müller\n".encode("cp1252"),
             "utf-8",
@@ -451,14 +458,16 @@ NO_TEXT = {
 }
 
 
+@pytest.mark.parametrize("field", ["description", "keywords", "metadata"])
 @pytest.mark.parametrize(("value", "words"), NO_TEXT.values(), ids=NO_TEXT.keys())
-def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str) -> None:
+def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: str) -> None:
     """The error names the template's place and the row, and shows no Python representation."""
     connection = sqlite3.connect(tmp_path / "r.db")
     connection.executescript("CREATE TABLE t (b BLOB, i REAL); INSERT INTO t VALUES (x'00ff', 9e999)")
     connection.close()
+    written = {"description": f'"{value}"', "keywords": f'["{value}"]', "metadata": f'{{a: "{value}"}}'}[field]
     block = "generate:\n  - forEach: {sql: {file: ../r.db, query: SELECT * FROM t}}\n    tags:\n      - name: Alpha\n"
-    (found,) = problems(tmp_path, {"manifests/m.yaml": f'{block}        keywords: ["{value}"]\n'})
+    (found,) = problems(tmp_path, {"manifests/m.yaml": f"{block}        {field}: {written}\n"})
     assert (found.code, found.line) == ("bad-template", 5)
     assert words in found.message
     assert "(../r.db:1)" in found.message or "(r.db:1)" in found.message
@@ -519,6 +528,10 @@ TEMPLATES = {
         "tags:\n  - name: A\n{% filter trim %}\n  - name: B\n    ulr: x\n{% endfilter %}\n",
         "yaml-syntax", 3, "",
     ),
+    "call block": (
+        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n  - name: A\n{% call f() %}\n  - name: B\n    ulr: x\n"
+        "{% endcall %}\n", "unknown-field", 6, "did you mean `url`?",
+    ),
     "call block with a row": (
         "{% macro f(r) %}\n{{ caller(r) }}\n{% endmacro %}\ntags:\n{% for r in data('../r.csv') %}\n"
         "{% call(r) f(r) %}\n  - name: {{ r.n }}\n    ulr: x\n{% endcall %}{% endfor %}\n",
@@ -528,6 +541,10 @@ TEMPLATES = {
         "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: https://a.b/\n    descripton: x\n{% endmacro %}\ntags:\n"
         "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
         "unknown-field", 4, "did you mean `description`? (r.csv:2, and 1 more row)",
+    ),
+    "after a macro": (
+        "{% macro t(n) %}\n  - name: {{ n }}\n    managedBy: x{% endmacro %}\ntags:\n{{ t('A') }}\n\n    ulr: x\n",
+        "unknown-field", 7, "did you mean `url`?",
     ),
     "macro and text put together": (
         "{% macro t(n) %}\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n{{ '  - name: B\n' ~ t('A') }}\n",
@@ -545,6 +562,10 @@ TEMPLATES = {
         "{% macro t(r) %}\n  - name: {{ r.n }}\n    managedBy: {{ r.vv }}\n{% endmacro %}\ntags:\n"
         "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
         "bad-template", 3, "did you mean `v`? (r.csv:2)",
+    ),
+    "set block": (
+        "{% set b %}\n  - name: A\n    ulr: x\n{% endset %}\ntags:\n{{ b }}\n",
+        "unknown-field", 3, "did you mean `url`?",
     ),
     "set block that is indented": (
         "{% set b | indent(2, true) %}\n- name: A\n  ulr: x\n{% endset %}\ntags:\n{{ b }}\n",
@@ -578,6 +599,9 @@ def test_an_error_in_an_included_template_is_in_that_file(tmp_path: Path) -> Non
 
 PROVENANCE = {
     "include": ("{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}", [2, 3, 4]),
+    "include of an include": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/outer.j2' %}{% endfor %}", [2, 3, 4],
+    ),
     "groups": (
         "{% for c, rows in data('../r.csv') | groupby('c') %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3],
     ),
@@ -588,6 +612,10 @@ PROVENANCE = {
     "values of values": (
         "{% for c in data('../r.csv') | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\n"
         "{% endfor %}", [2, 3],
+    ),
+    "equal values": (
+        "{% for c in data('../r.csv') | map(attribute='c') %}\n  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}",
+        [2, 3, 4],
     ),
     "values of several rows": (
         "{% for c in data('../r.csv') | map(attribute='c') | map('replace', 'one', 'none') %}\n"
@@ -625,8 +653,16 @@ PROVENANCE = {
         "{% macro all(rows) %}{% for row in rows %}\n  - name: {{ row.n }}\n{% endfor %}\n  - name: A\n{% endmacro %}"
         "{{ all(data('../r.csv')) }}", [2, 3, 4, None],
     ),
+    "macro with an include": (
+        "{% macro t(row) %}{% include 'manifests/part.j2' %}{% endmacro %}"
+        "{% for row in data('../r.csv') %}{{ t(row) }}{% endfor %}", [2, 3, 4],
+    ),
     "set block": (
         "{% for row in data('../r.csv') %}{% set b %}\n  - name: {{ row.n }}\n{% endset %}{{ b }}{% endfor %}",
+        [2, 3, 4],
+    ),
+    "set block of all": (
+        "{% set b %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}{% endset %}{{ b }}",
         [2, 3, 4],
     ),
     "call block": (
@@ -651,6 +687,8 @@ def test_resources_of_a_text_template_know_their_row(tmp_path: Path, template: s
         "r.csv": "n,c\nx,one\ny,two\nz,one\n",
         "manifests/m.yaml.j2": f"tags:\n{template}\n",
         "manifests/part.j2": "  - name: '{{ row.n }}'\n    managedBy: u\n",
+        "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
+        "manifests/macros.j2": "{% macro t(r) %}\n  - name: {{ r.n }}\n{% endmacro %}",
     }
     made = loaded(tmp_path, files).resources.values()
     assert [r.source.data and r.source.data.row for r in made] == rows

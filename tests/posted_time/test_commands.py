@@ -20,7 +20,7 @@ from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
-from syncengine.state.inbox_model import Offer
+from syncengine.state.inbox_model import GroupState, Offer
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -158,6 +158,25 @@ def test_the_operator_sees_why_a_ledger_rejected_a_group(tmp_path: Path) -> None
     assert group["message"] == "ledger rejected the time: something in it does not fit there."
 
 
+@pytest.mark.parametrize(
+    ("words", "schema"),
+    [
+        (("inbox",), "inbox"),
+        (("inbox", *(word for state in GroupState for word in ("--state", state))), "inbox"),
+        (("show", "g1"), "group"),
+        (("show", "g3"), "group"),
+        (("preview", "--sample"), "preview"),
+        (("preview", "g2"), "preview"),
+        (("retry", "g2"), "inbox"),
+        (("retry", "g3", "--accept"), "selection"),
+        (("retry", "--sink", "ledger", "--since", "1d"), "selection"),
+        (("retry", "--sink", "ledger", "--since", "1d", "-y"), "inbox"),
+    ],
+)
+def test_json_output_matches_its_schema(folder: Path, words: Sequence[str], schema: str) -> None:
+    judge(f"{schema}.schema.json").validate(program(folder, *words, "--format", "json").document)
+
+
 def test_each_kind_of_event_has_its_words() -> None:
     assert list(EVENT_WORDS) == list(Kind)
 
@@ -167,15 +186,23 @@ def test_each_kind_of_event_has_its_words() -> None:
     [
         (("show", "nobody"), 1),
         (("inbox", "--state", "lost"), 64),
+        (("inbox", "--since", "soon"), 64),
         (("preview",), 64),
         (("preview", "x", "--sample"), 64),
+        (("preview", "nobody"), 1),
         (("retry",), 64),
         (("retry", "nobody"), 1),
+        (("retry", "--state", "lost"), 64),
+        (("retry", "g3"), 1),
         (("retry", "--sink", "nobody", "--since", "1d"), 64),
         (("retry", "--sink", "ledger"), 64),
+        (("retry", "--since", "1d"), 64),
+        (("retry", "g2", "--since", "1d"), 64),
         (("retry", "g2", "-y"), 64),
         (("retry", "g2", "--sink", "ledger", "--since", "1d"), 64),
+        (("retry", "--state", "troubled", "--sink", "ledger", "--since", "1d"), 64),
         (("retry", "--sink", "ledger", "--since", "1d", "--accept"), 64),
+        (("inbox", "--since", "2999-01-01T00:00:00Z"), 64),
     ],
 )
 def test_a_command_that_cannot_run_reports_it_as_json(folder: Path, words: Sequence[str], code: int) -> None:

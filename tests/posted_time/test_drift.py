@@ -20,6 +20,7 @@ import yaml
 from syncengine.state.tables import METADATA
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import KEY, Json, Service, serving
+from tests.settings.test_schema import judge
 from tests.support import loopback
 from tests.support.pages import ROOT, blocks
 
@@ -147,6 +148,18 @@ def test_a_service_that_is_down_exits_with_9(tmp_path: Path) -> None:
     with listing(obedient([])) as lister:
         project = Project(tmp_path, lister.url)
     assert project.run("drift").code == 9
+
+
+def test_an_invalid_answer_exits_with_1(tmp_path: Path) -> None:
+    """Each format has a message that repeats nothing of the answer."""
+    with listing(lambda *_: b"<html>Jane Doe</html>") as lister:
+        project = Project(tmp_path, lister.url)
+        for format in ("text", "json", "markdown"):
+            done = project.run("drift", "--format", format)
+            assert done.code == 1
+            assert "does not allow" in done.out + done.err
+            assert "No plan" not in done.out
+            assert "Jane" not in done.out + done.err
 
 
 @pytest.mark.parametrize("none", ["0d", "0h", "0.0s"])
@@ -300,6 +313,14 @@ FORMATS = ((), ("--format", "json"), ("--format", "markdown"))
 
 
 # --- documents
+
+
+def test_the_json_document_matches_its_schema(team: Team) -> None:
+    """Both on a developer's machine and in a CI job."""
+    for environ in ({}, IN_CI):
+        document = drifted(team).drift("--format", "json", "--unused", "1d", **environ).document
+        judge("drift.schema.json").validate(document)
+        assert document["format"] == "syncengine.drift/v1"
 
 
 def test_a_finding_shows_recorded_and_seen_values(team: Team) -> None:

@@ -14,6 +14,7 @@ from tests.posted_time.projects import SQL_SINK, delivering
 from tests.posted_time.samples import raw
 from tests.posted_time.test_commands import Ended, program
 from tests.posted_time.test_sinks import JSONL, run
+from tests.settings.test_schema import judge
 
 EACH = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
 
@@ -86,6 +87,15 @@ def test_texts_with_quotes_and_line_ends_stay_in_their_cell(tmp_path: Path) -> N
     text = 'He said "no",\nthen left; ü'
     taken(tmp_path, raw("g1", description=text), deliver=JSONL)
     assert table(program(tmp_path, "export"))[0]["description"] == text
+
+
+def test_the_json_document_matches_its_schema(tmp_path: Path) -> None:
+    """It holds the whole groups, so that a lost target can be filled again."""
+    taken(tmp_path, raw("g1"))
+    document = program(tmp_path, "export", "--format", "json").document
+    judge("time-export.schema.json").validate(document)
+    assert [item["group"]["groupId"] for item in document["deliveries"]] == ["g1", "g1"]
+    assert "s3cr3t-caller" not in str(document)
 
 
 def test_a_reduced_group_is_exported_with_its_receipt_only(tmp_path: Path) -> None:

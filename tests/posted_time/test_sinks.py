@@ -447,10 +447,11 @@ NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
 
 
 @pytest.mark.parametrize("name", NO_NAMES)
-def test_a_tag_cannot_change_the_path_of_a_request(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/time/{{ tag.name }}", "/time/{{ tag.name }}/rows", "{{ tag.name }}"])
+def test_a_tag_cannot_change_the_path_of_a_request(path: str, name: str, tmp_path: Path) -> None:
     """A tag such as `..` refuses the group: its user gets a message, and the note names the path."""
     with receiving() as receiver:
-        delivery = delivering_with(tmp_path, http_sink(receiver.url))
+        delivery = delivering_with(tmp_path, http_sink(receiver.url).replace("/time/{{ tag.name }}", path))
 
         async def story(opened: Delivery) -> None:
             verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")

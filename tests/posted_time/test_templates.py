@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -130,6 +131,36 @@ def test_the_time_zone_of_the_host_changes_no_local_time(zone: str, monkeypatch:
         time.tzset()
 
 
+NO_NUMBERS = [
+    "{{ user.externalId | int }}",
+    "{{ user.externalId | float }}",
+    "{{ '' | int }}",
+    "{{ none | int }}",
+    "{{ tag.externalId | int }}",
+    "{{ tag.externalId | float }}",
+    "{{ '1,5' | float }}",
+    "{{ '1_000' | int }}",
+    "{{ '1e999' | float }}",
+    "{{ [user.externalId] | map('int') | list }}",
+    "{{ 'nan' | round(2) }}",
+    "{{ user.externalId | hours }}",
+    "{{ user.externalId | duration }}",
+    "{{ user.externalId | round_up('6m') }}",
+    "{{ user.externalId | abs }}",
+    "{{ user.externalId | filesizeformat }}",
+    "{{ tags | sum(attribute='name') }}",
+    "{{ tags | sum(attribute='externalId') }}",
+]
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_a_value_that_is_no_number_raises(text: str) -> None:
+    """It never counts as 0, and the message has no text of Python."""
+    with pytest.raises(RenderTrouble, match=r"(is not a (whole )?number|takes numbers)") as told:
+        value(text)
+    assert not re.search(r"Error|Operation|operand|NoneType", str(told.value))
+
+
 MISSING = [
     "{{ tag.name }}",
     "{{ user.name | upper if user }}",
@@ -168,6 +199,53 @@ def test_every_field_can_be_used_whatever_a_group_lacks(path: str) -> None:
 def test_a_failing_template_names_its_file_and_line(text: str) -> None:
     with pytest.raises(RenderTrouble, match=r"^the template at syncengine.yaml:3 failed: "):
         value(text, EMPTY)
+
+
+ENDLESS = [
+    "{{ range(100000000) | list }}",
+    "{{ 'x' * 10**10 }}",
+    "{{ 9**999999 }}",
+    "{{ 'x'.center(10**10) }}",
+    "{{ '%*d'|format(10**9, 1) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ 'x'|indent(10**10) }}",
+    "{{ ('x' * 100000)|replace('x', 'y' * 100000) }}",
+    "{{ ([('x' * 100000)] * 100000)|join }}",
+    "{% for a in range(3000) %}{% for b in range(3000) %}{% for c in range(3000) %}{% endfor %}{% endfor %}"
+    "{% endfor %}",
+    "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}",
+    "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(200) }}",
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{{ [group] | map(attribute='__cla' ~ 'ss__') | list }}",
+]
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_an_endless_template_fails(text: str) -> None:
+    """Neither compiling nor rendering runs for ever or fills the memory."""
+    compiled = compiler().text(Written(text, 3, 5))
+    assert compiled is not None
+    with pytest.raises(RenderTrouble):
+        compiled.value(FULL)
+
+
+MISUSED = [
+    "{{ duration.seconds | hours('x') }}",
+    "{{ duration.seconds | round_up('6x') }}",
+    "{{ start | local('Mars/X') }}",
+    "{{ start | date(5) }}",
+    "{{ group.description | cut('a') }}",
+    "{{ start | time(format=3) }}",
+    "{{ duration.seconds | duration(3) }}",
+]
+
+
+@pytest.mark.parametrize("text", MISUSED)
+def test_a_filter_with_wrong_arguments_is_an_error_at_compile_time(text: str) -> None:
+    """With its line."""
+    compiling = compiler()
+    assert compiling.text(Written(text, 3, 5)) is None
+    assert [(d.code, d.line) for d in compiling.found] == [("bad-template", 3)]
 
 
 UNSAFE = [

@@ -421,6 +421,42 @@ def test_missing_variables_outside_a_job_are_named(project: Project, host: Imita
     assert "--dry-run" in done.err
 
 
+def test_5000_different_changes_fit(project: Project, host: Imitation) -> None:
+    """A comment on 5,000 changes fits the host's limit, has the approval of the gate and a link to the job."""
+    lost = [tag(f"LOST-{n}") for n in range(30)]
+    project.wants(tags=[tag("STAYS-1"), *lost])
+    assert project.run("apply", "-y").code == 0
+    words = "🏛" * 40  # one character, two units of UTF-16, four bytes
+    made = [tag(f"NEW-{n}", description=f"{n} {words} {n * n}", metadata={f"m{n % 89}": f"{n}"}) for n in range(5000)]
+    project.wants(tags=[tag("STAYS-1"), *made])
+    assert project.run("plan", "-q", "--report", "json=plan.json").code == 0
+    done = publish(project, host)
+    assert done.code == 0, done.err
+    (body,) = host.bodies()
+    assert len(body) <= host.most
+    approve = json.loads((project.folder / "plan.json").read_text())["gate"]["approve"]
+    assert approve in body
+    job = host.environ()["CI_JOB_URL"] if host.kind == "gitlab" else "https://host.example/acme/tags/actions/runs/9001"
+    assert f"]({job})" in body
+    assert body.count("<details>") == body.count("</details>")
+
+
+def test_diagnostics_use_the_length_that_the_host_allows(project: Project, host: Imitation) -> None:
+    """Comments of diagnostics use the whole length that the host allows, and are cut only beyond it."""
+    place = {"file": "manifests/all.yaml", "line": 1, "column": None, "address": None}
+    found = [
+        {"severity": "error", "code": f"c-{n}", "message": f"No. {n}: {'words ' * 20}", **place} for n in range(2_000)
+    ]
+    document = {"format": "syncengine.diagnostics/v1", "diagnostics": found}
+    (project.folder / "plan.json").write_text(json.dumps(document))
+    assert publish(project, host).code == 0
+    (body,) = host.bodies()
+    shown = len(set(re.findall(r"No\. (\d+):", body)))
+    assert len(body) <= host.most
+    assert shown == 2_000 if host.kind == "gitlab" else 300 < shown < 2_000
+    assert ("**Shortened" in body) is (host.kind == "github")
+
+
 def test_lines_are_linked_as_the_project_file_says(project: Project, host: Imitation) -> None:
     """The link template of the project file is used; if the project file is invalid, the host's own is."""
     project.settings("links: {blob: 'https://code.example/acme/{commit}/{file}?at={line}'}")

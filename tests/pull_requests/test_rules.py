@@ -51,6 +51,13 @@ def test_a_rule_that_is_weakened_applies_in_both_versions(ruled: Clone) -> None:
     assert "policy-denied" in codes(plan)
 
 
+def test_an_unchanged_rule_is_evaluated_once(ruled: Clone) -> None:
+    ruled.commit(more=BROKEN)
+    plan = ruled.plan()
+    assert codes(plan).count("policy-denied") == 1
+    assert "policy-changed" not in codes(plan)
+
+
 ASKING = "rules:\n  - {name: described, for: tag, approve: after and after.description == 'two'}\n"
 TWO = tags(Abel="one", Brun="two", Cole="one", Dorn="one", Egan="one")
 

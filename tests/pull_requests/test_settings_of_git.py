@@ -258,6 +258,16 @@ def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> No
     assert "uncommitted-inputs" in clone.run("plan", "--out", "saved.plan", "--format", "json").out
 
 
+def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
+    two.write(".gitattributes", "data/*.csv ident\n")
+    two.write("data/m.csv", "n,t\nAbel 2,$Id$\n")
+    two.commit(generated=FROM_CSV % "")
+    (two.project / "data" / "m.csv").unlink()
+    two.git("checkout", "-q", "data")
+    assert "$Id: " in (two.project / "data" / "m.csv").read_text()
+    assert compared(two, "HEAD") == {}
+
+
 def test_a_missing_temporary_folder_is_an_error_that_names_tmpdir(two: Clone) -> None:
     program = "import tempfile; tempfile.tempdir = '/none'; from syncengine.cli import main; main()"
     done = subprocess.run(

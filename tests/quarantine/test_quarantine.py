@@ -12,7 +12,7 @@ import pytest
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
-from tests.cli.program import Project, category, tag
+from tests.cli.program import Project, activity_type, category, tag
 
 from .refusing import WORDS, Refusing
 
@@ -232,6 +232,39 @@ def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, 
     assert (service.tags(), service.categories()) == ({"M", "STAYS"}, set())
 
 
+def sweeping(project: Project, service: Refusing, *more: str) -> None:
+    """Have one activity type refused while another is to be deleted."""
+    project.settings(*more)
+    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
+    service.refuse("BAD")
+    project.wants(activityTypes=[activity_type("A"), activity_type("BAD")])
+    assert project.apply().code == 3
+    assert service.types() == {"A", "GOES"}
+
+
+@pytest.mark.parametrize("policy", ["owned", "exact"])
+def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(
+    project: Project, service: Refusing, policy: str
+) -> None:
+    """A note says that the deletion is left out, and a warning that `--sweep` is ignored."""
+    sweeping(project, service, f"policy: {{activityTypes: {policy}}}")
+    aside(project, "activity-type/BAD")
+    assert project.apply().code == 0, "what was uploaded together with it is sent again"
+    code, document = planned(project)
+    assert (code, document["changes"], document["sweep"]) == (0, [], None)
+    (note,) = document["notes"]
+    assert (note["address"], "no sweep can complete" in note["message"]) == ("activity-type/GOES", True)
+    assert "no activity type is deleted meanwhile" in warned(document)[0]["message"]
+    code, document = planned(project, "--sweep")
+    assert (code, document["sweep"], len(warned(document, "sweep-left-out"))) == (0, None, 1)
+    project.wants(activityTypes=[activity_type("A", description="new"), activity_type("BAD")])
+    assert planned(project)[1]["sweep"] is None
+    assert project.apply().code == 0
+    assert service.types() == {"A", "GOES"}
+    end(project, service, "activity-type/BAD")
+    assert service.types() == {"A", "BAD"}
+
+
 # --- with other options
 
 
@@ -291,6 +324,26 @@ def test_a_saved_plan_that_would_send_what_is_in_quarantine_is_stale(refused: Pr
     assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
 
 
+def test_a_saved_plan_that_would_delete_the_category_of_a_quarantined_tag_is_stale(
+    project: Project, service: Refusing
+) -> None:
+    """The tag was to be retired, and would be deleted with its category instead."""
+    members = [tag("BAD", category="old"), tag("STAYS")]
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tagCategories=[category("old")], tags=members)
+    service.refuse("BAD")
+    project.wants(tagCategories=[category("old")], tags=members[1:])
+    assert project.apply().code == 3
+    project.wants(tags=members[1:])
+    assert project.run("plan", "--out", "all.plan").code == 0
+    approvals = project.approvals()
+    aside(project, "tag/BAD", "--until", day(9))
+    done = project.run("apply", "all.plan", *approvals, "--format", "json")
+    assert (done.code, "tag/BAD was quarantined" in done.out) == (5, True), done.out
+    assert planned(project)[0] == 0
+    assert service.categories() == {"old"}
+
+
 def test_a_plan_with_less_than_was_reviewed_because_of_a_quarantine_is_applied(refused: Project) -> None:
     refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
     assert refused.run("plan", "--report", "json=reviewed.json").code == 0
@@ -345,6 +398,18 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert refused.apply().code == 3
     assert planned(refused)[0] == 0
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
+
+
+def test_an_entry_for_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
+    retiring(project, service)
+    policy = "policy: {tagRemoval: retire}"
+    project.settings(policy, *entry("  - {address: tag/BAD, reason: x}"))
+    code, document = planned(project)
+    assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
+    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(31)}}}"))
+    assert planned(project)[0] == 2
+    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(30)}}}"))
+    assert planned(project)[0] == 0
 
 
 @pytest.mark.parametrize(

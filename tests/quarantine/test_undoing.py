@@ -41,6 +41,28 @@ def test_what_is_in_quarantine_is_left_out_and_named(
     assert planned(half_applied)[0] == 0
 
 
+def test_an_entry_of_the_project_file_is_left_out_and_its_line_is_named(half_applied: Project) -> None:
+    half_applied.settings("quarantine: [{address: tag/BAD, reason: ticket 4711}]")
+    document = half_applied.run("plan", "--undo", "last", "--format", "json").document
+    assert changes(document) == {"tag/GOOD": "update"}
+    assert "syncengine.yaml:" in document["notes"][0]["message"]
+
+
+def test_a_saved_undo_of_what_was_quarantined_since_is_stale(half_applied: Project, service: Refusing) -> None:
+    """An undo that was saved without the resource is applied, even after the quarantine has ended."""
+    assert half_applied.run("plan", "--undo", "last", "--out", "all.plan").code == 0
+    run = last(half_applied)
+    aside(half_applied, "tag/BAD")
+    assert half_applied.run("plan", "--undo", run, "--out", "part.plan").code == 0
+    done = half_applied.run("apply", "all.plan", "--format", "json")
+    assert (done.code, done.codes) == (5, ["stale-plan"])
+    assert "tag/BAD was quarantined after" in done.out
+    assert half_applied.run("state", "quarantine", "tag/BAD", "--end").code == 0
+    service.heal()
+    done = half_applied.run("apply", "part.plan", "--format", "json")
+    assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
+
+
 def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project: Project, service: Refusing) -> None:
     project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="one"), tag("U")])
     project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="two"), tag("U")])

@@ -40,6 +40,35 @@ def test_a_call_is_executed_when_its_time_has_come(running: Talking) -> None:
     assert pending(running) == []
 
 
+@pytest.mark.parametrize("answer", [504, 202, "cut"])
+def test_a_call_without_a_time_waits_until_a_test_executes_it(running: Talking, answer: int | str) -> None:
+    """A late call without `seconds` waits until the control API executes it; other calls are served meanwhile."""
+    running.fault(operation="upsertTag", late={"answer": answer})
+    if answer == "cut":
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+            running.post("/tag", {"name": "late"})
+    else:
+        assert running.post("/tag", {"name": "late"}).status_code == answer
+    assert running.post("/tag", {"name": "T"}).status_code == 200
+    assert running.names() == ["T"]
+    assert [entry["status"] for entry in pending(running)] == [None if answer == "cut" else answer]
+    assert [entry["late"]["status"] for entry in execute(running)] == [200]
+    assert running.names() == ["T", "late"]
+    assert pending(running) == []
+
+
+def test_a_late_call_works_on_the_state_at_its_execution(running: Talking) -> None:
+    """A late delete of a category also deletes the tags that were added after the call was answered."""
+    category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
+    running.post("/tagcategory/batch", category)
+    running.fault(operation="deleteTagCategory", late={"answer": 504})
+    assert running.post("/tagcategory/delete", {"externalId": "c"}).status_code == 504
+    id_ = running.post("/tagcategory/batch", category).json()["tagCategories"][0]["id"]
+    running.post("/tag/batch", {"tags": [{"name": "T", "tagCategoryId": id_}, {"name": "U"}]})
+    execute(running)
+    assert (running.names(), running.state()["categories"]) == (["U"], [])
+
+
 def test_a_late_call_can_be_refused_by_then(running: Talking) -> None:
     """The log shows both the status that was answered and the status of the late execution."""
     running.post("/tag", {"name": "T"})
@@ -114,3 +143,11 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
 def test_a_late_fault_that_is_not_understood_is_refused(running: Talking, fault: Any, words: str) -> None:
     response = running.outsider.post("/faults", json=[{"operation": "upsertTag", **fault}])
     assert (response.status_code, words in response.json()["message"]) == (400, True), response.text
+
+
+def test_a_late_call_can_be_answered_with_a_gateways_page(running: Talking) -> None:
+    """The `body` and `headers` of a late fault are sent with the status that is answered at once."""
+    page, headers = "<html>Gateway Time-out</html>", {"Retry-After": "1"}
+    running.fault(operation="upsertTag", body=page, headers=headers, late={"answer": 504})
+    response = running.post("/tag", {"name": "T"})
+    assert (response.status_code, response.text, response.headers["retry-after"]) == (504, page, "1")
