@@ -98,6 +98,9 @@ class Forge:
             capture_output=True,
             env={**os.environ, **AUTHOR},
         )
+        return self.at(name, below)
+
+    def at(self, name: str, below: str = "") -> Clone:
         return Clone(self.folder / name, below)
 
 

@@ -186,7 +186,7 @@ def test_a_branch_continues_after_its_squash_merge(clone: Clone) -> None:
     assert origins(clone.plan()) == {"tag/Brun": "waiting", "tag/Fenn": "waiting", "tag/Gast": "pull-request"}
 
 
-@pytest.mark.parametrize("revision", ["origin/main", "no-such-branch", "--upload-pack=x", ""])
+@pytest.mark.parametrize("revision", ["origin/main", "no-such-branch", "--upload-pack=x"])
 def test_a_revision_that_is_not_there_is_a_usage_error(clone: Clone, forge: Forge, revision: str) -> None:
     """A missing revision, as in a shallow clone, is a usage error that suggests `fetch-depth: 0`."""
     clone.push("pr")
