@@ -165,7 +165,7 @@ class ManifestCache:
         self.close()
 
     def _connected(self) -> sqlite3.Connection:
-        """Open the cache, and delete one that is damaged or not private.
+        """Open the cache, and delete one that is damaged, not private, or another user's.
 
         Raise `OSError` for one that Git may have brought: with a cache in a pull request, its author could claim that
         its manifests have no problems.
@@ -174,7 +174,8 @@ class ManifestCache:
         real = self._path.resolve()
         if real.exists() and git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
             raise OSError(f"{self._path} is under Git")
-        if not self._path.is_file() or self._path.stat().st_mode & 0o077:
+        known = self._path.stat() if self._path.is_file() else None
+        if known is None or known.st_mode & 0o077 or known.st_uid != os.geteuid():
             delete_cache(self._path.parent)
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -182,7 +182,8 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> ReadFile:
         read = ReadFile(read_template(data, file.name, defaults, context or LoadContext()))
     else:
         read = ReadFile(read_manifest(data, file.name, defaults, context))
-    if context is None or not (file.is_template or GENERATES in data):
+    # A word in YAML may be written with escapes, so what was read counts, too.
+    if context is None or not (file.is_template or GENERATES in data or context.inputs):
         return read._replace(sha256=sha256)
     if context.allowance.is_used_up:
         return read  # without a digest it is not cached: its templates may have more time in another run

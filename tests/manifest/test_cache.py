@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -11,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
-from syncengine.manifest.desired import read_all
+from syncengine.manifest.desired import manifest_set, read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.resources import DefaultValues, ReadFile, Reading
+from syncengine.project.load import load_project
 from syncengine.project.model import Level
 from syncengine.resource import Kind
+from tests.manifest.loading import write
 
 MORE = ReadFile(Reading("more.yaml"), "0")
 
@@ -219,3 +222,27 @@ def test_entries_without_a_basis_are_deleted(tmp_path: Path, file: ManifestFile)
         assert kept is not None
         cache.remember("name", kept)
         assert cache.digests() == set(kept.files.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_cache_of_another_user_is_deleted(tmp_path: Path, file: ManifestFile) -> None:
+    """Its owner could claim that manifests have no problems, or other resources than their files."""
+    os.chown(filled(tmp_path, file), 1, -1)
+    assert knows(tmp_path, file) == (False, False, False)
+    assert read_with(tmp_path, file)
+
+
+def test_a_section_written_with_escapes_depends_on_its_data(tmp_path: Path) -> None:
+    """What is kept of it is not used for other rows."""
+    files = {
+        "r.csv": "n\n1\n",
+        "manifests/m.yaml": '"gener\\x61te":\n- {forEach: {csv: ../r.csv}, tags: [{name: "T-{{ row.n }}"}]}\n',
+    }
+    write(tmp_path, files)
+    project = load_project(folder=tmp_path, environ={})
+    made = []
+    for rows in ("n\n1\n", "n\n1\n2\n"):
+        (tmp_path / "r.csv").write_text(rows)
+        with cache_in(tmp_path) as cache:
+            made.append(len(manifest_set(project).read(cache).resources))
+    assert made == [1, 2]
