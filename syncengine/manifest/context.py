@@ -99,7 +99,10 @@ class LoadContext:
 
     def _real(self, folder: Path, name: str) -> Path:
         """Return the path without links. Outside a checked-out repository, resolve it from the project's own folder."""
-        real = (folder / name).resolve()
+        try:
+            real = (folder / name).resolve()
+        except RuntimeError:  # before Python 3.13
+            raise OutsideProject("its links lead in a circle") from None
         if self.checkout is None or real.is_relative_to(self.checkout.top):
             return real
         return ((self.home or self.root) / os.path.relpath(folder, self.root) / name).resolve()

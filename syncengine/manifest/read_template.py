@@ -233,7 +233,7 @@ class MarkingSandbox(TemplateSandbox):
     def finalized(self, value: Any) -> Any:
         return value.marked if type(value) is Captured else super().finalized(value)
 
-    def _data(self, path: str | None = None, **options: Any) -> list[Record]:
+    def _data(self, path: str | None = None, /, **options: Any) -> list[Record]:
         """Return a source's rows: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
         with unlimited():

@@ -26,6 +26,7 @@ WRONG = {
     "a flag as text": ("'../r.csv', allowEmpty='false'", "`data`: `allowEmpty` must be true or false, without quotes"),
     "no columns": ("'../r.csv', columns=[]", "`data`: `columns` must name at least one column"),
     "columns twice": ("'../r.csv', distinct=['n', 'n']", "`data`: `distinct` must name at least one column, and each"),
+    "two paths": ("'../r.csv', path='../r.csv'", "`data` has no option `path`"),
     "no path": ("''", "`data`:  has no suffix of a data file"),
     "two mistakes": (
         "'../r.csv', delimiter='', encoding='utf-99'",
@@ -68,7 +69,7 @@ def test_a_wrong_call_is_told_at_its_line(tmp_path: Path, name: str) -> None:
     assert sentence in found.message
 
 
-def asked(path: str | None = None, **options: Any) -> Any:
+def asked(path: str | None = None, /, **options: Any) -> Any:
     return query_of_call(LoadContext(), path, options).query
 
 
@@ -81,6 +82,7 @@ def test_what_a_call_is_given_is_asked_as_it_is() -> None:
     assert (found.path, found.params, found.paging.page, found.paging.first) == ("/matters", {"q": "{{ 1 }}"}, "p", 0)
     assert found.may_repeat
     assert asked("a{{b.tsv").form.delimiter == "\t"
+    assert asked(path="a.csv") == asked("a.csv")
     assert asked("a.tsv", delimiter=",").form.delimiter == ","
     assert asked("a.txt", kind="csv", delimiter="tab", columns=("a", "b")).form.columns == ("a", "b")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -323,3 +324,18 @@ def test_a_plan_depends_on_variables(project: Project, tmp_path: Path) -> None:
     assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "x"}).code == 0
     assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "y"}).code == 2
     assert project.run("plan", "--detailed-exitcode", "--var", "a=b", environ={"TEAM": "x"}).code == 2
+
+
+def test_a_file_that_is_none_is_told_as_what_it_is(tmp_path: Path) -> None:
+    """A circle of links and a pipe are told in our own words, also where a template is included."""
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T-{{ row.n }}'}]\n"
+    os.mkfifo(tmp_path / "r.csv")
+    (found,) = problems(tmp_path, {"manifests/m.yaml": block})
+    assert found.message == "../r.csv: this is not a regular file"
+    (tmp_path / "r.csv").unlink()
+    for name in ("r.csv", "r.j2"):
+        (tmp_path / name).symlink_to(name)
+    found, other = problems(tmp_path, {"manifests/n.yaml.j2": "{% include 'r.j2' %}"})
+    for each in (found, other):
+        assert str(tmp_path) not in each.message
+        assert "circle" in each.message or "not a regular file" in each.message

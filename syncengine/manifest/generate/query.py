@@ -127,8 +127,10 @@ class _Arguments(Model):
 
 def query_of_call(context: LoadContext, path: str | None, options: Mapping[str, Any]) -> DataCall:
     """Return what a call of `data` asks for. Raise `SourceTrouble` for invalid arguments."""
-    if path is not None and "source" in options:
-        options, path = {**options, "path": path}, None
+    if "source" in options and path is not None:
+        options, path = {"path": path, **options}, None
+    elif path is None and "source" not in options:
+        options, path = {name: options[name] for name in options if name != "path"}, options.get("path")
     names = _OF_SOURCE if path is None else _OF_FILE
     for name in options:
         if name not in names:

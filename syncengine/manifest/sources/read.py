@@ -6,6 +6,7 @@ A source that cannot be read is an error, never an empty list (docs/planning.md 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
@@ -240,7 +241,8 @@ def _content(path: Path, name: str) -> bytes:
     """Return the bytes of a regular file. Raise `SourceTrouble` when it is missing, unreadable or too large."""
     try:
         if not path.is_file():
-            what = "this is a folder" if path.is_dir() else f"the file does not exist{near_name(path)}"
+            what = "this is a folder" if path.is_dir() else "this is not a regular file"
+            what = what if os.path.lexists(path) else f"the file does not exist{near_name(path)}"
             raise SourceTrouble(f"{display(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
             raise SourceTrouble(f"{display(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
