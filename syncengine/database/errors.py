@@ -103,6 +103,7 @@ CUT = _unreachable(
 CROWDED = _unreachable("the server has reached its connection limit", cure="retry, or raise `max_connections`")
 NO_ROOM = _unreachable("the server is out of disk space or memory")
 SLOW = _unreachable("the statement took longer than allowed", "busy", _RETRY)
+IDLE = _unreachable("the transaction was idle, or open, for longer than the server allows", "busy", _RETRY)
 CHANGING = _unreachable("the server is starting or stopping", cure="retry in a moment")
 ENDED = _unreachable("the server ended the connection", cure="retry once it is up")
 BROKEN_SERVER = _unreachable()
@@ -149,6 +150,8 @@ _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("42P01", NO_TABLE),
     ("42703", NO_COLUMN),
     ("25006", READ_ONLY),
+    ("25P03", IDLE),
+    ("25P04", IDLE),
     ("0A", NOT_SUPPORTED),
     ("3D", NO_DATABASE),
     ("3F", NO_SCHEMA),

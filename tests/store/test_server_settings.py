@@ -121,6 +121,21 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
         assert set(late.execute(sa.select(LOCK.c.beats)).scalars()) == {2}
 
 
+def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Server, database: str) -> None:
+    """As after this process was suspended in it."""
+    run_sql(server, "ALTER DATABASE st SET idle_in_transaction_session_timeout = '100ms'")
+    with open_state(database, write=True) as state:
+        with (
+            pytest.raises(SyncengineError, match=r"idle.*run the command again") as ended,
+            state.database.transaction() as connection,
+        ):
+            time.sleep(0.5)
+            connection.execute(sa.select(LOCK)).all()
+        assert ended.value.code == "state-busy"
+        with state.database.transaction() as connection:
+            connection.execute(sa.select(LOCK)).all()
+
+
 def _setting(state: State) -> str:
     with state.database.transaction() as connection:
         return str(connection.exec_driver_sql("SHOW synchronous_commit").scalar_one())
