@@ -196,8 +196,14 @@ class Shift:
         return (self._section.webhook.bind if self._section.webhook else None) or BIND
 
     def _note_verdict(self, outcome: PostedTimeStatus) -> None:
+        self._note_deliveries()
+        if outcome is PostedTimeStatus.TROUBLE:
+            self._a_sink_failed.set()
+
+    def _note_deliveries(self) -> None:
+        """Have new verdicts sent, and the sinks checked if one has failed and not been shown to work since."""
         self._acknowledging.ring()
-        if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
+        if self._delivery.is_cautious:
             self._a_sink_failed.set()
 
     async def _watch_lease(self, lease: Lease) -> None:
@@ -212,7 +218,7 @@ class Shift:
             await prove_team(self._client, self._project)
             await self._register()
             if await self._delivery.resume(self._stop):
-                self._acknowledging.ring()
+                self._note_deliveries()
             self._ready.set()
         registrar = Registrar(
             self._client,
@@ -297,7 +303,7 @@ class Shift:
         await slept(float("inf"), self._ready, self._stop)
         while not self._stop.is_set():
             if await self._delivery.catch_up(self._stop):
-                self._acknowledging.ring()
+                self._note_deliveries()
             await slept(self._pace.down, self._stop)
 
     async def _check_sinks(self) -> None:

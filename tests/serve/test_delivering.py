@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+import time
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
@@ -45,6 +48,25 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
     estate.serve()
     eventually(lambda: set(estate.states().values()) == {"success"})
     assert estate.ledger() == ids
+
+
+def test_a_sink_that_fails_a_group_of_an_earlier_process_is_looked_at_again_at_once(estate: World) -> None:
+    """The group is delivered soon after the sink works again, not only after the next check of healthy sinks."""
+    estate.service.choose(retrySeconds=1)
+    with closing(sqlite3.connect(estate.project.folder / "ledger.db", isolation_level=None)) as rival:
+        rival.execute("BEGIN IMMEDIATE")
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.post("a")
+        served.says("fetched")
+        time.sleep(1.0)
+        served.stop(signal.SIGKILL)
+        estate.serve()
+        eventually(lambda: [told["status"] for told in estate.posted()["a"]["told"]])
+        rival.execute("ROLLBACK")
+    began = time.monotonic()
+    eventually(estate.ledger)
+    assert time.monotonic() - began < 30
 
 
 HTTP_SINK = """\
