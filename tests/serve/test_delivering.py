@@ -95,7 +95,7 @@ def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(e
 def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(estate: World) -> None:
     """TARGET_UNREACHABLE is reported at once; `serve` goes on, and logs when it checks again."""
     estate.settings(sinks=HTTP_SINK.format(url="http://127.0.0.1:9"))
-    served = estate.serve()
+    served = estate.serve(hurried=False)
     assert "Posted time waits until the sink has recovered; checking again in 5 s." in served.says("sink-down")[0]
     health = eventually(estate.health)
     assert health["errorType"] == "TARGET_UNREACHABLE"

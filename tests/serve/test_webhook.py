@@ -8,13 +8,12 @@ import time
 import httpx
 import pytest
 
-from syncengine.serve.shift import LAST_ANSWERS
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
 from tests.support.ports import unused_port
 
-from .world import CALLER_KEY, World, eventually
+from .world import CALLER_KEY, LAST_ANSWERS, World, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -180,7 +179,7 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
 
     def take_long(got: Got) -> tuple[int, object]:
         if got.method == "POST":
-            time.sleep(LAST_ANSWERS + 2)
+            time.sleep(LAST_ANSWERS + 1)
         return 201, {"id": 7}
 
     with receiving() as slow:

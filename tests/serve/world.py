@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ from tests.support.warm import Started
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 60.0
+LAST_ANSWERS = 1.0
+"""The seconds that a hurried process takes for its last answers."""
 CALLER_KEY = "caller-9b1d-never-to-be-seen"
 
 LEDGER = """\
@@ -31,6 +34,20 @@ LEDGER = """\
             params: {id: "{{ group.groupId }}", matter: "{{ tag.name }}"}}
       externalId: "L-{{ group.groupId }}"
 """
+
+
+def hurry() -> None:
+    """Shorten the waits of `serve` in this process; it still waits for the same things."""
+    from syncengine.posted_time import sink_health
+    from syncengine.posted_time.pace import Pace
+    from syncengine.serve import process, shift
+
+    process.LOOK_SECONDS = shift.LOOK_AT_LEASE = shift.LOOK_AT_DATABASE = 0.2
+    shift.LAST_ANSWERS = LAST_ANSWERS
+    sink_health.FIRST_REST, sink_health.LONGEST_REST = 1.0, 2.0
+    # The command imports this name as it starts.
+    pace = Pace(first=0.1, longest=1.0, empty=0.2, down=0.5)
+    process.Process = partial(process.Process, pace=pace)  # type: ignore[assignment, misc]
 
 
 def eventually(look: Callable[[], T | None]) -> T:
@@ -117,11 +134,12 @@ class World:
 
     # --- the process
 
-    def serve(self, *arguments: str, environ: dict[str, str] | None = None) -> Served:
+    def serve(self, *arguments: str, environ: dict[str, str] | None = None, hurried: bool = True) -> Served:
         log = self.project.folder / f"serve-{len(self.started)}.log"
         log.touch()
         surroundings = self.project.surroundings({"CALLER_KEY": CALLER_KEY, **(environ or {})})
-        process = Started(["serve", *arguments], folder=self.project.folder, environ=surroundings, log=log)
+        first = hurry if hurried else None
+        process = Started(["serve", *arguments], folder=self.project.folder, environ=surroundings, log=log, first=first)
         served = Served(process, log)
         self.started.append(served)
         return served

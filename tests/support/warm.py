@@ -65,11 +65,19 @@ def run(
 class Started:
     """The program as a process that goes on, with the verbs of `subprocess.Popen`."""
 
-    def __init__(self, arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], log: Path) -> None:
-        """Start it; both of its streams go to the end of `log`."""
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        log: Path,
+        first: Callable[[], None] | None = None,
+    ) -> None:
+        """Start it; both of its streams go to the end of `log`. `first` is a function to call in it before."""
         context: Any = _context or multiprocessing.get_context("spawn")
         files = [Path(os.devnull), log, log]
-        self._process = context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
+        self._process = context.Process(target=_become, args=(list(arguments), folder, dict(environ), files, first))
         self._process.start()
 
     @property
@@ -140,7 +148,13 @@ def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: list[Path]) -> None:
+def _become(
+    arguments: list[str],
+    folder: Path,
+    environ: dict[str, str],
+    streams: list[Path],
+    first: Callable[[], None] | None = None,
+) -> None:
     """Be the program, as the interpreter starts it where its streams are these files."""
     for number, (file, flags) in enumerate(zip(streams, (os.O_RDONLY, WRITES, WRITES), strict=True)):
         handle = os.open(file, flags, 0o600)
@@ -154,4 +168,6 @@ def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams
     os.environ.update(environ)
     time.tzset()
     sys.argv = ["syncengine", *arguments]
+    if first is not None:
+        first()
     main(arguments)
