@@ -429,3 +429,10 @@ def test_proxies_of_the_environment_hold_for_sources(tmp_path: Path, monkeypatch
     monkeypatch.setenv("HTTP_PROXY", "socks4://127.0.0.1:9")
     found = refusal(tmp_path, url)
     assert (found.code, "HTTP_PROXY names a kind of proxy" in found.message) == ("bad-source", True)
+
+
+def test_parameters_are_sent_as_they_are_written(tmp_path: Path) -> None:
+    """A flag that a service does not understand could be a filter that it ignores; null is empty."""
+    with service(lambda path, query, turn: ([], {})) as (url, heard):
+        names(tmp_path, url, "query: {open: true, archived: false, year: 2024, of: null, who: 'yes'}")
+        assert heard == ["/list?open=true&archived=false&year=2024&of=&who=yes"]

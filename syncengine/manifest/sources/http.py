@@ -46,6 +46,7 @@ from syncengine.manifest.sources.records import (
 )
 from syncengine.project.signals import pause
 from syncengine.service.client import ATTEMPTS, FIRST_WAIT, wait_before
+from syncengine.templating.filters import plain_text
 
 MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024
@@ -180,7 +181,7 @@ class _Listing:
             address = address_below(self.base, f"{self.base}/{path.lstrip('/')}" if path else self.base)
         except NoPage as why:
             raise self._trouble(str(why)) from None
-        params = {name: str(value) for name, value in (question.params or {}).items()}
+        params = {name: plain_text(value) for name, value in (question.params or {}).items()}
         return httpx.URL(address).copy_merge_params({**params, **first_parameters(question.paging)})
 
     def _page(self, url: httpx.URL, first: Page | None) -> Page:
