@@ -439,7 +439,8 @@ def versions_text(versions: Sequence[Version]) -> str:
     lines = []
     for each in versions:
         info, run = each.info, f"  run {each.info.run}" if each.info.run else ""
-        about = f"{when(info.when)}  {info.rows:>6} rows  {info.command}{run}  by {info.who}"
+        noun = "row " if info.rows == 1 else "rows"
+        about = f"{when(info.when)}  {info.rows:>6} {noun}  {info.command}{run}  by {info.who}"
         lines.append(visible(f"{each.id[:SHOWN_OF_ID]}  {about}") + "\n")
     return "".join(lines) or "There are no versions.\n"
 
