@@ -111,8 +111,9 @@ class Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            message = f"the file or folder does not exist{where_to_go(self.root)}"
-            self._problem(base, "missing-manifests", message)
+            self._problem(
+                base, "missing-manifests", "the file or folder does not exist: create it, or correct the path"
+            )
         elif base.is_dir():
             self._folder(base)
         elif base.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from syncengine.manifest.desired import load
-from syncengine.manifest.files import find
+from syncengine.manifest.files import find, where_to_go
 from syncengine.project.load import load_project
 
 from .loading import problems, write
@@ -102,17 +102,20 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_a_project_the_message_names_init(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, {})
-    assert (
-        found.message
-        == "the file or folder does not exist; there is no project here: run `syncengine init` to create one"
-    )
+    assert where_to_go(tmp_path) == "; there is no project here: run `syncengine init` to create one"
 
 
 def test_a_project_in_a_subfolder_is_suggested(tmp_path: Path) -> None:
     """The message suggests `-C` with the subfolder, unless there is a project file here."""
     write(tmp_path, {"firm/syncengine.yaml": "version: 1\n", ".git/syncengine.yaml": "version: 1\n"})
-    (found,) = problems(tmp_path, {})
-    assert found.message.startswith("the file or folder does not exist; for the project in firm, add `-C ")
-    (found,) = problems(tmp_path, {"syncengine.yaml": "version: 1\n"})
-    assert found.message == "the file or folder does not exist"
+    assert where_to_go(tmp_path).startswith("; for the project in firm, add `-C ")
+    write(tmp_path, {"syncengine.yaml": "version: 1\n"})
+    assert where_to_go(tmp_path) == ""
+
+
+def test_a_missing_folder_is_no_reason_to_suggest_another_project(tmp_path: Path) -> None:
+    """A project file given by `--config` may lie beside a project that has nothing to do with it."""
+    write(tmp_path, {"firm/syncengine.yaml": "version: 1\n", "other.yaml": "version: 1\n"})
+    project = load_project(folder=tmp_path, config=tmp_path / "other.yaml", environ={})
+    (found,) = find(project.manifests, project.files).problems
+    assert found.message == "the file or folder does not exist: create it, or correct the path"
