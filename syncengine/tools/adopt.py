@@ -16,14 +16,14 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Position, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
-from syncengine.document.text import decoded, with_line_feeds
+from syncengine.document.text import with_line_feeds
 from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.resources import declarations
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS, NOT_TEXT, SECTIONS
-from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
-from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.manifest.sources.files import csv_records, encoding_of, likely_delimiter, misfit, starts_of, text_of
+from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
 from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Status
 from syncengine.state.store import State
 from syncengine.tools.init.from_csv import names_matters
@@ -127,10 +127,11 @@ class RowStart:
 
 def document_of(data: bytes, findings: Collector) -> MappingNode | None:
     """Return the rows as the document of a manifest, or `None` when the file as a whole has a problem."""
-    text = decoded(data, findings)
-    if text is None:
+    try:
+        text = with_line_feeds(text_of(data, findings.file, encoding_of(data, findings.file)))
+    except SourceTrouble as trouble:
+        findings.at("not-text" if trouble.code == BAD_SOURCE else trouble.code, trouble.line, 1, trouble.message)
         return None
-    text = with_line_feeds(text)
     lines, delimiter = text.split("\n"), likely_delimiter(text)
     items: dict[str, list[Node]] = {}
     try:

@@ -55,6 +55,14 @@ def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -
     assert service.asked() == asked
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
+def test_a_table_is_read_as_a_spreadsheet_saves_it(project: Project, encoding: str) -> None:
+    """`adopt` reads the encodings that `init --from-csv` reads: on Windows, "CSV" is none of Unicode."""
+    (project.folder / "tags.csv").write_bytes("name;description\nMÜL-1;Größe, 5 €\n".encode(encoding))
+    assert project.run("adopt", "tags.csv").code == 0
+    assert project.rows()["tag/MÜL-1"]["fields"]["description"] == "Größe, 5 €"
+
+
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n\r\n"])
 def test_any_line_ends_are_read(project: Project, end: str) -> None:
     """CR, CRLF and mixed line ends are read; within quotes they become line feeds."""

@@ -238,9 +238,9 @@ UNNAMED = {
     "persons": ("status,Responsible attorney\nOpen,ab\nOpen,cd\n", "no column has a value in every row"),
     "two": (
         "number,code\n1,x\n2,y\n",
-        'say that they are the identity; name one with --key: "number", "code", such as',
+        'say that they name the tags; name one with --key: "number", "code", such as',
     ),
-    "a blank": ("number,x\nA,1\n ,2\n", 'column "number" cannot be the identity: it has no value in line 3; name one'),
+    "a blank": ("number,x\nA,1\n ,2\n", 'column "number" cannot name the tags: it has no value in line 3; name one'),
     "a value twice": ("number,x\nA,1\nB,2\nA,3\n", 'it has "A" in lines 2, 4; name one with --key: "x"'),
     "a difference in case": (
         "number,x\na-1,1\nA-1,2\n",

@@ -122,6 +122,24 @@ def _instead_of_utf16(data: bytes, text: str, encoding: str) -> str | None:
     return other if text.startswith("\ufffe") or "\u0a00" in text or wide_encoding(data) == other else None
 
 
+def encoding_of(data: bytes, name: str) -> str:
+    """Return the encoding of a table of which nobody has named it: UTF-16 by its zero bytes, else UTF-8, else cp1252.
+
+    Raise `SourceTrouble` if it is none of them.
+    """
+    if what := foreign(data):
+        raise SourceTrouble(what, name, 1)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if wide := wide_encoding(data):
+        return wide
+    for encoding in ("utf-8", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            data.decode(encoding)
+            return encoding
+    raise SourceTrouble("the file is neither utf-8 nor cp1252: save it as UTF-8", name, 1)
+
+
 def likely_delimiter(text: str) -> str:
     """Return the delimiter that the header has most often, or one that splits the header and more records alike.
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
-from syncengine.document.text import folded, foreign, with_line_feeds
+from syncengine.document.text import folded, with_line_feeds
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.manifest.sources.files import Form, csv_rows, likely_delimiter, text_of, wide_encoding
+from syncengine.manifest.sources.files import Form, csv_rows, encoding_of, likely_delimiter, text_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.files import content_of
 from syncengine.templating.values import is_template
@@ -113,8 +111,6 @@ _SHUT = frozenset(
 _OTHER = frozenset("pending onhold hold suspended dormant new draft intake ruhend wartend neu".split())  # noqa: SIM905 - words
 _YES = frozenset("yes y true 1 ja j oui si x".split())  # noqa: SIM905 - words
 _NO = frozenset("no n false 0 nein non nee".split()) | {""}  # noqa: SIM905 - words
-UTF_8, WESTERN = "utf-8", "cp1252"
-"""The encodings to try, in this order; a file that is neither is refused."""
 MANIFEST = "manifests/matters.yaml"
 VISIBILITY = (
     "PRIVATE: only authorised members of the team see a tag. PUBLIC: all do; to open it later needs an approval."
@@ -188,8 +184,9 @@ def generated(file: Path, name: str, folder: Path, key: str | None, command: Cal
             cure = f"; {named}, such as `{command(error.candidates[0])}`"
         elif error.candidates is not None:
             cure = (
-                "; no column has a value in every row and no value twice: complete the file; for one tag of all rows"
-                " with the same value, write a `generate` block with `distinct: COLUMN`"
+                "; no column has a value in every row and no value twice: correct these lines in the list, and run this"
+                " again. To make one tag of the first of such rows, begin with `syncengine init` and write a `generate`"
+                " block with `distinct` (docs/manifests-from-data.md)"
             )
         raise Problems([_problem(name, f"{error}{cure}", 1, code="no-identity")]) from None
     inside = file.resolve().is_relative_to(folder.resolve())
@@ -202,16 +199,7 @@ def generated(file: Path, name: str, folder: Path, key: str | None, command: Cal
 
 def table_of(data: bytes, name: str) -> CsvTable:
     """Return delimiter, encoding, columns and rows. Raise `SourceTrouble` for what would fail when planning."""
-    if what := foreign(data):
-        raise SourceTrouble(what, name, 1)
-    encoding = "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else wide_encoding(data)
-    for each in (UTF_8, WESTERN) if encoding is None else ():
-        with suppress(UnicodeDecodeError):
-            data.decode(each)
-            encoding = each
-            break
-    if encoding is None:
-        raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}: save it as UTF-8", name, 1)
+    encoding = encoding_of(data, name)
     delimiter = likely_delimiter(with_line_feeds(text_of(data, name, encoding)))
     rows = list(csv_rows(data, name, Form(encoding, delimiter)))
     return CsvTable(delimiter, encoding, tuple(rows[0][1]) if rows else (), rows)
@@ -271,7 +259,7 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
             hint = suggestion(key, columns) or f"; there are {listed(map(quoted, columns))}"
             raise NoIdentity(f"there is no column {quoted(key)}{hint}")
         if trouble := _flaw(alike[0], rows, str):
-            raise NoIdentity(f"column {quoted(alike[0])} cannot be the identity: {trouble}", candidates)
+            raise NoIdentity(f"column {quoted(alike[0])} cannot name the tags: {trouble}", candidates)
         return alike[0]
     named = [column for column in columns if not names_persons(column)]
     ranks = IDENTITIES if named == list(columns) else IDENTITIES[:-1]  # beside such columns, a name may be a person's
@@ -281,9 +269,9 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
     if len(fit) == 1:
         return fit[0]
     if fit:
-        raise NoIdentity("the headers of several columns say that they are the identity", fit)
-    reasons = [f"column {quoted(column)} cannot be the identity: {flaw}" for column, flaw in flaws.items()]
-    raise NoIdentity("; ".join(reasons) or "no header says which column is the identity", candidates)
+        raise NoIdentity("the headers of several columns say that they name the tags", fit)
+    reasons = [f"column {quoted(column)} cannot name the tags: {flaw}" for column, flaw in flaws.items()]
+    raise NoIdentity("; ".join(reasons) or "no header says which column names the tags", candidates)
 
 
 def names_matters(header: str) -> bool:
@@ -382,7 +370,7 @@ def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn 
     source = [f"csv: {_quoted(path)}"]
     if table.delimiter != ",":
         source.append("delimiter: tab" if table.delimiter == "\t" else f"delimiter: {_quoted(table.delimiter)}")
-    if table.encoding != UTF_8:
+    if table.encoding != "utf-8":
         source.append(f"encoding: {table.encoding}")
     lines = [
         "# yaml-language-server: $schema=../schemas/manifest.schema.json",
