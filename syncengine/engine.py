@@ -59,7 +59,7 @@ from syncengine.plan.inputs import (
     is_as_loaded,
     older_commits,
 )
-from syncengine.plan.model import ANCESTRY, Plan, Tree
+from syncengine.plan.model import ANCESTRY, Plan
 from syncengine.plan.planner import (
     check_manifests,
     options_of,
@@ -201,7 +201,7 @@ class Application:
     def _circumstances(self) -> Circumstances:
         plan, environ = self._chronicle.plan, self._runtime.environ
         commit = self._commit
-        tree = plan.basis.tree if plan and isinstance(plan.basis.tree, Tree) else None
+        tree = plan.basis.tree if plan else None
         opened = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown)) if plan else ()
         return Circumstances(
             started=self._started,

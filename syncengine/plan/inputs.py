@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.content import sha256_at, sha256_or_empty
@@ -51,7 +50,7 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     `merged` is the tree that was planned if it is the merge of two sides instead of the tree that is checked out.
     """
     tree = plan.basis.tree
-    if not isinstance(tree, Tree):
+    if tree is None:
         return plan
     root, outer = project.root.resolve(), os.pardir + os.sep
 
@@ -91,7 +90,7 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
 def not_merged(plan: Plan, root: Path) -> str | None:
     """Return how a saved plan's files differ from those checked out, or `None` if they do not or Git cannot tell."""
     tree = plan.basis.tree
-    if tree is UNSET or tree is None:
+    if tree is None:
         return None
     if (now := git.tree_of(root)) is None:
         why = git.refusal(root)
@@ -115,7 +114,7 @@ def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | N
     The plan's own commit may be of a branch that was merged or squashed since, without the commits that came before.
     """
     commit = plan.basis.commit
-    if commit is None or checked_out is None or checked_out.id == commit or not isinstance(plan.basis.tree, Tree):
+    if commit is None or checked_out is None or checked_out.id == commit or plan.basis.tree is None:
         return commit
     return checked_out.id if not_merged(plan, root) is None else commit
 

@@ -123,9 +123,9 @@ class Tree(Struct, frozen=True, gc=False):
 class Basis(Struct, frozen=True, gc=False):
     """The service, team and commit that a plan was made for. `lineage` is empty before the first apply.
 
-    `environment` is empty without an environment, and `tree` is `None` outside Git. Plans of earlier versions have
-    neither. `settles` marks the manifests that are settled once the whole plan is applied (`planner`). `sources` has
-    the number of rows of each data source at its last apply.
+    `environment` is empty without an environment, and `tree` is `None` outside Git. `settles` marks the manifests that
+    are settled once the whole plan is applied (`planner`). `sources` has the number of rows of each data source at its
+    last apply.
     """
 
     id: str
@@ -134,8 +134,8 @@ class Basis(Struct, frozen=True, gc=False):
     team: str | None = None
     lineage: str = ""
     commit: str | None = None
-    environment: str | UnsetType = UNSET
-    tree: Tree | UnsetType | None = UNSET
+    environment: str = ""
+    tree: Tree | None = None
     swept_before: bool = False
     settles: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
@@ -143,8 +143,7 @@ class Basis(Struct, frozen=True, gc=False):
     @property
     def owner(self) -> Owner:
         """The team and state that approvals are valid for; before the first apply, the service and environment."""
-        environment = "" if self.environment is UNSET else self.environment
-        return Owner(self.team, self.lineage or f"{canonical_url(self.base_url)} {environment}")
+        return Owner(self.team, self.lineage or f"{canonical_url(self.base_url)} {self.environment}")
 
 
 class Wait(NamedTuple):

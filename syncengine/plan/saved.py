@@ -28,7 +28,7 @@ from syncengine.plan.build import derived, reasserted
 from syncengine.plan.calls import Call
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import REMOVALS, Action, Change, Difference, is_same
-from syncengine.plan.model import Plan, Tree
+from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.project.files import refuse_missing, write_whole
 from syncengine.resource import LET_GO, Body, Key, Kind, Recorded, Removed, Resource, Source, Status
@@ -293,7 +293,7 @@ def load(path: Path, display: Shown) -> Plan:
     except OSError as error:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
     tree = plan.basis.tree
-    if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
+    if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if tree else "")):
         raise inconsistent(f"{path} names an invalid commit or tree")
     return plan
 

@@ -19,7 +19,7 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan import saved
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.gate import RULE, Approval, Gate
-from syncengine.plan.model import ChangeOrigin, Plan, Tree
+from syncengine.plan.model import ChangeOrigin, Plan
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
@@ -53,7 +53,7 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
 
 def plan_document(plan: Plan) -> formats.PlanFormat:
     basis, base, since = plan.basis, plan.base, plan.since
-    tree = basis.tree if isinstance(basis.tree, Tree) else None
+    tree = basis.tree
     uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
     by_origin: dict[str, int] = {}
     if base is not None:
@@ -63,10 +63,8 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
     if plan.sweep:
         side = ChangeOrigin.WAITING if base and base.sweeps else ChangeOrigin.PULL_REQUEST
         sweep = formats.SweepItem(plan.sweep.known, True, side if base else None)
-    made_from = None
-    if basis.environment is not UNSET:  # an earlier version of the program made a plan without an environment
-        named = (basis.environment or None, basis.lineage or None)
-        made_from = formats.PlanBasis(*named, tree.id if tree else None, uncommitted)
+    named = (basis.environment or None, basis.lineage or None)
+    made_from = formats.PlanBasis(*named, tree.id if tree else None, uncommitted)
     comparison = None
     if since is not UNSET:
         different = [

@@ -355,9 +355,7 @@ class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format",
     commit: Annotated[str | None, "The commit of the manifests; null if there is none."]
     changes: Annotated[list[ChangeItem], "The planned changes, one for each resource."]
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
-    basis: Annotated[PlanBasis | None, "Its environment, state and inputs; absent from plans of earlier versions."] = (
-        None
-    )
+    basis: Annotated[PlanBasis, "Its environment, state and inputs."]
     since: Annotated[SinceItem | None, "The comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
     undo: Annotated[UndoItem | None, "The run that the plan undoes; absent without `plan --undo`."] = None

@@ -58,7 +58,7 @@ def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
 
 def subject_of(plan: PlanFormat, look: Look) -> str:
     """Return the team, or else the service, with the project and the environment that a plan is for."""
-    url, environment = plan.service.base_url, plan.basis.environment if plan.basis else None
+    url, environment = plan.service.base_url, plan.basis.environment
     # A file may name any text as its URL, which `urlsplit` rejects.
     service = "Embedded sandbox" if url == "sandbox" else url.partition("://")[2].partition("/")[0]
     return " · ".join(filter(None, (plan.service.team or service, look.project, environment)))

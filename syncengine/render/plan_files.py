@@ -90,8 +90,6 @@ def plan_in(content: bytes, name: str) -> PlanFile:
 def reviewed_in(content: bytes, name: str) -> ReviewedPlan:
     """Return the reviewed plan in the content of a file, or raise `SyncengineError` (`plan-file`)."""
     document = plan_in(content, name).document
-    if document.basis is None:
-        raise unfit(f"{name} is from an earlier version of syncengine and does not name its state: plan again")
     try:
         changes: dict[Key, Change] = {}
         for item in document.changes:

@@ -231,7 +231,7 @@ BAD = {
     "an address": (lambda text: text.replace('"tag/D-1"', '"D-1"'), "is damaged"),
     "twice": (lambda text: text.replace('"tag/D-1"', '"tag/A-1"'), "is damaged"),
     "nested": (lambda text: "[" * 100_000, "is damaged"),
-    "of an earlier version": (lambda text: text.replace('"basis"', '"other"'), "earlier version"),
+    "no basis": (lambda text: text.replace('"basis"', '"other"'), "is damaged"),
 }
 
 
