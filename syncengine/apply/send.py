@@ -335,7 +335,7 @@ def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
         if path := run.unproven.get(operation.id):
             words = (
                 f"not counted as deleted: {path} answered 404 and has never answered {operation.id} successfully;"
-                f" check `service.endpoints.{operation.id}`"
+                f" correct `service.endpoints.{operation.id}.path`, or, if it is right, set `confirmed: true` beside it"
             )
             run.failed(call, [item], CallError(words, operation.id, status=404))
         else:

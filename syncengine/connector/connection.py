@@ -45,10 +45,11 @@ def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -
 def unproven_paths(project: Project, state: State) -> dict[str, str]:
     """Return the non-default paths of operations that never answered with a 2xx, by operation.
 
-    The default path of an operation needs no proof.
+    The default path of an operation needs no proof, nor does one that the project file confirms.
     """
     answering = state.answering_paths()
-    places = {id: _place(endpoint) for id, endpoint in endpoints_of(project).items()}
+    confirmed = {id for id, endpoint in project.service.endpoints.items() if endpoint.confirmed}
+    places = {id: _place(endpoint) for id, endpoint in endpoints_of(project).items() if id not in confirmed}
     usual = {id: _place(Endpoint(OPERATIONS[id].method, OPERATIONS[id].path)) for id in places}
     return {id: place for id, place in places.items() if place != usual[id] and (id, place) not in answering}
 

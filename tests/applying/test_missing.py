@@ -165,6 +165,21 @@ def test_a_404_of_another_path_counts_once_it_has_answered(picky: Picky, bench: 
     assert bench.apply().exit_code == 0
 
 
+def test_a_404_of_a_confirmed_path_counts(picky: Picky, bench: Bench) -> None:
+    """Nothing but 404 ever comes of a path whose only keywords people deleted first: the project file confirms it."""
+    picky.elsewhere = {"/v2/keyword/delete": "deleteKeyword"}
+    picky.refuses = lambda operation, body: (404, {}) if operation == "deleteKeyword" else None
+    bench.settings(service=("endpoints: {deleteKeyword: {path: /v2/keyword/delete}}",), url=picky.url)
+    bench.settle(tags=[tag("TAG-1", keywords=["words"])])
+    bench.wants(tags=[tag("TAG-1")])
+    refused = bench.apply()
+    assert refused.exit_code == 3
+    assert "confirmed: true" in refused.words("tag/TAG-1")
+    bench.settings(service=("endpoints: {deleteKeyword: {path: /v2/keyword/delete, confirmed: true}}",), url=picky.url)
+    assert bench.apply().exit_code == 0
+    assert not bench.doubtful()
+
+
 def test_a_404_of_the_default_path_counts(bench: Bench) -> None:
     """A 404 of the default path counts, also when the project file names that path."""
     bench.settings(service=("endpoints: {deleteKeyword: {path: /tag/keyword/delete}}",))

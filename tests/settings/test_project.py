@@ -22,7 +22,7 @@ service:
   baseUrl: https://example.com/api/
   apiKey: {env: KEY}
   team: 0815
-  endpoints: {upsertTags: {path: /t/b, method: PUT}}
+  endpoints: {upsertTags: {path: /t/b, method: PUT, confirmed: true}}
   timeout: 1.5m
   concurrency: 4
 manifests: [a, b/c.yaml]
