@@ -24,7 +24,7 @@ from tests.support.pages import ROOT, WRITES, blocks
 CHANGING = re.compile(
     r"\b[0-9a-f]{12}\b|@[0-9a-f]{20}\b"  # ids of runs, commits and versions; approvals
     r"|\b\d{4}-\d\d-\d\d(?:T[\d:+]+)?|\b\d\d:\d\d\b"  # dates and times
-    r"|\s+\d+ rows|by \w+ on [\w.-]+"
+    r"|\s+\d+ rows?\s+|by \w+ on [\w.-]+"
 )
 """What differs in every run, or on every machine."""
 NOT_PRINTED = {"manifests/acme.yaml:12: error[refused]", "name,description,category", '{"format": "syncengine.state-'}

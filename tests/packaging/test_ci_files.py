@@ -159,7 +159,7 @@ def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
 REFUSED = {
     "syncengine": "another project's library",
     "SyncEngine==0.3.0": "another project's library",
-    "": "give a requirement",
+    "": "give REQUIREMENT",
     " x": "expected a requirement",
     "-r x.txt": "expected a requirement",
     'x"\n  - run: id': "expected a requirement",

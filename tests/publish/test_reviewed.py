@@ -75,7 +75,7 @@ def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) 
 
 UNFIT = {
     "errors": ((DOCUMENTS / "diagnostics.json").read_bytes(), "because planning failed"),
-    "no basis": (json.dumps({**json.loads(PLAN), "basis": None}).encode(), "earlier version"),
+    "no basis": (json.dumps({**json.loads(PLAN), "basis": None}).encode(), "damaged"),
     "cut off": (PLAN[:-20], "is not JSON, or incomplete"),
 }
 

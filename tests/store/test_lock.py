@@ -172,7 +172,7 @@ def test_a_process_suspended_in_a_transaction_does_not_block_the_lock(postgresql
         emptied(postgresql_url),
         open_state(f"{limited}idle_in_transaction_session_timeout%3D1s", write=True) as state,
         state.lock(Holder.here("test", {}), wait=0, request_timeout=0),
-        pytest.raises(SyncengineError, match="database"),
+        pytest.raises(SyncengineError, match="idle"),
         state.database.transaction() as stopped,
     ):
         state.lease.prove(stopped)
@@ -217,7 +217,7 @@ def test_a_process_suspended_between_two_rows_does_not_block_the_lock(postgresql
                 waiting.execute(sa.update(LOCK).values(beats=LOCK.c.beats))
         finally:
             going_on.set()
-        with pytest.raises(SyncengineError, match="database"):
+        with pytest.raises(SyncengineError, match="idle"):
             stopped.result()
 
 
