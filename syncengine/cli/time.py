@@ -136,8 +136,8 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
 
     file = options.folder / source
     try:
-        # Not `file.is_file()`, which raises for an id that is too long to be the name of a file.
-        text = standard_input() if source == "-" else file.read_bytes() if os.path.isfile(file) else None  # noqa: PTH113
+        is_file = os.path.isfile(file)  # noqa: PTH113 - `file.is_file()` raises for an id too long to be a file's name
+        text = standard_input() if source == "-" else file.read_bytes() if is_file else None
     except OSError as error:
         raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
     if text is None:
