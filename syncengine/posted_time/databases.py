@@ -6,9 +6,8 @@ import asyncio
 import concurrent.futures
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
 from datetime import date, datetime
 from datetime import time as day_time
 from decimal import Decimal
@@ -16,11 +15,13 @@ from types import NoneType
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import event
 
-from syncengine.database.errors import FAILURES, Silent, cause, meaning, sentence
+from syncengine.database.errors import BUSY, FAILURES, Silent, cause, fault_of, meaning, sentence
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
+from syncengine.posted_time.pace import Turns
 from syncengine.posted_time.sinks.contract import TOO_LARGE, parameter, undeliverable
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.project.references import sqlite_file
@@ -48,10 +49,9 @@ class Database:
         self.public_name = public_name
         self._patience = patience
         self._silent: list[Future[Any]] = []
-        is_sqlite = engine.dialect.name == "sqlite"
-        # Writers of a SQLite file take turns in their threads, where each can give up by itself.
-        self._turns = nullcontext() if is_sqlite else asyncio.Semaphore(AT_ONCE)
-        self._writers = threading.Lock() if is_sqlite else None
+        # A SQLite file has one writer at a time: others would sleep and poll until they give up.
+        self._turns = Turns(1 if engine.dialect.name == "sqlite" else AT_ONCE)
+        event.listen(engine, "handle_error", self._give_up_if_busy)
         self._probing: asyncio.Task[tuple[TroubleKind, str | None] | None] | None = None
 
     async def probe(self, name: str) -> SinkTrouble | None:
@@ -77,23 +77,6 @@ class Database:
         trouble = await asyncio.shield(self._probing)
         return SinkTrouble(name, trouble[0], sentence(name, trouble[0]), trouble[1]) if trouble else None
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Let threads of this process write to a SQLite file in turn: by itself, SQLite has them sleep and poll.
-
-        Raise `Silent` without a turn.
-        """
-        if self._writers is None:
-            yield
-            return
-        # As long as SQLite waits for a lock: if another process has it, all who wait give up when the first one does.
-        if not self._writers.acquire(timeout=max(self._patience - PATIENCE_SECONDS, 1.0)):
-            raise Silent
-        try:
-            yield
-        finally:
-            self._writers.release()
-
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Return the result of `work`, run in its own transaction. Raise `Silent`, or the database's own errors."""
 
@@ -105,11 +88,13 @@ class Database:
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
         """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
-        async with self._turns:
+        async with self._turns.one(Silent()):
             answer, given_up = self._begin(work)
             waiting = asyncio.wrap_future(answer)
             waiting.add_done_callback(lambda late: late.cancelled() or late.exception())  # retrieve a late error
             await asyncio.wait([waiting], timeout=self._patience)
+            if not answer.done():
+                self._turns.give_up()
         return self._end(answer, given_up)
 
     def ask_now(self, work: Callable[[threading.Event], T]) -> T:
@@ -117,6 +102,12 @@ class Database:
         answer, given_up = self._begin(work)
         concurrent.futures.wait([answer], timeout=self._patience)
         return self._end(answer, given_up)
+
+    def _give_up_if_busy(self, context: sa.ExceptionContext) -> None:
+        """Note that another process kept a SQLite file locked for as long as we wait for it."""
+        error = context.sqlalchemy_exception or context.original_exception
+        if isinstance(error, Exception) and fault_of(error) is BUSY:
+            self._turns.give_up()
 
     def _begin(self, work: Callable[[threading.Event], T]) -> tuple[Future[T], threading.Event]:
         self._silent = [answer for answer in self._silent if not answer.done()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -60,6 +61,37 @@ class BackOff:
 
     def reset(self) -> None:
         self._troubles = 0
+
+
+class Turns:
+    """Turns at a target, `at_once` at a time. Whoever waits for a turn, waits for others of this process alone: so the
+    clock of a caller's patience starts with its turn, and any number may wait.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._free = asyncio.Semaphore(at_once)
+        self._given_up = 0
+
+    @asynccontextmanager
+    async def one(self, no_turn: Exception) -> AsyncIterator[None]:
+        """Hold a turn. Raise `no_turn` if meanwhile as many have given up as have turns at once.
+
+        Otherwise, of those who wait for a silent target, each would wait as long once more as the ones before it.
+        """
+        before = self._given_up
+        async with self._free:
+            if self._given_up - before >= self._at_once:
+                raise no_turn
+            yield
+
+    def give_up(self) -> None:
+        """Note that the holder of a turn got no answer in time."""
+        self._given_up += 1
+
+    def refuse_waiting(self) -> None:
+        """Give no turn to those who wait for one now, as the target asks for."""
+        self._given_up += self._at_once
 
 
 async def slept(seconds: float, *wakers: asyncio.Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,7 @@ from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
 from syncengine.state.inbox_model import PostedTimeStatus
@@ -253,6 +254,51 @@ def test_a_silent_database_is_given_up_after_its_patience(tmp_path: Path) -> Non
     database.engine.dispose()
 
 
+def ledger_sink(database: Database, statement: str) -> SqlSink:
+    given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
+    return SqlSink("x", database, Statement(statement), Json(frozenset(), dict), Words(None, None), **given)
+
+
+def delivered_at_once(sink: SqlSink, groups: int) -> list[Answer]:
+    rendered = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
+
+    async def story() -> list[Answer]:
+        return await asyncio.gather(*(sink.deliver(each, None, Notebook()) for each in rendered))
+
+    return asyncio.run(story())
+
+
+def test_groups_wait_for_their_turns_for_as_long_as_the_database_works(tmp_path: Path) -> None:
+    """That it is busy with others of this process is no silence: together they take far longer than its patience."""
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE hours (id TEXT, paused INTEGER)")
+    database = Database(open_engine(str(path), "x"), "x", patience=1.0)
+    slow = threading.Event()
+    sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, lambda: slow.wait(0.05)))
+    answers = delivered_at_once(ledger_sink(database, "INSERT INTO hours VALUES (:id, pause())"), 40)
+    assert answers == [Took()] * 40
+    assert len(rows(database.engine, "SELECT id FROM hours")) == 40
+    database.engine.dispose()
+
+
+def test_groups_that_wait_behind_a_lock_give_up_with_the_first(tmp_path: Path) -> None:
+    """Otherwise each would wait as long once more for what another process has locked. None of them was begun."""
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE hours (id TEXT)")
+        url = f"sqlite:///{path}?timeout=0.5"
+        database = Database(open_engine(url, "x"), "x")
+        sink = ledger_sink(database, "INSERT INTO hours VALUES (:id)")
+        sink.check()
+        other.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        answers = delivered_at_once(sink, 40)
+        assert time.monotonic() - began < 10
+    assert [(type(answer), getattr(answer, "is_sure", None)) for answer in answers] == [(Failed, True)] * 40
+    database.engine.dispose()
+
+
 @pytest.mark.parametrize("groups", [1, 3])
 def test_a_delivery_that_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> None:
     """The groups were answered with trouble, and their users may change them before the next attempt."""
@@ -261,18 +307,10 @@ def test_a_delivery_that_was_given_up_is_not_written_later(groups: int, tmp_path
         connection.execute("CREATE TABLE hours (id TEXT, paused INTEGER)")
     database, awake = Database(open_engine(str(path), "x"), "x", patience=0.2), threading.Event()
     sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, lambda: awake.wait(60)))
-    insert = Statement("INSERT INTO hours VALUES (:id, pause())")
-    given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
-    sink = SqlSink("x", database, insert, Json(frozenset(), dict), Words(None, None), **given)
-    rendered_groups = [
-        RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)
-    ]
-
-    async def story() -> list[Answer]:
-        return await asyncio.gather(*(sink.deliver(rendered, None, Notebook()) for rendered in rendered_groups))
-
-    answers = asyncio.run(story())
-    assert [(type(answer), getattr(answer, "is_sure", None)) for answer in answers] == [(Failed, False)] * groups
+    answers = delivered_at_once(ledger_sink(database, "INSERT INTO hours VALUES (:id, pause())"), groups)
+    begun, *waiting = [(type(answer), getattr(answer, "is_sure", None)) for answer in answers]
+    assert begun == (Failed, False)
+    assert waiting == [(Failed, True)] * (groups - 1)
     awake.set()
     for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
         waiting.join()

@@ -510,4 +510,4 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
 def _begun(opened: Delivery) -> bool:
     """Whether the sink has begun to write the line."""
     (sink,) = opened.route.sinks
-    return bool(sink._turn.locked())  # type: ignore[attr-defined] # no public attribute shows it
+    return bool(sink._turns._free.locked())  # type: ignore[attr-defined] # no public attribute shows it

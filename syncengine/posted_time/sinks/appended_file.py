@@ -26,7 +26,7 @@ from syncengine.content import sha256_of
 from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
-from syncengine.posted_time.pace import to_its_end
+from syncengine.posted_time.pace import Turns, to_its_end
 from syncengine.posted_time.sinks.contract import (
     NO_TEXT,
     Answer,
@@ -252,7 +252,7 @@ class AppendedFile:
     form: Form
     words: Words
     patience: float = PATIENCE
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _turns: Turns = field(default_factory=lambda: Turns(1), init=False)
 
     def render(self, variables: Variables) -> bytes:
         return self.form.render(variables, self.name)
@@ -328,13 +328,17 @@ class AppendedFile:
         """
 
         def opened() -> Result:
-            file = _locked(self.path, self.form, self.patience)
+            try:
+                file = _locked(self.path, self.form, self.patience)
+            except BlockingIOError:
+                self._turns.give_up()
+                raise
             try:
                 return work(file)
             finally:
                 os.close(file)
 
-        async with self._turn:  # here, so that waiting lines take no threads
+        async with self._turns.one(BlockingIOError(errno.EWOULDBLOCK, "the file is locked")):
             return await to_its_end(asyncio.to_thread(opened))
 
 

@@ -7,7 +7,6 @@ whether an answer is a refusal or trouble (docs/posted-time.md 4).
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,9 +19,10 @@ import httpx
 from syncengine.content import sha256_of
 from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import Problems, TroubleKind
-from syncengine.http.exchange import HEADERS, NOT_SENT, cause_of, exchange, http_client
+from syncengine.http.exchange import HEADERS, NOT_SENT, Explained, cause_of, exchange, http_client
 from syncengine.http.replies import Reply, retry_after
 from syncengine.posted_time.events import SinkTrouble
+from syncengine.posted_time.pace import Turns
 from syncengine.posted_time.sinks.contract import (
     MAX_LINE,
     TOO_LONG,
@@ -82,6 +82,15 @@ _WORDS: Mapping[TroubleKind, str] = {
 }
 
 
+class NoTurn(Explained, httpx.ConnectError):
+    """Raised for a request that is not sent, because the receiver did not answer, or asked to be left alone, while the
+    request waited for its turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("it was not tried: others got no answer meanwhile, or were asked to wait")
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """The rendered request for one group. `path` is below the sink's URL."""
@@ -115,9 +124,7 @@ class HttpSink:
     trouble_on: frozenset[int]
     words: Words
     find: Find | None = None
-    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE), init=False)
-    _rests_until: float = field(default=0.0, init=False)
-    """The instant (monotonic) before which the receiver asked to be sent nothing."""
+    _turns: Turns = field(default_factory=lambda: Turns(SIDE_BY_SIDE), init=False)
     _client: httpx.AsyncClient = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,20 +152,18 @@ class HttpSink:
         request: HttpRequest = rendered.content
         headers = {**request.headers, "Idempotency-Key": idempotency_key(rendered)}
         unreachable, rejected = TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION
-        async with self._free:
-            if (rest := self._rests_until - time.monotonic()) > 0:  # it asked while this request waited for its turn
-                return Failed(unreachable, self._sentence(unreachable), rest=rest)
-            try:
+        try:
+            async with self._turns.one(NoTurn()):
                 reply = await self._send(self.method, request.path, headers, request.body)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                is_sure = isinstance(error, NOT_SENT)
-                return Failed(unreachable, self._sentence(unreachable), is_sure, detail=cause_of(error))
-            except Problems as problems:  # the file of a secret is missing
-                return Failed(rejected, self._sentence(rejected), detail=problems.found[0].message)
-            answer = self._answer(reply, rendered.variables)
-            if isinstance(answer, Failed) and answer.rest:
-                self._rests_until = time.monotonic() + answer.rest
-            return answer
+                answer = self._answer(reply, rendered.variables)
+                if isinstance(answer, Failed) and answer.rest:
+                    self._turns.refuse_waiting()
+                return answer
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            is_sure = isinstance(error, NOT_SENT)
+            return Failed(unreachable, self._sentence(unreachable), is_sure, detail=cause_of(error))
+        except Problems as problems:  # the file of a secret is missing
+            return Failed(rejected, self._sentence(rejected), detail=problems.found[0].message)
 
     def receiver(self) -> str:
         """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
@@ -173,7 +178,7 @@ class HttpSink:
         headers = {name: text.constant for name, text in self.headers.items() if isinstance(text.constant, str)}
 
         async def ask(method: str, url: httpx.URL) -> Reply:
-            async with self._free:
+            async with self._turns.one(NoTurn()):
                 return await self._exchange(method, url, headers, None)
 
         try:
@@ -213,7 +218,13 @@ class HttpSink:
         merged.pop("transfer-encoding", None)
         sent = [(name.encode("ascii"), value.encode()) for name, value in merged.values()]
         request = self._client.build_request(method, url, headers=sent, content=body)
-        return await exchange(self._client, request, seconds=self.address.timeout, most=LARGEST, needs_content=False)
+        try:
+            return await exchange(
+                self._client, request, seconds=self.address.timeout, most=LARGEST, needs_content=False
+            )
+        except httpx.TimeoutException:
+            self._turns.give_up()
+            raise
 
     def _answer(self, reply: Reply, variables: Variables) -> Answer:
         """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""

@@ -82,10 +82,17 @@ class SqlSink:
         self.database.ask_now(look)
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+        has_begun = False
+
+        def work(given_up: threading.Event) -> Answer:
+            nonlocal has_begun
+            has_begun = True
+            return self._deliver(rendered, given_up)
+
         try:
-            return await self.database.ask(lambda given_up: self._deliver(rendered, given_up))
+            return await self.database.ask(work)
         except Silent as error:
-            return self._failure(error, rendered, is_sure=False)
+            return self._failure(error, rendered, is_sure=not has_begun)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if not self.keeps_receipts:
@@ -121,7 +128,7 @@ class SqlSink:
         """Deliver a group in a thread, in a transaction that ends before the next group of this thread begins."""
         signing = committing = False
         try:
-            with self.database.writing(), self.database.engine.connect().execution_options(writes=True) as connection:
+            with self.database.engine.connect().execution_options(writes=True) as connection:
                 self._get_ready(connection)
                 transaction = connection.begin()
                 receipt = receipts.find(connection, rendered.mark) if self.keeps_receipts else None
