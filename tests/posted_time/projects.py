@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import textwrap
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,18 @@ lookups:
 """
 
 
+JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
+
+
+def http_sink(url: str, more: str = "", settings: str = "") -> str:
+    return (
+        f"- name: pms\n  http: {{url: '{url}/api', path: '/time/{{{{ tag.name }}}}',"
+        f" json: {{id: '{{{{ group.groupId }}}}', secs: '{{{{ duration.seconds }}}}', flag: true, tags: [a, 1]}}"
+        f"{more}}}\n"
+        f"  externalId: '{{{{ response.id }}}}'\n{settings}"
+    )
+
+
 def ledger(folder: Path) -> Path:
     """A database with two matters."""
     path = folder / "ledger.db"
@@ -61,6 +74,24 @@ def ledger(folder: Path) -> Path:
 def rows(folder: Path, query: str = "SELECT id, matter, secs FROM time ORDER BY rowid") -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(folder / "ledger.db", timeout=20)) as connection:
         return connection.execute(query).fetchall()
+
+
+def in_ledger(folder: Path, statement: str, values: tuple[object, ...] = ()) -> None:
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection, connection:
+        connection.execute(statement, values)
+
+
+@contextmanager
+def locked_ledger(folder: Path) -> Iterator[None]:
+    """Another program holds the ledger for the duration of the block."""
+    with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """What the sink `archive` has written."""
+    return [json.loads(line) for line in (folder / "out/time.jsonl").read_text().splitlines()]
 
 
 def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger.db}", **environ: str) -> Project:
@@ -77,6 +108,11 @@ def delivering(
     """A delivery into these sinks."""
     found = project(folder, f"{more}deliver:\n{textwrap.indent(deliver, '  ')}", **given)
     return Delivery.of(found, {}, now=now)
+
+
+def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
+    """A delivery into these sinks without a lookup, with variables in its environment."""
+    return Delivery.of(project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}"), environ)
 
 
 def problems(

@@ -36,6 +36,11 @@ class Receiver:
     answer: Callable[[Got], tuple[int, Any] | None] = lambda got: (201, {"id": 4711})
     headers: dict[str, str] = field(default_factory=dict)
 
+    def says(self, *answers: tuple[int, Any] | None) -> None:
+        """Give these answers one after the other, and no further one."""
+        following = iter(answers)
+        self.answer = lambda got: next(following)
+
     @property
     def kept(self) -> dict[str, Any]:
         """Bodies by Idempotency-Key, as a receiver that honours the key keeps them."""

@@ -34,5 +34,10 @@ def raw(group_id: str = "g1", **given: Any) -> dict[str, Any]:
     }
 
 
+def some(count: int) -> list[dict[str, Any]]:
+    """Groups of different ids."""
+    return [raw(f"g{number}") for number in range(count)]
+
+
 def group(**given: Any) -> Group:
     return read_group(raw(**given))

@@ -14,6 +14,7 @@ from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Unposted
 from syncengine.posted_time.durations import suffixes
 from syncengine.render.posted_time import audit_text
 from syncengine.state.inbox_model import GroupState, PostedTimeStatus, SinkReceipt
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
@@ -33,7 +34,7 @@ def taken(id: str, sink: str = "ledger", days: float = 1) -> SinkReceipt:
     return SinkReceipt(id, sink, NOW - days * DAY)
 
 
-def known(*sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS) -> Known:
+def known(*sinks: str, outcome: PostedTimeStatus = SUCCESS) -> Known:
     return Known(GroupState.ACKNOWLEDGED, outcome, frozenset(sinks))
 
 
@@ -57,7 +58,7 @@ def test_a_group_that_was_decided_without_a_sink_is_told_from_one_whose_receipt_
         [posted("a"), posted("b")], [], {"ledger": True}, {"a": known("archive"), "b": known("ledger")}, SINCE
     )
     assert [(one.group_id, one.is_left_out) for one in found.lacking] == [("a", True), ("b", False)]
-    undecided = {"a": known("archive", outcome=PostedTimeStatus.TROUBLE)}
+    undecided = {"a": known("archive", outcome=TROUBLE)}
     for of in (undecided, {}):
         assert not any(one.is_left_out for one in audit([posted("a")], [], {"ledger": True}, of, SINCE).lacking)
     a, b, cause, _ = audit_text(found).splitlines()
@@ -87,7 +88,7 @@ def test_groups_and_receipts_before_since_are_ignored(listed: list[Listed], rece
 
 def test_pending_groups_lack_nothing_and_are_listed() -> None:
     """A PENDING group is reported in `others`, together with what the inbox knows of it."""
-    refused = known(outcome=PostedTimeStatus.REFUSED)
+    refused = known(outcome=REFUSED)
     listed = [posted("a", status="PENDING"), posted("b", status="PENDING")]
     found = audit(listed, [], BOTH, {"b": refused}, SINCE)
     assert (found.agrees, found.listed, found.posted) == (True, 2, 0)
@@ -101,7 +102,7 @@ def test_pending_groups_lack_nothing_and_are_listed() -> None:
 def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None) -> None:
     """Only PENDING means that a group is not posted yet. A group that this project refused lacks no receipt."""
     listed = [Listed(id, status, int(NOW * 1000)) for id in ("lost", "refused", "taken")]
-    of = {"refused": known(outcome=PostedTimeStatus.REFUSED), "taken": known("ledger")}
+    of = {"refused": known(outcome=REFUSED), "taken": known("ledger")}
     found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)
     assert ([one.group_id for one in found.lacking], found.unposted) == (["lost"], ())
     assert [(one.group_id, one.takers) for one in found.others] == [

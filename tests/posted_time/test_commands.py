@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -21,10 +20,20 @@ from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
 from syncengine.state.inbox_model import GroupState, Offer
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project, rows
+from tests.posted_time.desk import at_work, taking
+from tests.posted_time.projects import (
+    JSONL,
+    LOOKUPS,
+    SQL_SINK,
+    delivering,
+    in_ledger,
+    ledger,
+    lines,
+    problems,
+    project,
+    rows,
+)
 from tests.posted_time.samples import raw
-from tests.posted_time.test_delivery import rows_of_matter
-from tests.posted_time.test_sinks import JSONL, lines, run, taking
 from tests.settings.test_schema import judge
 from tests.support import warm
 
@@ -55,15 +64,12 @@ def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended
 
 def filled(folder: Path) -> None:
     """Fill an inbox with a success, a refusal and a conflict."""
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(raw("g1"), mechanism="fetch")
-        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
-        await opened.take(raw("g2", tags=[{"name": "NO-1"}]), mechanism="fetch")
-        await opened.take(raw("g3"), mechanism="fetch")
-        await opened.take(raw("g3", totalDurationSecs=1), mechanism="fetch")
-
-    run(delivering(folder, JSONL + SQL_SINK), story)
+    with at_work(delivering(folder, JSONL + SQL_SINK)) as desk:
+        desk.take(raw("g1"))
+        desk.acknowledge("g1")
+        desk.take(raw("g2", tags=[{"name": "NO-1"}]))
+        desk.take(raw("g3"))
+        desk.take(raw("g3", totalDurationSecs=1))
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +153,8 @@ def test_show_prints_the_changes_of_each_offer(folder: Path) -> None:
 
 def test_the_operator_sees_why_a_ledger_rejected_a_group(tmp_path: Path) -> None:
     """`time show` and `time inbox` name the violated constraint; the message for the user does not."""
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(raw("g1", totalDurationSecs=0, timeRows=[]), mechanism="fetch")
-
-    run(delivering(tmp_path, SQL_SINK), story)
+    with at_work(delivering(tmp_path, SQL_SINK)) as desk:
+        desk.take(raw("g1", totalDurationSecs=0, timeRows=[]))
     for words in (("show", "g1"), ("inbox",)):
         assert "SQLITE_CONSTRAINT_CHECK" in program(tmp_path, *words).out
     group = program(tmp_path, "show", "g1", "--format", "json").document
@@ -369,7 +372,7 @@ def test_preview_reports_project_errors_with_line_and_column(tmp_path: Path) -> 
 def test_retry_delivers_a_refused_group_once_its_cause_is_gone(folder: Path) -> None:
     """The new status SUCCESS then waits for the next status update to the service."""
     assert program(folder, "retry", "g2").code == 3
-    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+    in_ledger(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
     ended = program(folder, "retry", "--state", "refused", "--format", "json")
     assert (ended.code, [group["state"] for group in ended.document["groups"]]) == (0, ["accepted"])
     assert ("g2", 9, 3600) in rows(folder)
@@ -404,7 +407,7 @@ def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Pat
     assert ended.err.count("was decided without") == 1
     again = program(folder, "retry", "--sink", "added", "--since", "1d", "-y")
     assert "Nothing to deliver to sink added again" in again.err
-    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+    in_ledger(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
     assert "was decided without" not in program(folder, "retry", "g2").err
     assert len((folder / "added.jsonl").read_text().splitlines()) == 1
 
@@ -412,8 +415,8 @@ def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Pat
 def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
     """With `-y` the sink takes the groups that it lost and no others. A conflict stays one until a person settles
     it."""
-    rows_of_matter(folder, "DELETE FROM time WHERE id = 'g1'")
-    rows_of_matter(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
+    in_ledger(folder, "DELETE FROM time WHERE id = 'g1'")
+    in_ledger(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
     rehearsed = program(folder, "retry", "--sink", "ledger", "--since", "1d", "--format", "json")
     assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1"])
     assert [row[0] for row in rows(folder)] == ["g3"]
@@ -429,19 +432,15 @@ def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
 
 def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path) -> None:
     """`serve` delivers the queued group in its next round."""
-    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
-
-    async def serving(opened: Delivery) -> None:
-        with opened.inbox.lease(Holder.here("serve", {})):
-            ended = program(folder, "retry", "g2")
-            assert (ended.code, "the inbox is locked by" in ended.err, "Queued" in ended.out) == (0, True, True)
-            document = program(folder, "retry", "g2", "--format", "json").document
-            judge("selection.schema.json").validate(document)
-            assert (document["act"], document["groups"]) == ("asked", ["g2"])
-            assert ("g2", 9, 3600) not in rows(folder)
-            assert await opened.catch_up(asyncio.Event()) == 1
-
-    run(delivering(folder, JSONL + SQL_SINK), serving)
+    in_ledger(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+    with at_work(delivering(folder, JSONL + SQL_SINK)) as desk, desk.inbox.lease(Holder.here("serve", {})):
+        ended = program(folder, "retry", "g2")
+        assert (ended.code, "the inbox is locked by" in ended.err, "Queued" in ended.out) == (0, True, True)
+        document = program(folder, "retry", "g2", "--format", "json").document
+        judge("selection.schema.json").validate(document)
+        assert (document["act"], document["groups"]) == ("asked", ["g2"])
+        assert ("g2", 9, 3600) not in rows(folder)
+        assert desk.catch_up() == 1
     assert ("g2", 9, 3600) in rows(folder)
 
 

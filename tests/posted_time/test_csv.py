@@ -13,11 +13,10 @@ import pytest
 from syncengine.posted_time.sinks.appended_file import AppendedFile, CsvRecords, record
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json
-from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, taking
 from tests.posted_time.projects import delivering, problems
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import KEY, Notebook, emptied, removed, rotated
-from tests.posted_time.test_sinks import taking
 
 SINK = """\
 - name: books
@@ -54,7 +53,7 @@ def test_a_group_is_a_record_below_a_header(tmp_path: Path) -> None:
     text = 'He said "no",\r\nthen left; ü'
     for id in ("g1", "g2", "g1"):
         (verdict,) = taking(delivering(tmp_path, SINK, ""), raw(id, description=text))
-        assert verdict.outcome is PostedTimeStatus.SUCCESS
+        assert verdict.outcome is SUCCESS
     assert (tmp_path / "out/time.csv").read_bytes().startswith(HEADER)
     expected = {"Date": "2024-05-02", "Matter": "ACME-0042", "Hours, worked": "1", "Note": text.replace("\r", "")}
     assert lines(tmp_path) == [expected, expected]

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,10 @@ from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
-from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, at_work, outcomes, taking
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_jsonl_line import Notebook
-from tests.posted_time.test_sinks import run, taking
 
 SINK = """\
 deliver:
@@ -79,16 +79,16 @@ def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statemen
     engine: sa.Engine, tmp_path: Path
 ) -> None:
     """A process with a new inbox gets the same reference from the receipt."""
-    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")] * 2
+    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(SUCCESS, None, "1")] * 2
     (tmp_path / ".syncengine/state.db").unlink()
-    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")]
+    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(SUCCESS, None, "1")]
     assert rows(engine) == [("g1", 3600)]
     assert [float(str(h)) for (h,) in rows(engine, "SELECT hours FROM hours")] == [1.0]
 
 
 def test_a_statement_need_not_return_anything(engine: sa.Engine, tmp_path: Path) -> None:
     """Then the verdict has no external id."""
-    assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, None)]
+    assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(SUCCESS, None, None)]
 
 
 @pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, tag", "(ident, tag"), ("INSERT", "INSRT")])
@@ -104,19 +104,13 @@ def test_a_statement_that_cannot_run_is_refused_at_start(
 
 def test_two_processes_deliver_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
     """Each has its own inbox, so no lease keeps them apart: the receipt in the database does."""
-
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for folder in folders:
-        folder.mkdir()
-    deliveries = [delivery(folder, engine) for folder in folders]
-
-    async def story(first: Delivery) -> list[Verdict]:
-        async with deliveries[1] as second:
-            both = (opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(5) for opened in (first, second))
-            return await asyncio.gather(*both)
-
-    verdicts = run(deliveries[0], story)
-    assert {v.outcome for v in verdicts} == {PostedTimeStatus.SUCCESS}
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    groups = [raw(f"g{number}") for number in range(5)]
+    deliveries = [delivery(tmp_path / name, engine) for name in "ab"]
+    with at_work(deliveries[0]) as one, at_work(deliveries[1]) as other, ThreadPoolExecutor() as pool:
+        both = pool.map(lambda desk: desk.together(*groups), (one, other))
+        assert [outcomes(verdicts) for verdicts in both] == [[SUCCESS] * 5] * 2
     assert sorted(str(row[0]) for row in rows(engine)) == [f"g{n}" for n in range(5)]
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
+from tests.posted_time.desk import at_work
 from tests.posted_time.projects import LOOKUPS, delivering, rows
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import run
 from tests.serve.in_process import work
 from tests.serve.world import CALLER_KEY, World, eventually, world
 from tests.support import loopback
@@ -22,37 +20,28 @@ DAY = 86400
 def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
     """After 59 days a group still has its body; after 61 days only its id and receipts remain."""
     now = 1_000_000.0
-    delivery = delivering(tmp_path, now=lambda: now)
-
-    async def story(opened: Delivery) -> None:
-        nonlocal now
-        await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
+    with at_work(delivering(tmp_path, now=lambda: now)) as desk:
+        desk.take(raw())
+        desk.acknowledge("g1")
         whole = []
         for days in (59, 2):
             now += days * DAY
-            await opened.catch_up(asyncio.Event())
-            (entry,) = opened.inbox.entries()
+            desk.catch_up()
+            (entry,) = desk.inbox.entries()
             whole.append(entry.body is not None)
         assert whole == [True, False]
-
-    run(delivery, story)
 
 
 def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
     """A template that changes or disappears later does not affect groups until the project is loaded again."""
     narrative = tmp_path / "narrative.j2"
     narrative.write_text("As it was: {{ tag.name }}.")
-    delivery = delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(raw("g1"), mechanism="fetch")
+    with at_work(delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")) as desk:
+        desk.take(raw("g1"))
         narrative.write_text("{{ broken")
-        await opened.take(raw("g2"), mechanism="fetch")
+        desk.take(raw("g2"))
         narrative.unlink()
-        await opened.take(raw("g3"), mechanism="fetch")
-
-    run(delivery, story)
+        desk.take(raw("g3"))
     assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 3
 
 

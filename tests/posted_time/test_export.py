@@ -8,12 +8,11 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.state.inbox import open_inbox
-from tests.posted_time.projects import SQL_SINK, delivering
+from tests.posted_time.desk import at_work
+from tests.posted_time.projects import JSONL, SQL_SINK, delivering
 from tests.posted_time.samples import raw
 from tests.posted_time.test_commands import Ended, program
-from tests.posted_time.test_sinks import JSONL, run
 from tests.settings.test_schema import judge
 
 EACH = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
@@ -24,11 +23,9 @@ def table(ended: Ended) -> list[dict[str, str]]:
 
 
 def taken(folder: Path, *groups: dict[str, object], deliver: str = JSONL + SQL_SINK) -> None:
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(folder, deliver)) as desk:
         for group in groups:
-            await opened.take(group, mechanism="fetch")
-
-    run(delivering(folder, deliver), story)
+            desk.take(group)
 
 
 def test_each_delivery_is_a_row_with_its_reference(tmp_path: Path) -> None:

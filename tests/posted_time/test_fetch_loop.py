@@ -16,6 +16,7 @@ from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.service.client import Client, Conduct
 from syncengine.state.database import LockLost
 from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, TROUBLE
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
 from tests.service.talking import key
 
@@ -99,7 +100,7 @@ class Desk:
         if self.raising is not None:
             raising, self.raising = self.raising, None
             raise raising
-        return self.verdicts.get(id, Verdict(PostedTimeStatus.SUCCESS))
+        return self.verdicts.get(id, Verdict(SUCCESS))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
             await Fetching(client, desk, lambda: None, tell=told.append, stop=stopping, pace=SWIFT).run()
         return told
 
-    assert taken(asyncio.run(play())) == [(id, PostedTimeStatus.SUCCESS) for id in MANY[:WIDTH]]
+    assert taken(asyncio.run(play())) == [(id, SUCCESS) for id in MANY[:WIDTH]]
     assert desk.took == MANY[:WIDTH]
 
 
@@ -252,9 +253,9 @@ def test_a_held_group_is_tried_before_the_next_fetch() -> None:
 
     desk = Doubting()
     desk.stored, desk.is_cautious = ["kept", "again"], True
-    desk.verdicts = {"again": Verdict(PostedTimeStatus.TROUBLE, "No.", is_final=False)}
+    desk.verdicts = {"again": Verdict(TROUBLE, "No.", is_final=False)}
     told = told_until((saying([group("a")]), NOTHING), desk, has_taken(2))
-    assert taken(told) == [("kept", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
+    assert taken(told) == [("kept", SUCCESS), ("a", SUCCESS)]
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
 
 

@@ -18,6 +18,7 @@ from syncengine.posted_time.events import Verdict
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import problems, project
@@ -26,7 +27,6 @@ from tests.support import warm
 
 GROUPS = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
 """The number of groups; 1,000 take some minutes."""
-SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
 
 
 class Clock:

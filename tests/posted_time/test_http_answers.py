@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 from syncengine.posted_time.delivery import Delivery
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, dripping
-from tests.posted_time.projects import delivering, problems
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
+from tests.posted_time.projects import delivering, http_sink, problems
 from tests.posted_time.receiver import receiving
-from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import http_sink, run, taking
-
-SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
+from tests.posted_time.samples import raw, some
 
 
 def sink(folder: Path, url: str, more: str = "", settings: str = "", **given: Any) -> Delivery:
@@ -66,29 +63,18 @@ def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path) -
 def test_a_refusal_of_a_repeat_proves_nothing(first: int | None, repeat: int, settings: str, tmp_path: Path) -> None:
     """The receiver may refuse the repeat because it took the first request: the verdict is trouble, not FAILURE."""
     with receiving() as receiver:
-        answers: Iterator[tuple[int, Any] | None] = iter(
-            [(first, {}) if first else None, (repeat, {}), (repeat, {}), (201, {"id": 9})]
-        )
-        receiver.answer = lambda got: next(answers)
-        delivery = sink(tmp_path, receiver.url, settings=settings)
-
-        async def story(opened: Delivery) -> list[tuple[PostedTimeStatus, str | None]]:
-            found = [await opened.take(raw(), mechanism="fetch") for _ in range(4)]
-            entry = opened.inbox.entry("g1")
-            assert entry is not None
-            return [(each.outcome, each.external_id) for each in found]
-
-        verdicts = run(delivery, story)
-    assert verdicts == [(TROUBLE, None)] * 3 + [(SUCCESS, "9")]
+        receiver.says((first, {}) if first else None, (repeat, {}), (repeat, {}), (201, {"id": 9}))
+        verdicts = taking(sink(tmp_path, receiver.url, settings=settings), *[raw()] * 4)
+    assert outcomes(verdicts) == [TROUBLE] * 3 + [SUCCESS]
+    assert verdicts[3].external_id == "9"
 
 
 def test_a_refusal_after_a_401_is_a_refusal(tmp_path: Path) -> None:
     """The receiver rejected the credentials of the first attempt, so it cannot have the group."""
     with receiving() as receiver:
-        answers = iter([(401, {}), (422, {})])
-        receiver.answer = lambda got: next(answers)
+        receiver.says((401, {}), (422, {}))
         verdicts = taking(sink(tmp_path, receiver.url), raw(), raw())
-    assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
+    assert outcomes(verdicts) == [TROUBLE, REFUSED]
 
 
 CAUSES = {
@@ -100,28 +86,24 @@ CAUSES = {
 @pytest.mark.parametrize(("url", "cause"), CAUSES.values(), ids=CAUSES.keys())
 def test_the_operator_sees_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
     """From a delivery and from a probe; the message for users only says that it cannot be reached."""
-
-    async def story(opened: Delivery) -> None:
-        await opened.check_sinks()
-        (by_probe,) = opened.troubles
-        verdict = await opened.take(raw(), mechanism="fetch")
+    with at_work(sink(tmp_path, url)) as desk:
+        desk.check_sinks()
+        (by_probe,) = desk.troubles
+        verdict = desk.take(raw())
         assert by_probe.detail is not None
         assert verdict.detail is not None
         assert by_probe.detail.startswith(cause)
         assert verdict.detail.startswith(cause)
         assert verdict.message == by_probe.message == "pms cannot be reached."
 
-    run(sink(tmp_path, url), story)
-
 
 def test_troubleon_makes_a_status_trouble(tmp_path: Path) -> None:
     """For example the 404 of an ingress while its service is being deployed."""
     with receiving() as receiver:
-        answers = iter([(404, {}), (422, {})])
-        receiver.answer = lambda got: next(answers)
+        receiver.says((404, {}), (422, {}))
         delivery = sink(tmp_path, receiver.url, settings="  troubleOn: [404]\n")
         verdicts = taking(delivery, raw(), raw())
-    assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
+    assert outcomes(verdicts) == [TROUBLE, REFUSED]
 
 
 def test_a_status_in_both_refuseon_and_troubleon_is_an_error_at_start(tmp_path: Path) -> None:
@@ -143,23 +125,19 @@ def test_retry_after_pauses_deliveries_and_probes(status: int, tmp_path: Path) -
     clock = _Clock()
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (status, {}), {"Retry-After": "1000"}
-        delivery = sink(tmp_path, receiver.url, now=clock)
-
-        async def story(opened: Delivery) -> None:
-            await opened.take(raw(), mechanism="fetch")
+        with at_work(sink(tmp_path, receiver.url, now=clock)) as desk:
+            desk.take(raw())
             for _ in range(20):
                 clock.now += 45
-                await opened.check_sinks()
-                assert opened.troubles
-                verdict = await opened.take(raw("g2"), mechanism="webhook")
+                desk.check_sinks()
+                assert desk.troubles
+                verdict = desk.take(raw("g2"), "webhook")
                 assert verdict.outcome is TROUBLE
             assert [got.method for got in receiver.got] == ["POST"]
             clock.now += 101
             receiver.answer = lambda got: (200, {})
-            await opened.check_sinks()
-            assert not opened.troubles
-
-        run(delivery, story)
+            desk.check_sinks()
+            assert not desk.troubles
 
 
 def test_retry_after_holds_for_later_processes(tmp_path: Path) -> None:
@@ -168,21 +146,22 @@ def test_retry_after_holds_for_later_processes(tmp_path: Path) -> None:
     with receiving() as receiver, receiving() as other:
         receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
 
-        async def offered(opened: Delivery) -> tuple[bool, PostedTimeStatus]:
-            await opened.remember_troubles()
-            await opened.check_sinks()
-            return bool(opened.troubles), (await opened.take(raw(), mechanism="webhook")).outcome
+        def offered() -> tuple[bool, PostedTimeStatus]:
+            with at_work(sink(tmp_path, receiver.url, now=clock)) as desk:
+                desk.remember_troubles()
+                desk.check_sinks()
+                return bool(desk.troubles), desk.take(raw(), "webhook").outcome
 
-        run(sink(tmp_path, receiver.url, now=clock), offered)
+        offered()
         sent = len(receiver.got)
         clock.now += 900
-        found = [run(sink(tmp_path, receiver.url, now=clock), offered) for _ in range(2)]
+        found = [offered(), offered()]
         (by_hand,) = taking(sink(tmp_path, receiver.url, now=clock), raw())
         assert (found, by_hand.outcome) == ([(True, TROUBLE)] * 2, TROUBLE)
         assert len(receiver.got) == sent
         clock.now += 101
         receiver.answer = lambda got: (201, {})
-        assert run(sink(tmp_path, receiver.url, now=clock), offered) == (False, SUCCESS)
+        assert offered() == (False, SUCCESS)
         receiver.answer, clock.now = lambda got: (429, {}), clock.now + 1
         taking(sink(tmp_path, receiver.url, now=clock), raw("g2"))
         (moved,) = taking(sink(tmp_path, other.url, now=clock), raw("g2"))
@@ -193,24 +172,17 @@ def test_retry_after_stops_requests_that_are_queued(tmp_path: Path) -> None:
     """Of 64 groups at once, only the eight requests that were already open reach the receiver."""
     with receiving() as receiver:
         receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
-
-        async def story(opened: Delivery) -> None:
-            await asyncio.gather(*(opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(64)))
-
-        run(sink(tmp_path, receiver.url), story)
+        with at_work(sink(tmp_path, receiver.url)) as desk:
+            desk.together(*some(64))
         assert len(receiver.got) <= 8
 
 
 def test_a_receiver_is_tried_again_after_its_retry_after(tmp_path: Path) -> None:
     with receiving() as receiver:
-        answers = iter([(429, {}), (201, {"id": 1})])
-        receiver.answer, receiver.headers = lambda got: next(answers), {"Retry-After": "1"}
-        delivery = sink(tmp_path, receiver.url)
-
-        async def story(opened: Delivery) -> list[PostedTimeStatus]:
-            found = [(await opened.take(raw(), mechanism="webhook")).outcome for _ in range(2)]
-            await asyncio.sleep(1.1)
-            return [*found, (await opened.take(raw(), mechanism="webhook")).outcome]
-
-        assert run(delivery, story) == [TROUBLE, TROUBLE, SUCCESS]
+        receiver.says((429, {}), (201, {"id": 1}))
+        receiver.headers = {"Retry-After": "1"}
+        with at_work(sink(tmp_path, receiver.url)) as desk:
+            assert [desk.take(raw(), "webhook").outcome for _ in range(2)] == [TROUBLE, TROUBLE]
+            time.sleep(1.1)
+            assert desk.take(raw(), "webhook").outcome is SUCCESS
     assert len(receiver.got) == 2

@@ -15,9 +15,8 @@ import pytest
 from syncengine.posted_time.durations import suffixes
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.forgetful import FIND, finding_sink, forgetting
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows
+from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, http_sink, ledger, lines, project, rows
 from tests.posted_time.receiver import receiving
-from tests.posted_time.test_sinks import JSONL, http_sink, lines
 from tests.posted_time.worker import work
 from tests.support.warm import working
 

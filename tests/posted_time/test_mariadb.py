@@ -11,15 +11,13 @@ import sqlalchemy as sa
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.receipts import all_of
-from syncengine.state.inbox_model import PostedTimeStatus
 from tests import mariadb
+from tests.posted_time.desk import REFUSED, SUCCESS, outcomes, taking
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import taking
 
 pytestmark = pytest.mark.slow
 
-SUCCESS, REFUSED = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED
 DELIVER = """\
 {more}
 deliver:
@@ -123,7 +121,7 @@ def test_an_update_without_a_matching_row_is_a_refusal(url: str, tmp_path: Path)
     params = '{no: "{{ tag.name }}", s: "{{ duration.seconds }}"}'
     groups = [raw("g1"), raw("g2", tags=[{"name": "NO-SUCH"}])]
     verdicts = taking(delivery(tmp_path, url, "UPDATE matter SET secs = :s WHERE no = :no", params), *groups)
-    assert [v.outcome for v in verdicts] == [SUCCESS, REFUSED]
+    assert outcomes(verdicts) == [SUCCESS, REFUSED]
     assert do(url, "SELECT group_id FROM syncengine_receipts") == [(b"g1",)]
     booked = taking(delivery(tmp_path, url, "CALL book(:s)", '{s: "{{ duration.seconds }}"}'), raw("g3"))
     assert [v.outcome for v in booked] == [SUCCESS]

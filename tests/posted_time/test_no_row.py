@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.databases import Statement
-from syncengine.posted_time.delivery import Delivery
-from syncengine.state.inbox_model import PostedTimeStatus
-from tests.posted_time.projects import delivering, ledger, problems, rows
+from tests.posted_time.desk import REFUSED, SUCCESS, at_work, outcomes, taking
+from tests.posted_time.projects import delivering, in_ledger, ledger, problems, rows
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import run, taking
 
-SUCCESS, REFUSED = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED
 SINK = """\
 - name: ledger
   sql: {source: ledger, statement: "STATEMENT", params: {no: "{{ tag.name }}"}SETTINGS}
@@ -40,14 +36,11 @@ def sink(statement: str, settings: str = "") -> str:
 def test_a_group_whose_statement_changes_no_row_is_refused(statement: str, tmp_path: Path) -> None:
     """Others beside it are delivered. It has no receipt, so a later offer is tried again."""
     groups = [raw(f"g{number}", tags=[{"name": name}]) for number, name in enumerate(["ACME-0042", "NO", "ACME-0043"])]
-
-    async def story(opened: Delivery) -> None:
-        verdicts = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-        assert [verdict.outcome for verdict in verdicts] == [SUCCESS, REFUSED, SUCCESS]
+    with at_work(delivering(tmp_path, sink(statement), "")) as desk:
+        verdicts = desk.together(*groups)
+        assert outcomes(verdicts) == [SUCCESS, REFUSED, SUCCESS]
         assert verdicts[1].message == "ledger rejected the time: no row there belongs to it."
         assert verdicts[1].detail == "the statement changed no row (no-row)"
-
-    run(delivering(tmp_path, sink(statement), ""), story)
     assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [("g0",), ("g2",)]
 
 
@@ -57,8 +50,7 @@ def test_the_refusal_has_the_projects_message(tmp_path: Path) -> None:
     group = raw(tags=[{"name": "NO"}])
     (verdict,) = taking(delivering(tmp_path, text, ""), group)
     assert (verdict.outcome, verdict.message) == (REFUSED, "Matter NO is not open.")
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
-        database.execute("INSERT INTO matter VALUES (9, 'NO')")
+    in_ledger(tmp_path, "INSERT INTO matter VALUES (9, 'NO')")
     assert taking(delivering(tmp_path, text, ""), group)[0].outcome is SUCCESS
     assert rows(tmp_path, "SELECT id FROM matter WHERE no = 'NO'") == [(109,)]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,13 @@ from syncengine.database.open import open_engine
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.durations import suffixes
-from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.receipts import all_of
 from syncengine.project.delivery_schema import LONGEST_OF_TAGS
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
 from tests.posted_time.projects import project
-from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import run, taking
+from tests.posted_time.samples import raw, some
 from tests.posted_time.worker import work
 from tests.support.warm import working
 
@@ -76,6 +76,16 @@ def ids(server: postgresql.Server, table: str = "time", column: str = "id") -> l
     return found
 
 
+@contextmanager
+def locked(server: postgresql.Server, statement: str) -> Iterator[None]:
+    """Another program holds what this statement locks."""
+    engine = sa.create_engine(server.url())
+    with engine.begin() as other:
+        other.exec_driver_sql(statement)
+        yield
+    engine.dispose()
+
+
 def wait_for_rows(server: postgresql.Server, count: int) -> None:
     until = time.monotonic() + 10
     while len(ids(server)) < count:
@@ -97,17 +107,17 @@ def test_row_and_receipt_are_written_together_or_not_at_all(server: postgresql.S
     on = "CREATE TRIGGER cut_off BEFORE INSERT ON syncengine_receipts FOR EACH ROW EXECUTE FUNCTION cut_off()"
     do(server, CUT_OFF, on)
     (verdict,) = taking(delivery(tmp_path, server.url()), raw("g1"))
-    assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
+    assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger cannot be reached.")
     assert ids(server) == receipts(server) == ["first"]
     do(server, "DROP TRIGGER cut_off ON syncengine_receipts", "DROP FUNCTION cut_off")
-    assert [v.outcome for v in taking(delivery(tmp_path, server.url()), raw("g1"))] == [PostedTimeStatus.SUCCESS]
+    assert [v.outcome for v in taking(delivery(tmp_path, server.url()), raw("g1"))] == [SUCCESS]
     assert ids(server) == receipts(server) == ["first", "g1"]
 
 
 def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresql.Server, tmp_path: Path) -> None:
     """The next group is delivered."""
     verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
-    assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
+    assert outcomes(verdicts) == [REFUSED, SUCCESS]
     assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
     assert verdicts[0].detail == "a constraint is violated (SQLSTATE 23514, constraint time_secs_check, table time)"
     assert ids(server) == receipts(server) == ["g2"]
@@ -115,24 +125,19 @@ def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresq
 
 def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.Server, tmp_path: Path) -> None:
     """A server that is down at the start is trouble as well, and no error of the project."""
-
-    async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
+    with at_work(delivery(tmp_path, server.url())) as desk:
+        assert desk.take(raw("g1")).outcome is SUCCESS
         server.stop()
-        verdict = await opened.take(raw("g2"), mechanism="fetch")
-        assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
-        assert [(t.sink, t.kind) for t in await opened.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
-
-    async def away(opened: Delivery) -> None:
-        assert [(t.sink, t.kind, t.detail) for t in opened.troubles] == [
+        verdict = desk.take(raw("g2"))
+        assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger cannot be reached.")
+        assert [(t.sink, t.kind) for t in desk.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
+    with at_work(delivery(tmp_path, server.url())) as desk:
+        assert [(t.sink, t.kind, t.detail) for t in desk.troubles] == [
             ("ledger", TroubleKind.UNREACHABLE, "nothing is listening at the server's address")
         ]
         server.start()
-        assert await opened.check_sinks() == ()
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-    run(delivery(tmp_path, server.url()), story)
-    run(delivery(tmp_path, server.url()), away)
+        assert desk.check_sinks() == ()
+        assert desk.take(raw("g2")).outcome is SUCCESS
     assert ids(server) == receipts(server) == ["g1", "g2"]
 
 
@@ -150,14 +155,11 @@ def test_missing_access_is_trouble_of_its_kind(
     """Both at the start and at a delivery; the trouble does not show the password."""
     reader = f"CREATE ROLE reader LOGIN PASSWORD '{postgresql.PASSWORD}'"
     do(server, "DROP ROLE IF EXISTS reader", reader, "GRANT USAGE ON SCHEMA public TO reader")
-
-    async def story(opened: Delivery) -> None:
-        assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", kind)]
-        verdict = await opened.take(raw("g1"), mechanism="fetch")
-        assert verdict.outcome is PostedTimeStatus.TROUBLE
-        assert postgresql.PASSWORD not in repr((verdict, opened.troubles))
-
-    run(delivery(tmp_path, server.url(**given)), story)
+    with at_work(delivery(tmp_path, server.url(**given))) as desk:
+        assert [(t.sink, t.kind) for t in desk.troubles] == [("ledger", kind)]
+        verdict = desk.take(raw("g1"))
+        assert verdict.outcome is TROUBLE
+        assert postgresql.PASSWORD not in repr((verdict, desk.troubles))
     assert ids(server) == []
     do(server, "DROP OWNED BY reader", "DROP ROLE reader")
 
@@ -177,34 +179,25 @@ def test_the_operator_sees_why_a_database_cannot_be_used(
     server: postgresql.Server, change: Callable[[str], str], cause: str, tmp_path: Path
 ) -> None:
     """The cause is in the detail, without a password, and not in the message for users."""
-
-    async def story(opened: Delivery) -> None:
-        await opened.check_sinks()
-        (trouble,) = await opened.check_sinks()
+    with at_work(delivery(tmp_path, change(server.url()))) as desk:
+        desk.check_sinks()
+        (trouble,) = desk.check_sinks()
         assert cause in (trouble.detail or "")
         assert cause not in trouble.message
         assert postgresql.PASSWORD not in repr(trouble)
 
-    run(delivery(tmp_path, change(server.url())), story)
-
 
 def test_a_locked_table_is_trouble_until_it_is_unlocked(server: postgresql.Server, tmp_path: Path) -> None:
     """A receipts table that somebody dropped is created again."""
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("LOCK TABLE time IN ACCESS EXCLUSIVE MODE")
-            verdict = await opened.take(raw("g1"), mechanism="fetch")
-            assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
-            assert [t.kind for t in opened.troubles] == [TroubleKind.UNREACHABLE]
-        engine.dispose()
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
+    with at_work(delivery(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500")) as desk:
+        with locked(server, "LOCK TABLE time IN ACCESS EXCLUSIVE MODE"):
+            verdict = desk.take(raw("g1"))
+            assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger cannot be reached.")
+            assert [t.kind for t in desk.troubles] == [TroubleKind.UNREACHABLE]
+        assert desk.take(raw("g1")).outcome is SUCCESS
         do(server, "DROP TABLE syncengine_receipts")
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-    run(delivery(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500"), story)
+        assert desk.take(raw("g2")).outcome is TROUBLE
+        assert desk.take(raw("g2")).outcome is SUCCESS
     assert (ids(server), receipts(server)) == (["g1", "g2"], ["g2"])
 
 
@@ -244,7 +237,7 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     sent = raw(tags=[{"name": "Ä" * 300}, {"name": "B"}, {"name": "A"}], totalDurationSecs=100)
     for _ in range(2):
         (verdict,) = taking(delivery(tmp_path, server.url(), deliver), sent)
-        assert (verdict.outcome, verdict.external_id) == (PostedTimeStatus.SUCCESS, "L-A")
+        assert (verdict.outcome, verdict.external_id) == (SUCCESS, "L-A")
         (tmp_path / ".syncengine/state.db").unlink()
     assert sorted(ids(server, column="id || ' ' || secs")) == ["A 34", "B 33", "Ä" * 300 + " 33"]
     engine = open_engine(server.url(), name)
@@ -258,38 +251,19 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
 # --- groups in one batch
 
 
-def together(opened: Delivery, *groups: dict[str, Any]) -> Awaitable[list[Verdict]]:
-    return asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-
-
-def some(count: int, **given: Any) -> list[dict[str, Any]]:
-    return [raw(f"g{number}", **given) for number in range(count)]
-
-
-def outcomes(verdicts: list[Verdict]) -> list[PostedTimeStatus]:
-    return [verdict.outcome for verdict in verdicts]
-
-
-SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 ONE_SECOND = "?options=-c%20statement_timeout%3D1000"
 
 
 def test_a_batch_waits_once_for_a_locked_table(server: postgresql.Server, tmp_path: Path) -> None:
     """One group waits; the others get its answer without being tried."""
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("LOCK TABLE time IN ACCESS EXCLUSIVE MODE")
-            async with asyncio.timeout(15):
-                assert outcomes(await together(opened, *some(40))) == [TROUBLE] * 40
-            assert opened.reported == ()
-        engine.dispose()
-        statuses = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+    with at_work(delivery(tmp_path, server.url() + ONE_SECOND)) as desk:
+        with locked(server, "LOCK TABLE time IN ACCESS EXCLUSIVE MODE"):
+            began = time.monotonic()
+            assert outcomes(desk.together(*some(40))) == [TROUBLE] * 40
+            assert (time.monotonic() - began < 15, desk.reported) == (True, ())
+        statuses = [entry.deliveries[0].status for entry in desk.inbox.entries(states=["troubled"])]
         assert statuses == ["trouble"] * 40
-        assert outcomes(await together(opened, *some(40))) == [SUCCESS] * 40
-
-    run(delivery(tmp_path, server.url() + ONE_SECOND), story)
+        assert outcomes(desk.together(*some(40))) == [SUCCESS] * 40
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(40))
 
 
@@ -297,15 +271,12 @@ def test_a_connection_cut_at_commit_leaves_its_groups_in_doubt(server: postgresq
     """It is unknown whether they were committed; the next attempt looks for their receipts."""
     cut = "CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
     do(server, CUT_OFF, f"{cut} FOR EACH ROW EXECUTE FUNCTION cut_off()")
-
-    async def story(opened: Delivery) -> None:
-        assert outcomes(await together(opened, *some(5))) == [TROUBLE] * 5
-        doubtful = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+    with at_work(delivery(tmp_path, server.url())) as desk:
+        assert outcomes(desk.together(*some(5))) == [TROUBLE] * 5
+        doubtful = [entry.deliveries[0].status for entry in desk.inbox.entries(states=["troubled"])]
         assert doubtful == ["unknown"] * 5
         do(server, "DROP TRIGGER cut_off ON time", "DROP FUNCTION cut_off")
-        assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
-
-    run(delivery(tmp_path, server.url()), story)
+        assert outcomes(desk.together(*some(5))) == [SUCCESS] * 5
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
 
 
@@ -319,12 +290,9 @@ CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
 def test_a_refused_commit_refuses_only_its_group(server: postgresql.Server, tmp_path: Path) -> None:
     """Whatever the reason for the refusal is."""
     do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivery(tmp_path, server.url())) as desk:
         expected = [REFUSED if number == 2 else SUCCESS for number in range(6)]
-        assert outcomes(await together(opened, *some(6))) == expected
-
-    run(delivery(tmp_path, server.url()), story)
+        assert outcomes(desk.together(*some(6))) == expected
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(6) if n != 2]
 
 
@@ -352,12 +320,9 @@ def test_trouble_of_one_group_does_not_affect_the_others(
     happens: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
     do(server, ROW_OF_G7.format(happens), ON_TIME)
-
-    async def story(opened: Delivery) -> None:
-        found = outcomes(await together(opened, *some(20)))
+    with at_work(delivery(tmp_path, server.url())) as desk:
+        found = outcomes(desk.together(*some(20)))
         assert found == [expected if number == 7 else SUCCESS for number in range(20)]
-
-    run(delivery(tmp_path, server.url()), story)
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(20) if n != 7 or expected is SUCCESS)
 
 
@@ -365,31 +330,22 @@ def test_a_locked_row_delays_only_its_group(server: postgresql.Server, tmp_path:
     """The other groups are delivered while it waits."""
     do(server, "CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (7)")
     do(server, ROW_OF_G7.format("PERFORM no FROM matter FOR UPDATE;"), ON_TIME)
-
-    async def story(opened: Delivery) -> None:
-        engine = sa.create_engine(server.url())
-        with engine.begin() as other:
-            other.exec_driver_sql("SELECT no FROM matter FOR UPDATE")
-            verdicts = asyncio.ensure_future(together(opened, *some(8)))
-            await asyncio.to_thread(wait_for_rows, server, 7)
-        engine.dispose()
-        assert outcomes(await verdicts) == [SUCCESS] * 8
-
-    run(delivery(tmp_path, server.url()), story)
+    with at_work(delivery(tmp_path, server.url())) as desk, ThreadPoolExecutor() as pool:
+        with locked(server, "SELECT no FROM matter FOR UPDATE"):
+            verdicts = pool.submit(desk.together, *some(8))
+            wait_for_rows(server, 7)
+        assert outcomes(verdicts.result()) == [SUCCESS] * 8
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(8))
 
 
 def test_a_connection_cut_before_commit_writes_nothing(server: postgresql.Server, tmp_path: Path) -> None:
     """The outcome is certain, as nothing was committed: the groups are delivered when they are offered again."""
     do(server, ROW_OF_G7.format("PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(1);"), ON_TIME)
-
-    async def story(opened: Delivery) -> None:
-        assert set(outcomes(await together(opened, *some(20)))) <= {SUCCESS, TROUBLE}
-        cut = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+    with at_work(delivery(tmp_path, server.url())) as desk:
+        assert set(outcomes(desk.together(*some(20)))) <= {SUCCESS, TROUBLE}
+        cut = [entry.deliveries[0].status for entry in desk.inbox.entries(states=["troubled"])]
         assert cut == ["trouble"] * len(cut) != []
         assert ids(server) == receipts(server)
         do(server, *AFTER_G7)
-        assert outcomes(await together(opened, *some(20))) == [SUCCESS] * 20
-
-    run(delivery(tmp_path, server.url()), story)
+        assert outcomes(desk.together(*some(20))) == [SUCCESS] * 20
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(20))

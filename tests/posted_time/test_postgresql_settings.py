@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import socket
@@ -17,18 +16,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
-from tests.posted_time.projects import project
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
 from tests.posted_time.samples import raw, row
 from tests.posted_time.test_postgresql import DELIVER, delivery, do, ids, receipts
-from tests.posted_time.test_sinks import run, taking
 from tests.support.ports import unused_port
 
 pytestmark = pytest.mark.slow
-
-SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +102,7 @@ deliver:
     groups = [raw("short", timeRows=[], description="Über uns"), raw("long", description="word " * 60)]
     groups += [raw("lodz", timeRows=[], description="Łódź"), raw("sought", timeRows=[], description="Łódź")]
     verdicts = taking(delivery(tmp_path, url, deliver), *groups)
-    assert [verdict.outcome for verdict in verdicts] == [SUCCESS, SUCCESS, REFUSED, REFUSED]
+    assert outcomes(verdicts) == [SUCCESS, SUCCESS, REFUSED, REFUSED]
     assert verdicts[2].message == "ledger rejected the time: something in it does not fit there."
     assert verdicts[2].detail == "a value does not fit its column (SQLSTATE 22P05)"
     assert verdicts[3].message == "note was not found."
@@ -121,19 +116,16 @@ def test_characters_outside_the_client_encoding_are_refused(server: postgresql.S
     """The driver cannot encode them; that is no error of the program."""
     url = f"{server.url()}?client_encoding=latin1"
     verdicts = taking(delivery(tmp_path, url), raw("Łódź"), raw("g2"))
-    assert [verdict.outcome for verdict in verdicts] == [REFUSED, SUCCESS]
+    assert outcomes(verdicts) == [REFUSED, SUCCESS]
 
 
 def test_row_and_receipt_are_on_disk_before_the_answer(server: postgresql.Server, tmp_path: Path) -> None:
     """Even if the database sets `synchronous_commit` to off, for a single group and for a batch."""
     do(server, "ALTER TABLE time ADD durable text DEFAULT current_setting('synchronous_commit')")
     url = f"{server.url()}?options=-c%20synchronous_commit%3Doff"
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(raw("g0"), mechanism="fetch")
-        await asyncio.gather(*(opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(1, 9)))
-
-    run(delivery(tmp_path, url), story)
+    with at_work(delivery(tmp_path, url)) as desk:
+        desk.take(raw("g0"))
+        desk.together(*(raw(f"g{number}") for number in range(1, 9)))
     assert ids(server, column="durable") == ["on"] * 9
 
 
@@ -161,14 +153,11 @@ def test_only_the_group_without_a_row_is_refused(
     do(server, f"CREATE FUNCTION booked(text) RETURNS SETOF text LANGUAGE sql AS '{update} RETURNING matter.no'")
     params = '{no: "{{ tag.name }}"}'
     deliver = f'deliver:\n  - {{name: ledger, sql: {{source: ledger, statement: "{statement}", params: {params}}}}}\n'
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivery(tmp_path, server.url(), deliver)) as desk:
         tags = ["NO" if number == 2 else f"M{number}" for number in range(5)]
         groups = (raw(f"g{number:02}", tags=[{"name": name}]) for number, name in enumerate(tags))
-        verdicts = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-        assert [v.outcome for v in verdicts] == [expected if n == 2 else SUCCESS for n in range(5)]
-
-    run(delivery(tmp_path, server.url(), deliver), story)
+        verdicts = desk.together(*groups)
+        assert outcomes(verdicts) == [expected if n == 2 else SUCCESS for n in range(5)]
     assert receipts(server) == [f"g{n:02}" for n in range(5) if n != 2 or expected is SUCCESS]
 
 
@@ -184,15 +173,12 @@ def test_an_exception_of_a_trigger_is_a_refusal_with_any_code(
     do(server, f"CREATE FUNCTION closed() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
     do(server, "CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION closed()")
     deliver = DELIVER + "    refused: The period is closed.\n"
-
-    async def story(opened: Delivery) -> None:
-        first = await opened.take(raw("g1"), mechanism="fetch")
+    with at_work(delivery(tmp_path, server.url(), deliver)) as desk:
+        first = desk.take(raw("g1"))
         assert (first.outcome, first.message) == (REFUSED, "The period is closed.")
         assert "1815" not in (first.detail or "")
-        assert opened.troubles == ()
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is SUCCESS
-
-    run(delivery(tmp_path, server.url(), deliver), story)
+        assert desk.troubles == ()
+        assert desk.take(raw("g2")).outcome is SUCCESS
     assert ids(server) == ["g2"]
 
 
@@ -243,19 +229,15 @@ def test_after_a_failover_groups_go_to_the_new_server(server: postgresql.Server,
     table."""
     with postgresql.running() as other, leading(ports := [server.port]) as port:
         do(other, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER)")
-
-        async def story(opened: Delivery) -> None:
-            assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
-            settle(server, "SET default_transaction_read_only = on")
-            ports.append(other.port)
-            first = await opened.take(raw("g2"), mechanism="fetch")
-            assert (first.outcome, first.detail) == (TROUBLE, "the database is read-only (SQLSTATE 25006)")
-            assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is SUCCESS
-            both = (opened.take(raw(id), mechanism="fetch") for id in ("g3", "g4"))
-            assert [verdict.outcome for verdict in await asyncio.gather(*both)] == [SUCCESS] * 2
-
         try:
-            run(delivery(tmp_path, server.url().replace(f":{server.port}/", f":{port}/")), story)
+            with at_work(delivery(tmp_path, server.url().replace(f":{server.port}/", f":{port}/"))) as desk:
+                assert desk.take(raw("g1")).outcome is SUCCESS
+                settle(server, "SET default_transaction_read_only = on")
+                ports.append(other.port)
+                first = desk.take(raw("g2"))
+                assert (first.outcome, first.detail) == (TROUBLE, "the database is read-only (SQLSTATE 25006)")
+                assert desk.take(raw("g2")).outcome is SUCCESS
+                assert outcomes(desk.together(raw("g3"), raw("g4"))) == [SUCCESS] * 2
             assert ids(other) == receipts(other) == ["g2", "g3", "g4"]
         finally:
             settle(server, "RESET default_transaction_read_only")
@@ -308,19 +290,13 @@ def test_a_transaction_pooler_is_no_trouble(server: postgresql.Server, tmp_path:
     do(server, "INSERT INTO time VALUES ('ACME-0042', 7)")
     for name in "ab":
         (tmp_path / name).mkdir()
-
-    async def story(first: Delivery, second: Delivery) -> None:
-        async with first, second:
-            for number in range(15):
-                for name, opened in (("a", first), ("b", second)):
-                    verdict = await opened.take(raw(f"{name}{number:02}"), mechanism="fetch")
-                    assert verdict.outcome is SUCCESS
-            many = (opened.take(raw(f"c{number:02}"), mechanism="fetch") for number in range(60))
-            assert {verdict.outcome for verdict in await asyncio.gather(*many)} == {SUCCESS}
-
     with pooled(server) as url:
-        found = [project(tmp_path / name, POOLED, "ledger: {sql: {env: URL}}", URL=url) for name in "ab"]
-        asyncio.run(story(*(Delivery.of(each, {"URL": url}) for each in found)))
+        first, second = (delivery(tmp_path / name, url, POOLED) for name in "ab")
+        with at_work(first) as one, at_work(second) as other:
+            for number in range(15):
+                for name, desk in (("a", one), ("b", other)):
+                    assert desk.take(raw(f"{name}{number:02}")).outcome is SUCCESS
+            assert outcomes(other.together(*(raw(f"c{number:02}") for number in range(60)))) == [SUCCESS] * 60
     expected = [f"{letter}{number:02}" for letter, most in (("a", 15), ("b", 15), ("c", 60)) for number in range(most)]
     assert receipts(server) == expected
     assert ids(server) == ["ACME-0042", *expected]

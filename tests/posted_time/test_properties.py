@@ -19,7 +19,7 @@ from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.route import SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, TROUBLE
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
@@ -71,7 +71,7 @@ class World:
         verdict = self.live(
             lambda delivery: delivery.take(raw(group, totalDurationSecs=content), mechanism="fetch"), deaths
         )
-        if verdict is not None and verdict.outcome is PostedTimeStatus.SUCCESS:
+        if verdict is not None and verdict.outcome is SUCCESS:
             self.check_taken(group)
         return verdict
 
@@ -151,9 +151,9 @@ def _come_to_rest(world: World, offered: dict[str, int]) -> None:
     for group, content in offered.items():
         verdict = world.offer(group, content)
         assert verdict is not None
-        assert verdict.outcome is not PostedTimeStatus.TROUBLE
+        assert verdict.outcome is not TROUBLE
         held = {text for sink in world.sinks for text in sink.took.get(group, ())}
-        assert (verdict.outcome is PostedTimeStatus.SUCCESS) == (held == {str(content)})
+        assert (verdict.outcome is SUCCESS) == (held == {str(content)})
         before = [list(sink.calls) for sink in world.sinks]
         assert world.offer(group, content) == verdict
         assert [sink.calls for sink in world.sinks] == before

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
-from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, TROUBLE, at_work
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import run
-
-SUCCESS, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.TROUBLE
 
 
 def beside(folder: Path) -> list[Path]:
@@ -55,14 +52,11 @@ def test_a_replaced_ledger_is_opened_again(replace: Callable[[Path], None], jour
     with closing(sqlite3.connect(ledger(tmp_path))) as database:
         database.execute(f"PRAGMA journal_mode = {journal}")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
-
-    async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
+    with at_work(delivering(tmp_path, SQL_SINK, LOOKUPS)) as desk:
+        assert desk.take(raw("g1")).outcome is SUCCESS
         replace(tmp_path)
         for number in (2, 3, 4):
-            assert (await opened.take(raw(f"g{number}"), mechanism="fetch")).outcome is SUCCESS
-
-    run(delivering(tmp_path, SQL_SINK, LOOKUPS), story)
+            assert desk.take(raw(f"g{number}")).outcome is SUCCESS
     assert [id for id, *_ in rows(tmp_path)] == ["g2", "g3", "g4"]
     assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts") == [("g2",), ("g3",), ("g4",)]
 
@@ -72,38 +66,32 @@ def test_a_ledger_that_is_replaced_during_a_write_is_trouble(tmp_path: Path) -> 
     with closing(sqlite3.connect(ledger(tmp_path))) as database:
         database.execute("PRAGMA journal_mode = wal")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(tmp_path, SQL_SINK, LOOKUPS)) as desk, ThreadPoolExecutor() as pool:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            taking = asyncio.ensure_future(opened.take(raw("g1"), mechanism="fetch"))
-            await asyncio.sleep(0.5)  # the delivery waits for the other writer, with the old file open
+            taking = pool.submit(desk.take, raw("g1"))
+            time.sleep(0.5)  # the delivery waits for the other writer, with the old file open
             assert not taking.done()
             restored(tmp_path)
             other.execute("ROLLBACK")
-        first = await taking
+        first = taking.result()
         assert (first.outcome, first.message) == (TROUBLE, "ledger cannot be reached.")
         assert first.detail == "the file was removed or replaced while it was written"
         assert rows(tmp_path) == []
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
-
-    run(delivering(tmp_path, SQL_SINK, LOOKUPS), story)
+        assert desk.take(raw("g1")).outcome is SUCCESS
     assert [id for id, *_ in rows(tmp_path)] == ["g1"]
 
 
 def test_a_ledger_that_is_gone_is_trouble_until_it_is_back(tmp_path: Path) -> None:
     """No new file is created in its place."""
     shutil.copy(ledger(tmp_path), tmp_path / "backup.db")
-
-    async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
+    with at_work(delivering(tmp_path, SQL_SINK, LOOKUPS)) as desk:
+        assert desk.take(raw("g1")).outcome is SUCCESS
         (tmp_path / "ledger.db").unlink()
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is TROUBLE
-        assert [trouble.sink for trouble in opened.troubles] == ["ledger"]
+        assert desk.take(raw("g2")).outcome is TROUBLE
+        assert [trouble.sink for trouble in desk.troubles] == ["ledger"]
         assert not (tmp_path / "ledger.db").exists()
         restored(tmp_path)
-        assert await opened.check_sinks() == ()
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is SUCCESS
-
-    run(delivering(tmp_path, SQL_SINK, LOOKUPS), story)
+        assert desk.check_sinks() == ()
+        assert desk.take(raw("g2")).outcome is SUCCESS
     assert [id for id, *_ in rows(tmp_path)] == ["g2"]

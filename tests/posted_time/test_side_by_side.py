@@ -30,24 +30,29 @@ from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
+from tests.posted_time.projects import (
+    JSONL,
+    LOOKUPS,
+    SQL_SINK,
+    delivering,
+    http_sink,
+    lines,
+    locked_ledger,
+    project,
+    rows,
+)
 from tests.posted_time.receiver import Got, receiving
-from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import JSONL, http_sink, lines, run
+from tests.posted_time.samples import raw, some
 
 pytestmark = pytest.mark.slow
-
-SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 
 
 def together(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
     """The verdicts of groups that are offered at once."""
-
-    async def take(opened: Delivery) -> list[Verdict]:
-        return await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-
-    return run(delivery, take)
+    with at_work(delivery) as desk:
+        return desk.together(*groups)
 
 
 def test_side_by_side_waits_for_everything_it_began() -> None:
@@ -179,7 +184,7 @@ def test_a_refused_group_of_a_batch_does_not_affect_the_others(tmp_path: Path) -
     """Every other group has its row and its receipt."""
     groups = [raw(f"g{number}", totalDurationSecs=60 * (number != 3), timeRows=[]) for number in range(6)]
     verdicts = together(delivering(tmp_path), *groups)
-    assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
+    assert outcomes(verdicts) == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
     assert verdicts[3].detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
     assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g2", "g4", "g5"]
     signed = rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1")
@@ -188,17 +193,13 @@ def test_a_refused_group_of_a_batch_does_not_affect_the_others(tmp_path: Path) -
 
 def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
     """A deferred constraint fails at commit; the next group uses the same connection."""
-    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "{{ group.description }}"), "")
-    _ledger(tmp_path, DEFERRED)
     groups = [raw(f"g{number}", description="99" if number == 2 else "7") for number in range(4)]
-
-    async def story(opened: Delivery) -> None:
-        found = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
-        assert [verdict.outcome for verdict in found] == [SUCCESS, SUCCESS, REFUSED, SUCCESS]
+    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "{{ group.description }}")
+    with at_work(delivering(tmp_path, sink, "")) as desk:
+        _ledger(tmp_path, DEFERRED)
+        assert outcomes(desk.together(*groups)) == [SUCCESS, SUCCESS, REFUSED, SUCCESS]
         for id, matter, outcome in (("alone", "99", REFUSED), ("next", "8", SUCCESS)):
-            assert (await opened.take(raw(id, description=matter), mechanism="fetch")).outcome is outcome
-
-    run(delivery, story)
+            assert desk.take(raw(id, description=matter)).outcome is outcome
     assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g3", "next"]
 
 
@@ -214,29 +215,19 @@ def test_a_receipt_in_the_way_is_looked_at_again_once(
     tmp_path: Path, most: int, outcome: PostedTimeStatus, there: int
 ) -> None:
     """Another process delivered the group meanwhile: the transaction is rolled back and made once more."""
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(tmp_path)) as desk:
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
             other.executescript(SIGNED_MEANWHILE.format(most=most))
-        assert (await opened.take(raw("g"), mechanism="fetch")).outcome is outcome
-
-    run(delivering(tmp_path), story)
+        assert desk.take(raw("g")).outcome is outcome
     assert len(rows(tmp_path)) == len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == there
 
 
 def test_an_outage_counts_once_for_a_whole_batch(tmp_path: Path) -> None:
     """A single trouble is not reported to the service yet."""
-    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
-
-    async def story(opened: Delivery) -> None:
-        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            groups = [opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(8)]
-            assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {TROUBLE}
-            assert len(opened.troubles) == 1
-            assert opened.reported == ()
-
-    run(delivery, story)
+    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
+    with at_work(delivering(tmp_path, sink, "", sources=BUSY)) as desk, locked_ledger(tmp_path):
+        assert outcomes(desk.together(*some(8))) == [TROUBLE] * 8
+        assert (len(desk.troubles), desk.reported) == (1, ())
 
 
 BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
@@ -259,17 +250,16 @@ def test_concurrent_lines_are_each_written_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [("a", "c"), ("c", "a")])
 def test_groups_with_equal_lines_have_one_line_each(order: tuple[str, str], tmp_path: Path) -> None:
     """One process died before it wrote its line, and another group's equal line is in that place."""
-    asyncio.run(_died_before_writing(tmp_path))
+    _died_before_writing(tmp_path)
     assert [v.outcome for v in together(delivering(tmp_path, SAME, ""), raw("c"))] == [SUCCESS]
     _forget_the_answer(tmp_path, "c")
     assert {v.outcome for v in together(delivering(tmp_path, SAME, ""), *map(raw, order))} == {SUCCESS}
     assert lines(tmp_path) == [{"note": "same"}] * 2
 
 
-async def _died_before_writing(folder: Path) -> None:
+def _died_before_writing(folder: Path) -> None:
     """Deliver group `a` and empty the file, as if the process had died before it wrote the line."""
-    async with delivering(folder, SAME, "") as opened:
-        await opened.take(raw("a"), mechanism="fetch")
+    taking(delivering(folder, SAME, ""), raw("a"))
     (folder / "out/time.jsonl").write_bytes(b"")
     _forget_the_answer(folder, "a")
 
@@ -284,7 +274,7 @@ def _forget_the_answer(folder: Path, id: str) -> None:
 
 def test_an_equal_line_of_another_group_is_not_taken_for_the_groups_own(tmp_path: Path) -> None:
     """Group `a` was never written, so it may be posted with another content."""
-    asyncio.run(_died_before_writing(tmp_path))
+    _died_before_writing(tmp_path)
     together(delivering(tmp_path, SAME, ""), raw("c"))
     (verdict,) = together(delivering(tmp_path, SAME, ""), raw("a", description="another"))
     assert verdict.outcome is SUCCESS
@@ -296,17 +286,14 @@ def test_an_equal_line_of_another_group_is_not_taken_for_the_groups_own(tmp_path
 
 def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_path: Path) -> None:
     """The acceptance of the first status does not cover the second offer."""
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(raw(), mechanism="fetch")
-        (sent,) = opened.inbox.waiting()
-        await opened.take(raw(), mechanism="fetch")
-        opened.inbox.write(lambda tx: tx.acknowledge(sent.group_id, sent.status, sent.decided, sent.offers))
-        (again,) = opened.inbox.waiting()
-        opened.inbox.write(lambda tx: tx.acknowledge(again.group_id, again.status, again.decided, again.offers))
-        assert list(opened.inbox.waiting()) == []
-
-    run(delivering(tmp_path), story)
+    with at_work(delivering(tmp_path)) as desk:
+        desk.take(raw())
+        (sent,) = desk.inbox.waiting()
+        desk.take(raw())
+        desk.inbox.write(lambda tx: tx.acknowledge(sent.group_id, sent.status, sent.decided, sent.offers))
+        (again,) = desk.inbox.waiting()
+        desk.inbox.write(lambda tx: tx.acknowledge(again.group_id, again.status, again.decided, again.offers))
+        assert list(desk.inbox.waiting()) == []
 
 
 # --- a receiver
@@ -328,8 +315,8 @@ def test_requests_are_concurrent_up_to_a_limit(tmp_path: Path) -> None:
 
     with receiving() as receiver:
         receiver.answer = answer
-        verdicts = together(delivering(tmp_path, http_sink(receiver.url), ""), *(raw(f"g{n}") for n in range(30)))
-    assert [v.outcome for v in verdicts] == [SUCCESS] * 7 + [REFUSED] + [SUCCESS] * 22
+        verdicts = together(delivering(tmp_path, http_sink(receiver.url), ""), *some(30))
+    assert outcomes(verdicts) == [SUCCESS] * 7 + [REFUSED] + [SUCCESS] * 22
     assert 1 < most <= SIDE_BY_SIDE
     assert len(receiver.got) == len(receiver.kept) == 30
 
@@ -345,37 +332,35 @@ def test_requests_are_concurrent_up_to_a_limit(tmp_path: Path) -> None:
 def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, rows: int, tmp_path: Path) -> None:
     """No sink gets it twice, and a refusal is not overruled."""
 
-    async def play(opened: Delivery) -> None:
-        await opened.store(raw("g1"), mechanism="fetch")
-        if other == "again":
-            await opened.again("g1")
-        elif other == "store":
-            await opened.store(raw("g1"), mechanism="fetch")
-        elif other == "take":
-            await opened.take(raw("g1", totalDurationSecs=7200), mechanism="fetch")
-        else:
-            await opened.store(Unreadable("g1", "unreadable"), mechanism="fetch")
+    async def twice(opened: Delivery) -> None:
         await asyncio.gather(opened.resume(asyncio.Event()), opened.resume(asyncio.Event()))
 
-    run(delivering(tmp_path, JSONL, ""), play)
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        desk.store(raw("g1"))
+        if other == "again":
+            desk.wait(desk.delivery.again("g1"))
+        elif other == "store":
+            desk.store(raw("g1"))
+        elif other == "take":
+            desk.take(raw("g1", totalDurationSecs=7200))
+        else:
+            desk.store(Unreadable("g1", "unreadable"))
+        desk.wait(twice(desk.delivery))
     found = [line["groupId"] for line in lines(tmp_path)] if (tmp_path / "out").exists() else []
     assert found == ["g1"] * rows
 
 
 def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
     """They are delivered once the sink is up, without another offer."""
-    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
-
-    async def story(opened: Delivery) -> None:
-        await asyncio.gather(*(opened.store(raw(f"g{n}"), mechanism="fetch") for n in range(3 * WIDTH)))
-        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            assert await opened.resume(asyncio.Event()) == WIDTH
-        assert opened.inbox.counts() == {"received": 2 * WIDTH, "troubled": WIDTH}
-        assert await opened.check_sinks() == ()
-        assert await opened.resume(asyncio.Event()) == 2 * WIDTH
-
-    run(delivery, story)
+    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
+    with at_work(delivering(tmp_path, sink, "", sources=BUSY)) as desk:
+        for group in some(3 * WIDTH):
+            desk.store(group)
+        with locked_ledger(tmp_path):
+            assert len(desk.resume()) == WIDTH
+        assert desk.inbox.counts() == {"received": 2 * WIDTH, "troubled": WIDTH}
+        assert desk.check_sinks() == ()
+        assert len(desk.resume()) == 2 * WIDTH
     assert len(rows(tmp_path)) == 2 * WIDTH
 
 
@@ -384,12 +369,12 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
 
     async def story(opened: Delivery) -> None:
         offers = [raw("g1"), raw("g1"), raw("g1", description="another")]
-        found = await asyncio.gather(
-            *(opened.take(offer, mechanism="fetch") for offer in offers), opened.again("g1"), opened.again("g1")
-        )
+        takes = (opened.take(offer, mechanism="fetch") for offer in offers)
+        found = await asyncio.gather(*takes, opened.again("g1"), opened.again("g1"))
         assert [verdict and verdict.outcome for verdict in found[:3]] == [SUCCESS, SUCCESS, REFUSED]
 
-    run(delivering(tmp_path, JSONL + SQL_SINK), story)
+    with at_work(delivering(tmp_path, JSONL + SQL_SINK)) as desk:
+        desk.wait(story(desk.delivery))
     assert [row[0] for row in rows(tmp_path)] == ["g1"]
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
 
@@ -397,8 +382,7 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
 def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """Some lines are whole, one is torn and others are missing: the memo of each line tells which."""
     groups = [raw(f"g{number}", description="x" * 400) for number in range(12)]
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         state = sum(file.stat().st_size for file in (tmp_path / ".syncengine").iterdir())
@@ -407,15 +391,13 @@ def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path:
         (tmp_path / "out/time.jsonl").write_bytes(b'"' + b"x" * (size - 5_000 - 3) + b'"\n')
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
         try:
-            first = [await opened.take(group, mechanism="fetch") for group in groups]
+            first = [desk.take(group) for group in groups]
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
             signal.signal(signal.SIGXFSZ, handler)
         assert {verdict.outcome for verdict in first} == {SUCCESS, TROUBLE}
-        again = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        again = desk.together(*groups)
         assert {verdict.outcome for verdict in again} == {SUCCESS}
-
-    run(delivering(tmp_path, JSONL, ""), story)
     written = (tmp_path / "out/time.jsonl").read_bytes().splitlines()[1:]
     assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)
 
@@ -430,16 +412,13 @@ def test_a_line_is_no_success_before_its_fsync(tmp_path: Path, monkeypatch: pyte
         synced.append(os.fstat(file).st_size)
 
     monkeypatch.setattr(os, "fsync", fsync)
-
-    async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is TROUBLE
-        (entry,) = opened.inbox.entries()
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        assert desk.take(raw("g1")).outcome is TROUBLE
+        (entry,) = desk.inbox.entries()
         assert (entry.deliveries[0].status, synced) == ("unknown", [])
         size = (tmp_path / "out/time.jsonl").stat().st_size
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
+        assert desk.take(raw("g1")).outcome is SUCCESS
         assert synced == [size]
-
-    run(delivering(tmp_path, JSONL, ""), story)
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
 
 
@@ -457,8 +436,8 @@ def test_a_slow_group_does_not_delay_the_others(tmp_path: Path) -> None:
 
         receiver.answer = answer
         opened = delivering(tmp_path, http_sink(receiver.url))
-        verdicts = together(opened, *(raw(f"g{number}") for number in range(8)))
-    assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 8
+        verdicts = together(opened, *some(8))
+    assert outcomes(verdicts) == [SUCCESS] * 8
 
 
 @pytest.mark.parametrize("instants", range(30))
@@ -473,12 +452,12 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
     mortal = MortalInbox(open_inbox(str(tmp_path / ".syncengine/state.db"), write=True).database, time.time)
     mortal.fate = Fate(instants)
 
-    async def dies(opened: Delivery) -> list[Verdict | BaseException]:
-        takes = (opened.take(group, mechanism="fetch") for group in groups)
-        return await asyncio.gather(*takes, return_exceptions=True)
+    async def dies() -> list[Verdict | BaseException]:
+        async with Delivery(built, mortal, keep=1e9, now=time.time) as opened:
+            takes = (opened.take(group, mechanism="fetch") for group in groups)
+            return await asyncio.gather(*takes, return_exceptions=True)
 
-    found = run(Delivery(built, mortal, keep=1e9, now=time.time), dies)
-    assert instants >= 12 or any(isinstance(one, Dead) for one in found)
+    assert instants >= 12 or any(isinstance(one, Dead) for one in asyncio.run(dies()))
     verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
     assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
     assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)
@@ -503,7 +482,8 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
         assert first.cancelled()
         return await second
 
-    assert run(delivering(tmp_path, JSONL, ""), story).outcome is SUCCESS
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        assert desk.wait(story(desk.delivery)).outcome is SUCCESS
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
 
 

@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
-import json
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from syncengine.connector.registration import failure_of
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.delivery import HOLD, Delivery
+from syncengine.posted_time.delivery import HOLD
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONGEST_REST
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, HEADERS, dripping
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, refused, taking
+from tests.posted_time.projects import (
+    JSONL,
+    LOOKUPS,
+    SQL_SINK,
+    delivering,
+    delivering_with,
+    http_sink,
+    in_ledger,
+    ledger,
+    lines,
+    locked_ledger,
+    problems,
+    rows,
+)
 from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.posted_time.samples import raw, row
 from tests.support.ports import unused_port
 
 pytestmark = pytest.mark.slow
-
-T = TypeVar("T")
-JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
-
-
-def http_sink(url: str, more: str = "", settings: str = "") -> str:
-    return (
-        f"- name: pms\n  http: {{url: '{url}/api', path: '/time/{{{{ tag.name }}}}',"
-        f" json: {{id: '{{{{ group.groupId }}}}', secs: '{{{{ duration.seconds }}}}', flag: true, tags: [a, 1]}}"
-        f"{more}}}\n"
-        f"  externalId: '{{{{ response.id }}}}'\n{settings}"
-    )
-
-
-def run(delivery: Delivery, work: Callable[[Delivery], Awaitable[T]]) -> T:
-    async def running() -> T:
-        async with delivery:
-            return await work(delivery)
-
-    return asyncio.run(running())
-
-
-def taking(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
-    async def take(opened: Delivery) -> list[Verdict]:
-        return [await opened.take(group, mechanism="fetch") for group in groups]
-
-    return run(delivery, take)
-
 
 # --- SQL
 
@@ -61,7 +44,7 @@ def taking(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
 def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
     """The verdict has the sink's reference."""
     (verdict,) = taking(delivering(tmp_path), raw())
-    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
+    assert verdict == Verdict(SUCCESS, None, "L-g1")
     assert rows(tmp_path) == [("g1", 7, 3600)]
     assert rows(tmp_path, "SELECT group_id, sink, revision, external_id FROM syncengine_receipts") == [
         ("g1", "ledger", 1, "L-g1")
@@ -91,7 +74,7 @@ def test_posted_text_is_bound_as_a_parameter_and_never_run_as_sql(tmp_path: Path
 def test_a_violated_constraint_refuses_the_group(change: dict[str, Any], tmp_path: Path) -> None:
     """With a message of our own, or the project's; neither row nor receipt is stored."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
-    assert verdict == Verdict(PostedTimeStatus.REFUSED, "ledger rejected the time: something in it does not fit there.")
+    assert verdict == Verdict(REFUSED, "ledger rejected the time: something in it does not fit there.")
     sink = SQL_SINK + "  refused: Nothing is booked on {{ tag.name }} for free.\n"
     (told,) = taking(delivering(tmp_path, sink), raw("g2", **change))
     assert told.message == "Nothing is booked on ACME-0042 for free."
@@ -104,25 +87,20 @@ def test_a_violated_foreign_key_refuses_the_group(tmp_path: Path) -> None:
     """Foreign keys are enforced in SQLite, too."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "99")
     (verdict,) = taking(delivering(tmp_path, sink, ""), raw())
-    assert verdict.outcome is PostedTimeStatus.REFUSED
+    assert verdict.outcome is REFUSED
 
 
 def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
     """The group is retriable, and the sink is down until a probe succeeds."""
-    delivery = delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")
-
-    async def story(opened: Delivery) -> None:
-        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            verdict = await opened.take(raw(), mechanism="fetch")
-            assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
-            assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
-            assert await opened.check_sinks() == opened.troubles
-        assert await opened.check_sinks() == ()
-        assert opened.troubles == ()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-    run(delivery, story)
+    with at_work(delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")) as desk:
+        with locked_ledger(tmp_path):
+            verdict = desk.take(raw())
+            assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger cannot be reached.")
+            assert [(t.sink, t.kind) for t in desk.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
+            assert desk.check_sinks() == desk.troubles
+        assert desk.check_sinks() == ()
+        assert desk.troubles == ()
+        assert desk.take(raw()).outcome is SUCCESS
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
@@ -141,66 +119,49 @@ def test_an_outage_is_reported_once_under_a_name_that_users_know(database: str, 
     sink = SQL_SINK.replace("name: ledger", "name: time")
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE)")
-    delivery = delivering(tmp_path, sink, LOOKUPS.replace("source: ledger", database), sources=sources)
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(tmp_path, sink, LOOKUPS.replace("source: ledger", database), sources=sources)) as desk:
         with ExitStack() as busy:
             for name in ("ledger.db", "other.db"):
                 other = busy.enter_context(closing(sqlite3.connect(tmp_path / name, isolation_level=None)))
                 other.execute("BEGIN EXCLUSIVE")
-            verdict = await opened.take(raw(), mechanism="fetch")
-            first = opened.troubles
-            await opened.check_sinks()
-            found = await opened.check_sinks()
+            verdict = desk.take(raw())
+            first = desk.troubles
+            desk.check_sinks()
+            found = desk.check_sinks()
             words = failure_of(found).message or ""
             assert words == told.format("time cannot be reached.")
             assert verdict.message in words
             assert len(found) == len(first) + (database != "source: ledger")
             assert len({trouble.sink for trouble in found}) == len(found)
-        assert await opened.check_sinks() == ()
-
-    run(delivery, story)
+        assert desk.check_sinks() == ()
 
 
 def test_a_missing_table_is_trouble_until_a_delivery_succeeds(tmp_path: Path) -> None:
     """A good probe of the database is not enough: one group tries the sink, which stays reported until then."""
     now = 1e9
-    delivery = delivering(tmp_path, now=lambda: now)
-
-    async def story(opened: Delivery) -> None:
-        nonlocal now
-        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
-            other.execute("ALTER TABLE time RENAME TO hours")
-        verdict = await opened.take(raw(), mechanism="fetch")
-        assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger does not work as expected.")
-        assert (bool(opened.troubles), await opened.check_sinks()) == (True, ())
+    with at_work(delivering(tmp_path, now=lambda: now)) as desk:
+        in_ledger(tmp_path, "ALTER TABLE time RENAME TO hours")
+        verdict = desk.take(raw())
+        assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger does not work as expected.")
+        assert (bool(desk.troubles), desk.check_sinks()) == (True, ())
         now += IN_DOUBT
-        assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.UNKNOWN]
-        assert opened.troubles == ()
-        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
-            other.execute("ALTER TABLE hours RENAME TO time")
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-        assert await opened.check_sinks() == ()
-
-    run(delivery, story)
+        assert [t.kind for t in desk.check_sinks()] == [TroubleKind.UNKNOWN]
+        assert desk.troubles == ()
+        in_ledger(tmp_path, "ALTER TABLE hours RENAME TO time")
+        assert desk.take(raw()).outcome is SUCCESS
+        assert desk.check_sinks() == ()
 
 
 @pytest.mark.parametrize("tag", ["ACME-0043", "ACME-0042", "NO"])
 def test_a_lookup_is_up_again_once_it_answers_for_a_group(tag: str, tmp_path: Path) -> None:
     """A group that skips the lookup proves nothing; a group that the lookup does not find proves that it answers."""
     lookups = LOOKUPS.replace("- name: matter", "- name: matter\n    when: tag.name != 'ACME-0043'")
-    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), lookups)
-
-    async def story(opened: Delivery) -> None:
-        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
-            other.execute("ALTER TABLE matter RENAME TO away")
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
-            other.execute("ALTER TABLE away RENAME TO matter")
-        await opened.take(raw("g2", tags=[{"name": tag}]), mechanism="fetch")
-        assert opened.is_cautious is (tag == "ACME-0043")
-
-    run(delivery, story)
+    with at_work(delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), lookups)) as desk:
+        in_ledger(tmp_path, "ALTER TABLE matter RENAME TO away")
+        assert desk.take(raw("g1")).outcome is TROUBLE
+        in_ledger(tmp_path, "ALTER TABLE away RENAME TO matter")
+        desk.take(raw("g2", tags=[{"name": tag}]))
+        assert desk.is_cautious is (tag == "ACME-0043")
 
 
 # --- HTTP
@@ -212,7 +173,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
         sink = http_sink(receiver.url, ", headers: {Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}'}")
         (tmp_path / "x").mkdir()
         delivery = delivering_with(tmp_path, sink, TOKEN="Bearer s3cr3t")
-        assert taking(delivery, raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "4711")]
+        assert taking(delivery, raw()) == [Verdict(SUCCESS, None, "4711")]
     (got,) = receiver.got
     assert (got.method, got.path) == ("POST", "/api/time/ACME-0042")
     assert got.body == {"id": "g1", "secs": 3600, "flag": True, "tags": ["a", 1]}
@@ -229,41 +190,32 @@ def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: P
     """The project may replace Content-Type, but not Idempotency-Key."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, f", headers: {{content-type: application/x.time+json, idempotency-key: {key}}}")
-        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [
-            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
-        ]
+        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [Verdict(SUCCESS, None, "4711")]
     (got,) = receiver.got
     assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
     assert got.headers["content-type"] == "application/x.time+json"
     assert got.headers["idempotency-key"] == "g1/pms"
 
 
-def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
-    from tests.posted_time.projects import project
-
-    found = project(folder, "deliver:\n" + "".join(f"  {line}\n" for line in deliver.splitlines()))
-    return Delivery.of(found, environ)
-
-
 STATUSES = {
-    200: (PostedTimeStatus.SUCCESS, None),
-    204: (PostedTimeStatus.SUCCESS, None),
-    302: (PostedTimeStatus.TROUBLE, TroubleKind.UNKNOWN),
-    303: (PostedTimeStatus.TROUBLE, TroubleKind.UNKNOWN),
-    400: (PostedTimeStatus.REFUSED, None),
-    401: (PostedTimeStatus.TROUBLE, TroubleKind.AUTHENTICATION),
-    402: (PostedTimeStatus.TROUBLE, TroubleKind.SUBSCRIPTION),
-    403: (PostedTimeStatus.TROUBLE, TroubleKind.PERMISSIONS),
-    404: (PostedTimeStatus.REFUSED, None),
-    408: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
-    409: (PostedTimeStatus.REFUSED, None),
-    418: (PostedTimeStatus.REFUSED, None),
-    422: (PostedTimeStatus.REFUSED, None),
-    425: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
-    429: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
-    500: (PostedTimeStatus.TROUBLE, TroubleKind.UNKNOWN),
-    503: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
-    524: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
+    200: (SUCCESS, None),
+    204: (SUCCESS, None),
+    302: (TROUBLE, TroubleKind.UNKNOWN),
+    303: (TROUBLE, TroubleKind.UNKNOWN),
+    400: (REFUSED, None),
+    401: (TROUBLE, TroubleKind.AUTHENTICATION),
+    402: (TROUBLE, TroubleKind.SUBSCRIPTION),
+    403: (TROUBLE, TroubleKind.PERMISSIONS),
+    404: (REFUSED, None),
+    408: (TROUBLE, TroubleKind.UNREACHABLE),
+    409: (REFUSED, None),
+    418: (REFUSED, None),
+    422: (REFUSED, None),
+    425: (TROUBLE, TroubleKind.UNREACHABLE),
+    429: (TROUBLE, TroubleKind.UNREACHABLE),
+    500: (TROUBLE, TroubleKind.UNKNOWN),
+    503: (TROUBLE, TroubleKind.UNREACHABLE),
+    524: (TROUBLE, TroubleKind.UNREACHABLE),
 }
 
 
@@ -287,7 +239,7 @@ def test_refuseon_makes_a_status_a_refusal(tmp_path: Path) -> None:
         receiver.answer = lambda got: (503, {"why": "closed"})
         sink = http_sink(receiver.url, settings="  refuseOn: [503]\n  refused: The period is {{ response.why }}.\n")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw())
-    assert verdict == Verdict(PostedTimeStatus.REFUSED, "The period is closed.")
+    assert verdict == Verdict(REFUSED, "The period is closed.")
 
 
 def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
@@ -295,7 +247,7 @@ def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
     with dripping(HEADERS) as server:
         delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
         (verdict,) = taking(delivery, raw())
-    assert (verdict.outcome, delivery.troubles[0].kind) == (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE)
+    assert (verdict.outcome, delivery.troubles[0].kind) == (TROUBLE, TroubleKind.UNREACHABLE)
 
 
 def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
@@ -304,17 +256,16 @@ def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
     head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
         (verdict,) = taking(delivering_with(tmp_path, http_sink(server.url)), raw())
-    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
+    assert verdict == Verdict(SUCCESS, None, None)
 
 
 def test_a_request_without_an_answer_is_repeated_with_the_same_key(tmp_path: Path) -> None:
     """The receiver recognizes the group by the key."""
     with receiving() as receiver:
-        answers = iter([None, (201, {"id": 9})])
-        receiver.answer = lambda got: next(answers)
+        receiver.says(None, (201, {"id": 9}))
         delivery = delivering_with(tmp_path, http_sink(receiver.url))
         verdicts = taking(delivery, raw(), raw())
-    assert [v.outcome for v in verdicts] == [PostedTimeStatus.TROUBLE, PostedTimeStatus.SUCCESS]
+    assert outcomes(verdicts) == [TROUBLE, SUCCESS]
     assert verdicts[1].external_id == "9"
     assert [got.headers["idempotency-key"] for got in receiver.got] == ["g1/pms", "g1/pms"]
 
@@ -322,19 +273,15 @@ def test_a_request_without_an_answer_is_repeated_with_the_same_key(tmp_path: Pat
 def test_a_receiver_that_does_not_listen_is_trouble_until_it_does(tmp_path: Path) -> None:
     """A probe finds both the trouble and its end."""
     port = unused_port()
-    delivery = delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))
-
-    async def story(opened: Delivery) -> None:
-        assert await opened.check_sinks() == ()
-        assert opened.troubles
-        (down,) = await opened.check_sinks()
+    with at_work(delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))) as desk:
+        assert desk.check_sinks() == ()
+        assert desk.troubles
+        (down,) = desk.check_sinks()
         assert (down.sink, down.kind, down.message) == ("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
+        assert desk.take(raw()).outcome is TROUBLE
         with receiving(port):
-            assert await opened.check_sinks() == ()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-    run(delivery, story)
+            assert desk.check_sinks() == ()
+            assert desk.take(raw()).outcome is SUCCESS
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
@@ -351,21 +298,17 @@ def test_a_receiver_that_answers_only_probes_is_down_until_it_takes_a_group(
             return (status, {}) if ill and got.method == "POST" else (200, {"id": 1})
 
         receiver.answer = answer
-
-        async def story(opened: Delivery) -> None:
-            nonlocal ill, now
-            await opened.take(raw(), mechanism="fetch")
-            assert (await opened.check_sinks(), bool(opened.troubles)) == ((), True)
+        with at_work(delivering(tmp_path, http_sink(receiver.url, health), "", now=lambda: now)) as desk:
+            desk.take(raw())
+            assert (desk.check_sinks(), bool(desk.troubles)) == ((), True)
             now += FIRST_REST
-            assert (await opened.check_sinks(), opened.troubles, opened.is_cautious) == ((), (), True)
-            await opened.take(raw(), mechanism="fetch")
-            assert [trouble.sink for trouble in await opened.check_sinks()] == ["pms"]
-            assert opened.troubles
+            assert (desk.check_sinks(), desk.troubles, desk.is_cautious) == ((), (), True)
+            desk.take(raw())
+            assert [trouble.sink for trouble in desk.check_sinks()] == ["pms"]
+            assert desk.troubles
             ill = False
-            await opened.take(raw(), mechanism="fetch")
-            assert await opened.check_sinks() == ()
-
-        run(delivering(tmp_path, http_sink(receiver.url, health), "", now=lambda: now), story)
+            desk.take(raw())
+            assert desk.check_sinks() == ()
 
 
 def test_a_group_that_tries_a_failing_sink_is_held_for_a_while(tmp_path: Path) -> None:
@@ -374,34 +317,27 @@ def test_a_group_that_tries_a_failing_sink_is_held_for_a_while(tmp_path: Path) -
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
 
-        async def tried(opened: Delivery, id: str) -> Verdict:
-            nonlocal now
-            now += LONGEST_REST
-            await opened.check_sinks()
-            assert opened.troubles == ()
-            verdicts: list[Verdict] = []
+        with at_work(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now)) as desk:
 
-            async def deliver(id: str) -> None:
-                if verdict := await opened.again(id):
-                    verdicts.append(verdict)
+            def tried_again(id: str) -> Verdict:
+                nonlocal now
+                now += LONGEST_REST
+                desk.check_sinks()
+                assert desk.troubles == ()
+                (verdict,) = desk.resume()
+                assert verdict is not None
+                return verdict
 
-            assert await opened.resume(asyncio.Event(), deliver) == 1
-            return verdicts[0]
-
-        async def story(opened: Delivery) -> None:
-            nonlocal now
-            assert (await opened.take(raw("a"), mechanism="fetch")).is_final
+            assert desk.take(raw("a")).is_final
             now += FIRST_REST
-            await opened.check_sinks()
-            assert not (await opened.take(raw("b"), mechanism="fetch")).is_final
-            assert not (await tried(opened, "b")).is_final
-            assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a"]
+            desk.check_sinks()
+            assert not desk.take(raw("b")).is_final
+            assert not tried_again("b").is_final
+            assert [waiting.group_id for waiting in desk.inbox.waiting()] == ["a"]
             now += HOLD
-            last = await tried(opened, "b")
-            assert (last.is_final, last.outcome) == (True, PostedTimeStatus.TROUBLE)
-            assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a", "b"]
-
-        run(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now), story)
+            last = tried_again("b")
+            assert (last.is_final, last.outcome) == (True, TROUBLE)
+            assert [waiting.group_id for waiting in desk.inbox.waiting()] == ["a", "b"]
 
 
 def test_a_new_process_is_cautious_with_a_sink_that_failed_last(tmp_path: Path) -> None:
@@ -409,37 +345,27 @@ def test_a_new_process_is_cautious_with_a_sink_that_failed_last(tmp_path: Path) 
     with receiving() as receiver:
         receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
         sinks = JSONL + http_sink(receiver.url)
-
-        async def first(opened: Delivery) -> None:
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-
-        async def second(opened: Delivery) -> None:
-            await opened.remember_troubles()
-            assert ([trouble.sink for trouble in opened.troubles], opened.is_cautious) == (["pms"], True)
+        with at_work(delivering(tmp_path, sinks, "")) as desk:
+            assert desk.take(raw()).outcome is TROUBLE
+        with at_work(delivering(tmp_path, sinks, "")) as desk:
+            desk.remember_troubles()
+            assert ([trouble.sink for trouble in desk.troubles], desk.is_cautious) == (["pms"], True)
             receiver.answer = lambda got: (201, {"id": 1})
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-            assert not opened.is_cautious
-
-        async def third(opened: Delivery) -> None:
-            await opened.remember_troubles()
-            assert not opened.is_cautious
-
-        for story in (first, second, third):
-            run(delivering(tmp_path, sinks, ""), story)
+            assert desk.take(raw()).outcome is SUCCESS
+            assert not desk.is_cautious
+        with at_work(delivering(tmp_path, sinks, "")) as desk:
+            desk.remember_troubles()
+            assert not desk.is_cautious
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
 def test_a_failing_health_path_is_trouble_before_any_delivery(status: int, kind: TroubleKind, tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda got: (status, {})
-        delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))
-
-        async def story(opened: Delivery) -> None:
-            await opened.check_sinks()
-            assert [t.kind for t in opened.troubles] == [kind]
-            assert [t.kind for t in await opened.check_sinks()] == [kind]
-
-        run(delivery, story)
+        with at_work(delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))) as desk:
+            desk.check_sinks()
+            assert [t.kind for t in desk.troubles] == [kind]
+            assert [t.kind for t in desk.check_sinks()] == [kind]
     assert receiver.got[0].path == "/api/health"
 
 
@@ -451,20 +377,9 @@ NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
 def test_a_tag_cannot_change_the_path_of_a_request(path: str, name: str, tmp_path: Path) -> None:
     """A tag such as `..` refuses the group: its user gets a message, and the note names the path."""
     with receiving() as receiver:
-        delivery = delivering_with(tmp_path, http_sink(receiver.url).replace("/time/{{ tag.name }}", path))
-
-        async def story(opened: Delivery) -> None:
-            verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")
-            assert (verdict.outcome, "pms cannot take this time" in (verdict.message or "")) == (
-                PostedTimeStatus.REFUSED,
-                True,
-            )
-            entry = opened.inbox.entry("g1")
-            assert entry is not None
-            assert "the path of pms would be" in (entry.note or "")
-
-        run(delivery, story)
-    assert receiver.got == []
+        sink = http_sink(receiver.url).replace("/time/{{ tag.name }}", path)
+        told, note = refused(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
+    assert ("pms cannot take this time" in told, "the path of pms would be" in note, receiver.got) == (True, True, [])
 
 
 @pytest.mark.parametrize(
@@ -488,7 +403,7 @@ def test_a_value_in_a_path_is_encoded_as_one_segment(name: str, sent: str, tmp_p
         sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
     assert (verdict.outcome, [got.path for got in receiver.got]) == (
-        PostedTimeStatus.SUCCESS,
+        SUCCESS,
         [f"/api/time/{sent}/time"],
     )
 
@@ -514,7 +429,7 @@ def test_only_the_values_in_a_path_are_encoded(path: str, sent: str, tmp_path: P
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d/e"}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (PostedTimeStatus.SUCCESS, [sent])
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [sent])
 
 
 @pytest.mark.parametrize(
@@ -532,13 +447,10 @@ def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
-
-        async def story(opened: Delivery) -> None:
-            await opened.take(raw("g1"), mechanism="fetch")
+        with at_work(delivering_with(tmp_path, sink)) as desk:
+            desk.take(raw("g1"))
             (tmp_path / "token").write_text("two")
-            await opened.take(raw("g2"), mechanism="fetch")
-
-        run(delivering_with(tmp_path, sink), story)
+            desk.take(raw("g2"))
     assert [got.headers["authorization"] for got in receiver.got] == ["one", "two"]
 
 
@@ -547,24 +459,17 @@ def test_a_missing_secret_file_is_trouble_with_authentication(tmp_path: Path) ->
     (tmp_path / "token").write_text("one")
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
-
-        async def story(opened: Delivery) -> None:
+        with at_work(delivering_with(tmp_path, sink)) as desk:
             (tmp_path / "token").unlink()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-            assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.AUTHENTICATION]
+            assert desk.take(raw()).outcome is TROUBLE
+            assert [t.kind for t in desk.check_sinks()] == [TroubleKind.AUTHENTICATION]
             (tmp_path / "token").write_text("two")
-            assert await opened.check_sinks() == ()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-        run(delivering_with(tmp_path, sink), story)
+            assert desk.check_sinks() == ()
+            assert desk.take(raw()).outcome is SUCCESS
     assert [got.headers["authorization"] for got in receiver.got if got.method == "POST"] == ["two"]
 
 
 # --- JSONL
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "out/time.jsonl").read_text().splitlines()]
 
 
 def test_a_line_holds_the_group_its_seconds_and_its_narrative(tmp_path: Path) -> None:
@@ -609,34 +514,27 @@ def test_a_torn_line_is_repaired_before_the_next_is_written(tail: str, before: l
 def test_a_folder_that_cannot_be_created_is_trouble(tmp_path: Path) -> None:
     """A file has the name of the folder."""
     (tmp_path / "out").write_text("")
-    delivery = delivering(tmp_path, JSONL, "")
-
-    async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-        assert [t.message for t in await opened.check_sinks()] == ["archive cannot be written."]
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
+        assert [t.message for t in desk.check_sinks()] == ["archive cannot be written."]
         (tmp_path / "out").unlink()
-        assert await opened.check_sinks() == ()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-
-    run(delivery, story)
+        assert desk.check_sinks() == ()
+        assert desk.take(raw()).outcome is SUCCESS
 
 
 def test_a_full_disk_is_trouble_until_a_line_is_written(tmp_path: Path) -> None:
     """Opening the file proves nothing. It is reported from the second failure on."""
-
-    async def story(opened: Delivery) -> None:
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
         (tmp_path / "out").mkdir()
         (tmp_path / "out/time.jsonl").symlink_to("/dev/full")
         for reported in ([], ["archive cannot be written."]):
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
-            assert [t.message for t in opened.troubles] == ["archive cannot be written."]
-            assert [t.message for t in await opened.check_sinks()] == reported
-        assert opened.troubles
+            assert desk.take(raw()).outcome is TROUBLE
+            assert [t.message for t in desk.troubles] == ["archive cannot be written."]
+            assert [t.message for t in desk.check_sinks()] == reported
+        assert desk.troubles
         (tmp_path / "out/time.jsonl").unlink()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
-        assert await opened.check_sinks() == ()
-
-    run(delivering(tmp_path, JSONL, ""), story)
+        assert desk.take(raw()).outcome is SUCCESS
+        assert desk.check_sinks() == ()
 
 
 def test_a_delivery_to_all_kinds_of_sinks(tmp_path: Path) -> None:
@@ -645,9 +543,7 @@ def test_a_delivery_to_all_kinds_of_sinks(tmp_path: Path) -> None:
     with receiving() as receiver:
         keep(receiver)
         deliver = JSONL + http_sink(receiver.url) + SQL_SINK
-        assert taking(delivering(tmp_path, deliver, LOOKUPS), raw()) == [
-            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
-        ]
+        assert taking(delivering(tmp_path, deliver, LOOKUPS), raw()) == [Verdict(SUCCESS, None, "4711")]
         assert (len(lines(tmp_path)), len(receiver.kept), len(rows(tmp_path))) == (1, 1, 1)
 
 

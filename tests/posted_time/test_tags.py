@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 from pathlib import Path
@@ -10,18 +9,15 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_of, shares, suffixes, tag_of
 from syncengine.posted_time.events import Verdict
 from syncengine.project.delivery_schema import DurationSection
-from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
+from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import group, raw
 from tests.posted_time.test_commands import program
-from tests.posted_time.test_delivery import rows_of_matter
-from tests.posted_time.test_sinks import JSONL, http_sink, lines, run, taking
 from tests.settings.test_schema import judge
 
 pytestmark = pytest.mark.slow
@@ -82,7 +78,7 @@ def test_each_tag_is_delivered_with_its_share_lookup_and_narrative(tmp_path: Pat
     (tmp_path / "n.j2").write_text("{{ tag.name }} of {{ tags | length }}: {{ duration.hours }}")
     more = LOOKUPS + "narrative: {template: n.j2}\n"
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(B, A, totalDurationSecs=3601))
-    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
+    assert verdict == Verdict(SUCCESS, None, "L-g1")
     found = rows(tmp_path, "SELECT id, matter, secs, note FROM time ORDER BY matter")
     assert found == [("g1", 7, 1801, "ACME-0042 of 2: 0.5003"), ("g1", 8, 1800, "ACME-0043 of 2: 0.5")]
     signed = rows(tmp_path, "SELECT group_id, sink, revision FROM syncengine_receipts ORDER BY sink")
@@ -119,7 +115,7 @@ def test_the_request_of_each_tag_has_its_own_key(tmp_path: Path) -> None:
         (f"g1/pms{SECOND}/2", "/api/time/ACME-0043", 50),
         ("g1/pms/2", "/api/time/ACME-0042", 50),
     ]
-    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "2")
+    assert verdict == Verdict(SUCCESS, None, "2")
 
 
 def test_the_line_of_each_tag_names_the_tag(tmp_path: Path) -> None:
@@ -134,7 +130,7 @@ def test_the_line_of_each_tag_names_the_tag(tmp_path: Path) -> None:
 def test_a_missing_lookup_for_one_tag_refuses_the_group(tmp_path: Path) -> None:
     """Nothing is delivered for the other tags, and the message names the tag."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), several(A, C))
-    assert verdict == Verdict(PostedTimeStatus.REFUSED, "Matter ACME-0044 is not in the ledger.")
+    assert verdict == Verdict(REFUSED, "Matter ACME-0044 is not in the ledger.")
     assert rows(tmp_path) == []
 
 
@@ -143,15 +139,15 @@ def test_a_refuse_rule_is_checked_for_each_tag(tmp_path: Path) -> None:
     more = LOOKUPS + "refuse:\n  - {when: tag.name == 'ACME-0043' and duration.seconds == 3600, message: Closed.}\n"
     for tags in ((A, B), (B, A)):
         (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(*tags))
-        assert verdict == Verdict(PostedTimeStatus.REFUSED, "Closed.")
+        assert verdict == Verdict(REFUSED, "Closed.")
 
 
 def test_an_unknown_split_strategy_is_refused_by_a_sink_with_each_tag(tmp_path: Path) -> None:
     """A sink that takes whole groups does not need the strategy."""
     sent = several(durationSplitStrategy="BY_WEIGHT")
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), sent)
-    assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (PostedTimeStatus.REFUSED, True)
-    assert taking(delivering(tmp_path, JSONL, ""), sent | {"groupId": "g2"})[0].outcome is PostedTimeStatus.SUCCESS
+    assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (REFUSED, True)
+    assert taking(delivering(tmp_path, JSONL, ""), sent | {"groupId": "g2"})[0].outcome is SUCCESS
     assert rows(tmp_path) == []
 
 
@@ -159,7 +155,7 @@ def test_identical_tags_are_one_and_different_tags_of_one_name_are_refused(tmp_p
     """Two different tags of the same name would have the same key."""
     twice, other = raw(tags=[A, A]), several(A, {**A, "externalId": "9"}, B)
     verdicts = taking(delivering(tmp_path, SQL_SINK + EACH), twice, other | {"groupId": "g2"})
-    assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED]
+    assert outcomes(verdicts) == [SUCCESS, REFUSED]
     assert verdicts[1].message == SAME_NAME.format(name="ACME-0042")
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
@@ -171,7 +167,7 @@ def test_a_sink_for_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None
     """It uses the first tag in its lookup: that tag would get all the time, and the others none."""
     (verdict,) = taking(delivering(tmp_path), several())
     assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (
-        PostedTimeStatus.REFUSED,
+        REFUSED,
         True,
     )
     assert rows(tmp_path) == []
@@ -189,19 +185,17 @@ def test_a_sink_that_uses_tags_takes_the_whole_group(value: str, tmp_path: Path)
     """Once, with the whole duration and the key of the sink."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, ""), several())
-    assert verdict.outcome is PostedTimeStatus.SUCCESS
+    assert verdict.outcome is SUCCESS
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, "ACME-0042, ACME-0043")]
 
 
 def test_a_sink_that_uses_no_tag_takes_the_whole_group(tmp_path: Path) -> None:
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
-    assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is PostedTimeStatus.SUCCESS
+    assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is SUCCESS
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-@pytest.mark.parametrize(
-    ("unmatched", "outcome"), [("refuse", PostedTimeStatus.REFUSED), ("accept", PostedTimeStatus.SUCCESS)]
-)
+@pytest.mark.parametrize(("unmatched", "outcome"), [("refuse", REFUSED), ("accept", SUCCESS)])
 def test_unmatched_decides_on_a_tag_that_no_sink_takes(
     unmatched: str, outcome: PostedTimeStatus, tmp_path: Path
 ) -> None:
@@ -225,7 +219,7 @@ def test_a_tag_that_no_sink_takes_has_no_share_of_the_time(strategy: str, second
         for old in (tmp_path / ".syncengine", tmp_path / "ledger.db"):
             shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
         more += "narrative: {summary: true}\n"
-        assert taking(delivering(tmp_path, deliver, more), group)[0].outcome is PostedTimeStatus.SUCCESS
+        assert taking(delivering(tmp_path, deliver, more), group)[0].outcome is SUCCESS
         assert sorted((secs for _, _, secs in rows(tmp_path)), reverse=True) == seconds
         charged = {"Charged: 30m 1s", "Charged: 30m"} if strategy.startswith("D") else set()
         notes = [note for (note,) in rows(tmp_path, "SELECT note FROM time")]
@@ -237,7 +231,7 @@ def test_tags_can_go_to_different_sinks(tmp_path: Path) -> None:
     """Their shares add up to the total; a sink for whole groups gets all of it."""
     one = SQL_SINK + EACH + "  when: tag.name == 'ACME-0042'\n"
     two = one.replace("name: ledger", "name: other").replace("== 'ACME-0042'", "!= 'ACME-0042'")
-    assert taking(delivering(tmp_path, one + two + JSONL), several())[0].outcome is PostedTimeStatus.SUCCESS
+    assert taking(delivering(tmp_path, one + two + JSONL), several())[0].outcome is SUCCESS
     assert sorted(rows(tmp_path)) == [("g1", 7, 1800), ("g1", 8, 1800)]
     assert [line["seconds"] for line in lines(tmp_path)] == [3600]
 
@@ -255,7 +249,7 @@ def test_each_tag_is_delivered_once_if_offers_have_another_order(tmp_path: Path)
             taking(delivering(tmp_path, sink, ""), several(*tags, totalDurationSecs=101))[0].outcome
             for tags in ((A, B), (B, A), (A, B))
         ]
-    assert verdicts == [PostedTimeStatus.TROUBLE, PostedTimeStatus.SUCCESS, PostedTimeStatus.SUCCESS]
+    assert verdicts == [TROUBLE, SUCCESS, SUCCESS]
     sent = [(got.headers["idempotency-key"], got.body["secs"]) for got in receiver.got]
     assert sent == [(f"g1/pms{SECOND}", 50), ("g1/pms", 51), ("g1/pms", 51)]
 
@@ -267,7 +261,7 @@ def test_other_tags_after_a_partial_delivery_are_a_conflict(tmp_path: Path) -> N
         receiver.answer = lambda got: (next(statuses), {"id": 1})
         delivery = delivering(tmp_path, http_sink(receiver.url) + EACH, "")
         verdicts = taking(delivery, several(A, B), several(A, C))
-    assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.TROUBLE, PostedTimeStatus.REFUSED]
+    assert outcomes(verdicts) == [TROUBLE, REFUSED]
     assert "pms took it in that form" in (verdicts[1].message or "")
     assert len(receiver.got) == 2
 
@@ -278,39 +272,30 @@ def test_adding_or_removing_each_tag_between_attempts_is_a_conflict(first: str, 
     """A part of the group is already delivered, so a person has to decide."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", "{{ tags | length }}")
     stuck = http_sink("http://127.0.0.1:9").replace("json: {", "json: {all: '{{ tags | length }}', ")
-
-    async def state(opened: Delivery) -> str | None:
-        await opened.take(several(), mechanism="fetch")
-        entry = opened.inbox.entry("g1")
-        return entry.state if entry else None
-
-    assert run(delivering(tmp_path, sink + first + stuck, ""), state) == "troubled"
+    with at_work(delivering(tmp_path, sink + first + stuck, "")) as desk:
+        assert desk.take(several()).outcome is TROUBLE
     before = rows(tmp_path)
     if lost:
         (tmp_path / ".syncengine/state.db").unlink()
     then = EACH if not first else ""
-    assert run(delivering(tmp_path, sink + then, ""), state) == "conflict"
-    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=False) as inbox:
-        entry = inbox.entry("g1")
-    assert entry is not None
-    if not lost:
-        assert (rows(tmp_path), entry.note) == (before, f"{CAME_OR_WENT}; ledger took it as revision 1")
+    with at_work(delivering(tmp_path, sink + then, "")) as desk:
+        desk.take(several())
+        assert desk.entry().state == "conflict"
+        if not lost:
+            assert desk.entry().note == f"{CAME_OR_WENT}; ledger took it as revision 1"
+            assert rows(tmp_path) == before
 
 
 def test_redelivery_repeats_only_the_tag_that_the_sink_lost(tmp_path: Path) -> None:
-    delivery = delivering(tmp_path, SQL_SINK + EACH)
-
-    async def story(opened: Delivery) -> None:
-        await opened.take(several(), mechanism="fetch")
-        opened.inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
-        rows_of_matter(tmp_path, "DELETE FROM time WHERE matter = 8")
-        rows_of_matter(tmp_path, f"DELETE FROM syncengine_receipts WHERE sink = 'ledger{SECOND}'")
-        assert [receipt.key for receipt in opened.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
-        opened.inbox.write(lambda tx: tx.ask(["g1"], "ledger"))
-        await opened.catch_up(asyncio.Event())
-        assert all(entry.is_settled for entry in opened.inbox.entries())
-
-    run(delivery, story)
+    with at_work(delivering(tmp_path, SQL_SINK + EACH)) as desk:
+        desk.take(several())
+        desk.acknowledge("g1")
+        in_ledger(tmp_path, "DELETE FROM time WHERE matter = 8")
+        in_ledger(tmp_path, f"DELETE FROM syncengine_receipts WHERE sink = 'ledger{SECOND}'")
+        assert [receipt.key for receipt in desk.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
+        desk.ask(["g1"], "ledger")
+        desk.catch_up()
+        assert all(entry.is_settled for entry in desk.inbox.entries())
     assert sorted(rows(tmp_path)) == [("g1", 7, 1800), ("g1", 8, 1800)]
 
 

@@ -18,6 +18,7 @@ from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import fetch, id_in, items_in
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
+from tests.posted_time.desk import REFUSED, SUCCESS
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
 
@@ -78,7 +79,7 @@ def test_an_invalid_value_is_ignored_and_its_group_delivered(odd: bytes, tmp_pat
     posted = line(tmp_path)
     body = listing(written("a"), written("odd").replace(b'"timeRows":[]', b'"timestamp":' + odd), written("b"))
     told, _ = fetched(posted, body, last="b")
-    assert outcomes(told) == dict.fromkeys(("a", "odd", "b"), PostedTimeStatus.SUCCESS)
+    assert outcomes(told) == dict.fromkeys(("a", "odd", "b"), SUCCESS)
     assert not any(isinstance(event, RetryLater) for event in told)
 
 
@@ -87,7 +88,7 @@ def test_a_deeply_nested_unknown_field_is_ignored(levels: int, tmp_path: Path) -
     posted = line(tmp_path)
     deep = written("deep").replace(b'"timeRows":[]', b'"x":' + b"[" * levels + b"]" * levels)
     told, _ = fetched(posted, listing(written("a"), deep, written("b")), last="b")
-    assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), PostedTimeStatus.SUCCESS)
+    assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), SUCCESS)
 
 
 @pytest.mark.parametrize("odd", [b"NaN", b"1" + b"0" * 400, b'"1h"', b"true"])
@@ -97,9 +98,9 @@ def test_a_group_with_an_invalid_duration_is_refused(odd: bytes, tmp_path: Path)
     body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
     told, _ = fetched(posted, body, last="b")
     assert outcomes(told) == {
-        "a": PostedTimeStatus.SUCCESS,
-        "odd": PostedTimeStatus.REFUSED,
-        "b": PostedTimeStatus.SUCCESS,
+        "a": SUCCESS,
+        "odd": REFUSED,
+        "b": SUCCESS,
     }
     assert sorted(posted.rows()) == ["a", "b"]
 
@@ -122,10 +123,10 @@ def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, 
     body = listing(written("a"), broken, written("b"))
     told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
     assert outcomes(told) == {
-        "a": PostedTimeStatus.SUCCESS,
-        "bad": PostedTimeStatus.REFUSED,
-        "b": PostedTimeStatus.SUCCESS,
-        "c": PostedTimeStatus.SUCCESS,
+        "a": SUCCESS,
+        "bad": REFUSED,
+        "b": SUCCESS,
+        "c": SUCCESS,
     }
     assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
     with open_inbox(posted.project().state, write=False) as inbox:
@@ -141,7 +142,7 @@ def test_a_refused_unreadable_group_is_delivered_once_it_is_readable(tmp_path: P
     posted = line(tmp_path)
     fetched(posted, listing(b'{"groupId":"bad",,}', written("a")), last="a")
     told, _ = fetched(posted, listing(written("bad")), last="bad")
-    assert outcomes(told) == {"bad": PostedTimeStatus.SUCCESS}
+    assert outcomes(told) == {"bad": SUCCESS}
     assert posted.rows() == ["a", "bad"]
 
 
@@ -154,7 +155,7 @@ def test_a_group_that_the_inbox_cannot_store_does_not_affect_others(tmp_path: Pa
             " BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
     told, _ = fetched(posted, listing(written("odd"), written("a")), last="a")
-    assert outcomes(told) == {"a": PostedTimeStatus.SUCCESS}
+    assert outcomes(told) == {"a": SUCCESS}
     assert any(isinstance(event, RetryLater) and event.what == "take" for event in told)
 
 
@@ -163,14 +164,14 @@ def test_a_delivered_group_that_comes_back_unreadable_is_a_conflict(tmp_path: Pa
     posted = line(tmp_path)
     fetched(posted, listing(written("a")), last="a")
     told, _ = fetched(posted, listing(b'{"groupId":"a",,}'), last="a")
-    assert outcomes(told) == {"a": PostedTimeStatus.REFUSED}
+    assert outcomes(told) == {"a": REFUSED}
     assert posted.states() == {"a": "conflict"}
 
 
 @pytest.mark.parametrize("item", [b"null", b'"text"', b"[]", b"{,}", b"7", b'{"groupId": 7}'])
 def test_an_item_without_an_id_is_reported_and_skipped(item: bytes, tmp_path: Path) -> None:
     told, _ = fetched(line(tmp_path), listing(item, written("a")), last="a")
-    assert outcomes(told) == {"a": PostedTimeStatus.SUCCESS}
+    assert outcomes(told) == {"a": SUCCESS}
     assert any(isinstance(event, Unusable) for event in told)
 
 

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sinks.contract import CONTROL, MAX_MESSAGE, MAX_REFERENCE, NO_TEXT, TOO_LARGE, TOO_LONG
-from syncengine.state.inbox_model import PostedTimeStatus
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
+from tests.posted_time.desk import SUCCESS, at_work, refused, taking
+from tests.posted_time.projects import (
+    JSONL,
+    LOOKUPS,
+    SQL_SINK,
+    delivering,
+    delivering_with,
+    http_sink,
+    lines,
+    problems,
+    rows,
+)
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import JSONL, delivering_with, http_sink, lines, run, taking
 
 HALF = "{{ '%c' | format(55296) }}"
 """Half of a surrogate pair, which cannot be encoded. The service never sends one, but a template can make one."""
-
-
-def refused(delivery: Delivery, group: dict[str, Any]) -> tuple[str, str]:
-    """The message for the user and the note for the operator, of a group that is refused for good."""
-
-    async def story(opened: Delivery) -> tuple[str, str]:
-        verdict = await opened.take(group, mechanism="fetch")
-        entry = opened.inbox.entry(group["groupId"])
-        assert entry is not None
-        assert (verdict.outcome, entry.state, opened.troubles) == (PostedTimeStatus.REFUSED, "refused", ())
-        return verdict.message or "", entry.note or ""
-
-    return run(delivery, story)
 
 
 # --- headers
@@ -42,7 +36,7 @@ def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path) 
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}', X-Firm: Müller}")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(user={"name": name}))
-    assert verdict.outcome is PostedTimeStatus.SUCCESS
+    assert verdict.outcome is SUCCESS
     (got,) = receiver.got
     sent = {header: got.headers[header].encode("latin-1").decode() for header in ("x-user", "x-firm")}
     assert sent == {"x-user": name, "x-firm": "Müller"}
@@ -76,9 +70,7 @@ def test_an_id_too_long_for_the_idempotency_key_refuses_the_group(id: str, tmp_p
     with receiving() as receiver:
         told, note = refused(delivering_with(tmp_path, http_sink(receiver.url)), raw(id))
         assert (TOO_LONG in told, "Idempotency-Key" in note, receiver.got) == (True, True, [])
-        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [
-            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
-        ]
+        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(SUCCESS, None, "4711")]
 
 
 def test_a_path_that_is_too_long_refuses_the_group(tmp_path: Path) -> None:
@@ -119,10 +111,7 @@ def test_half_a_surrogate_pair_in_json_refuses_the_group(tmp_path: Path) -> None
         assert receiver.got == []
     line = f'- {{name: archive, jsonl: {{path: out/time.jsonl, json: {{x: "{HALF}"}}}}}}\n'
     assert NO_TEXT in refused(delivering(tmp_path, line, ""), raw("g2"))[0]
-    assert (
-        taking(delivering(tmp_path, JSONL, ""), raw("g3", description="\ud800\x00"))[0].outcome
-        is PostedTimeStatus.SUCCESS
-    )
+    assert taking(delivering(tmp_path, JSONL, ""), raw("g3", description="\ud800\x00"))[0].outcome is SUCCESS
     assert [found["description"] for found in lines(tmp_path)] == ["\ufffd\ufffd"]
 
 
@@ -137,7 +126,7 @@ def test_a_reference_that_is_too_long_is_not_sent(tmp_path: Path) -> None:
     refused."""
     with receiving() as receiver:
         receiver.answer = lambda got: (201, {"id": LONG})
-        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(PostedTimeStatus.SUCCESS)]
+        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(SUCCESS)]
     sink = SQL_SINK.replace("L-{{ group.groupId }}", LONG)
     assert TOO_LONG in refused(delivering(tmp_path, sink), raw("g2"))[0]
     assert rows(tmp_path) == []
@@ -146,14 +135,10 @@ def test_a_reference_that_is_too_long_is_not_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["N" * 100_000, "NO\r\n\x07-1"])
 def test_a_message_is_shortened_and_has_no_control_characters(name: str, tmp_path: Path) -> None:
     """Otherwise the service would never accept the status."""
-
-    async def story(opened: Delivery) -> str:
-        verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")
-        (waiting,) = opened.inbox.waiting()
-        assert waiting.message == verdict.message
-        return verdict.message or ""
-
-    told = run(delivering(tmp_path), story)
+    with at_work(delivering(tmp_path)) as desk:
+        told = desk.take(raw(tags=[{"name": name}])).message or ""
+        (waiting,) = desk.inbox.waiting()
+    assert waiting.message == told
     assert told.startswith("Matter N")
     assert len(told) <= MAX_MESSAGE
     assert "\x07" not in told

@@ -1,0 +1,123 @@
+"""A delivery at work, as a test uses it: each step is a plain call that returns once it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import SinkTrouble, Verdict
+from syncengine.state.inbox import Inbox
+from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
+
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
+
+Raw = dict[str, Any]
+"""A group as the service sends it."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """`wait` runs a coroutine to its end, in the loop in which all steps of the delivery run."""
+
+    delivery: Delivery
+    wait: Callable[[Any], Any]
+
+    def take(self, group: Raw, mechanism: str = "fetch") -> Verdict:
+        verdict: Verdict = self.wait(self.delivery.take(group, mechanism=mechanism))
+        return verdict
+
+    def together(self, *groups: Raw, mechanism: str = "fetch") -> list[Verdict]:
+        """The verdicts of groups that are offered at once."""
+
+        async def take() -> list[Verdict]:
+            return await asyncio.gather(*(self.delivery.take(group, mechanism=mechanism) for group in groups))
+
+        verdicts: list[Verdict] = self.wait(take())
+        return verdicts
+
+    def store(self, group: Any) -> None:
+        self.wait(self.delivery.store(group, mechanism="fetch"))
+
+    def catch_up(self) -> int:
+        return int(self.wait(self.delivery.catch_up(asyncio.Event())))
+
+    def resume(self) -> list[Verdict | None]:
+        """The verdicts of the groups that waited in the inbox."""
+        verdicts = list[Verdict | None]()
+
+        async def deliver(id: str) -> None:
+            verdicts.append(await self.delivery.again(id))
+
+        begun = self.wait(self.delivery.resume(asyncio.Event(), deliver))
+        assert len(verdicts) == begun
+        return verdicts
+
+    def check_sinks(self) -> tuple[SinkTrouble, ...]:
+        found: tuple[SinkTrouble, ...] = self.wait(self.delivery.check_sinks())
+        return found
+
+    def remember_troubles(self) -> None:
+        self.wait(self.delivery.remember_troubles())
+
+    @property
+    def troubles(self) -> tuple[SinkTrouble, ...]:
+        return self.delivery.troubles
+
+    @property
+    def reported(self) -> tuple[SinkTrouble, ...]:
+        return self.delivery.reported
+
+    @property
+    def is_cautious(self) -> bool:
+        return self.delivery.is_cautious
+
+    @property
+    def inbox(self) -> Inbox:
+        return self.delivery.inbox
+
+    def entry(self, id: str = "g1") -> InboxEntry:
+        """The group in the inbox."""
+        entry = self.inbox.entry(id)
+        assert entry is not None
+        return entry
+
+    def acknowledge(self, id: str, status: str = "SUCCESS") -> None:
+        """The service accepts the status of a group."""
+        self.inbox.write(lambda tx: tx.acknowledge(id, status))
+
+    def ask(self, ids: list[str], sink: str) -> None:
+        """A person asks for the groups to be delivered to the sink again."""
+        self.inbox.write(lambda tx: tx.ask(ids, sink))
+
+
+@contextmanager
+def at_work(delivery: Delivery) -> Iterator[Desk]:
+    """A delivery that is open for the duration of the block."""
+    with asyncio.Runner() as runner:
+        runner.run(delivery.__aenter__())
+        try:
+            yield Desk(delivery, runner.run)
+        finally:
+            runner.run(delivery.__aexit__(None, None, None))
+
+
+def taking(delivery: Delivery, *groups: Raw) -> list[Verdict]:
+    """The verdicts of groups that a delivery takes one after the other."""
+    with at_work(delivery) as desk:
+        return [desk.take(group) for group in groups]
+
+
+def refused(delivery: Delivery, group: Raw) -> tuple[str, str]:
+    """The message for the user and the note for the operator, of a group that is refused for good."""
+    with at_work(delivery) as desk:
+        verdict, entry = desk.take(group), desk.entry(group["groupId"])
+        assert (verdict.outcome, entry.state, desk.troubles) == (REFUSED, "refused", ())
+        return verdict.message or "", entry.note or ""
+
+
+def outcomes(verdicts: list[Verdict]) -> list[PostedTimeStatus]:
+    return [verdict.outcome for verdict in verdicts]
