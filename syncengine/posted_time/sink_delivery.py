@@ -15,9 +15,18 @@ from syncengine.instants import instant
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import SinkHealth
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
+from syncengine.posted_time.sinks.contract import (
+    Answer,
+    Differs,
+    Failed,
+    Lacks,
+    Recalled,
+    Refused,
+    RenderedGroup,
+    Sink,
+    Took,
+)
 from syncengine.posted_time.sinks.find import unknown
-from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable, Variables
 from syncengine.state.connector import remember_rest, rests_in
 from syncengine.state.inbox import DIED, InboxWriter, Work
@@ -86,8 +95,10 @@ class SinkDelivery:
             return SinkResult(Took(earlier.external_id))
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
         may_have_it = same is not None and same.status in DOUBTFUL
-        if may_have_it and same is not None and (found := await self._found(entry, sink, same, rendered.variables)):
-            return found
+        if same is not None and sink.asked_after is not None and same.status in (*DOUBTFUL, DeliveryStatus.AGAIN):
+            found = await self._recalled(entry, sink, same, rendered.variables)
+            if found is not None and not isinstance(found, Lacks):
+                return self._ended(entry, same, found)
         await self._inbox.write(lambda tx: tx.begin(entry, rendered.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         began, memo = self._health.now(), same.memo if same else None
@@ -99,17 +110,13 @@ class SinkDelivery:
             await self._note(sink, answer, began)
         if may_have_it and isinstance(answer, Refused):
             # A sink may refuse a repeat just because it has the group already: what it has counts, if it can tell.
-            has: Answer | bool | None
-            if isinstance(sink, HttpSink) and sink.find is not None:
-                has = await sink.found(rendered.variables) or False
-            else:
-                has = await sink.recall(rendered.delivery, memo, self._inbox)
+            has = await sink.recall(rendered.delivery, memo, self._inbox, rendered.variables)
             if isinstance(has, Failed):
                 await self._note(sink, has)
-            may_have_it = has is not False
+            may_have_it = not isinstance(has, Lacks)
             if isinstance(has, Took | Differs | Failed):
                 answer = has
-            elif may_have_it:
+            elif has is None:
                 answer = Failed(
                     TroubleKind.UNKNOWN,
                     f"{sink.name} may already have this time. It is sent again until {sink.name} confirms it.",
@@ -133,37 +140,40 @@ class SinkDelivery:
         except Exception as error:  # an error in one group must not stop the others
             return _defect(error)
 
-    async def _found(
-        self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables
-    ) -> SinkResult | None:
-        """Return the result for a group that an attempt of unknown end brought to a sink with `find`, or perhaps did.
+    async def _recalled(
+        self, entry: InboxEntry, sink: Sink, earlier: Delivered, variables: Variables | None
+    ) -> Recalled:
+        """Ask a sink for a group that an earlier attempt brought to it, or perhaps did, once it can tell.
 
-        Return `None` if the sink has no such entry, or cannot be asked at all. Nothing is written while that is not
-        known, so that `after` still counts from the end of the attempt.
+        Nothing is written while that is not known, so that `asked_after` still counts from the end of the attempt.
         """
-        if not isinstance(sink, HttpSink) or sink.find is None:
-            return None
-        attempt = replace(entry, revision=earlier.revision)
-        now, ended = self._health.now(), earlier.last
-        if earlier.status is DeliveryStatus.ATTEMPTING:
-            # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
-            ended = now
-            await self._inbox.write(lambda tx: tx.end(attempt, earlier.sink, DeliveryStatus.UNKNOWN, DIED))
-        if now < (due := ended + sink.find.after):
-            return SinkResult(unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}"))
-        resting = self._health.resting(sink.name)
-        answer = resting or await sink.found(variables)
-        if isinstance(answer, Failed) and answer is not resting:
+        if sink.asked_after is not None and earlier.status in DOUBTFUL:
+            now, ended = self._health.now(), earlier.last
+            if earlier.status is DeliveryStatus.ATTEMPTING:
+                # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
+                ended, attempt = now, replace(entry, revision=earlier.revision)
+                await self._inbox.write(lambda tx: tx.end(attempt, earlier.sink, DeliveryStatus.UNKNOWN, DIED))
+            if now < (due := ended + sink.asked_after):
+                return unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}")
+        if resting := self._health.resting(sink.name):
+            return resting
+        key = DeliveryKey(entry.group_id, earlier.revision, earlier.sink)
+        answer = await sink.recall(key, earlier.memo, self._inbox, variables)
+        if isinstance(answer, Failed):
             await self._note(sink, answer)
-        if not isinstance(answer, Took):
-            return SinkResult(answer) if answer is not None else None
-        ending = _ending(answer, True)
-        return SinkResult(answer, lambda tx: tx.end(attempt, earlier.sink, **ending))
+        return answer
+
+    def _ended(self, entry: InboxEntry, earlier: Delivered, found: Took | Differs | Failed) -> SinkResult:
+        """Return the result for a group that was found at a sink, or that may be there."""
+        if not isinstance(found, Took):
+            return SinkResult(found)
+        attempt, ending = replace(entry, revision=earlier.revision), _ending(found, True)
+        return SinkResult(found, lambda tx: tx.end(attempt, earlier.sink, **ending))
 
     async def _note(self, sink: Sink, failed: Failed, began: float = math.inf) -> None:
         """Note a sink's failure, and leave it alone for as long as it asked, in later processes too."""
         self._health.failed(sink.name, failed, began)
-        if failed.rest and isinstance(sink, HttpSink):
+        if failed.rest:
             until = self._health.now() + failed.rest
             self._health.leave(sink.name, until)
             await to_thread(remember_rest, self._inbox.inbox.database, sink.receiver(), until)
@@ -173,7 +183,7 @@ class SinkDelivery:
         rests = await to_thread(rests_in, self._inbox.inbox.database)
         for sink in self._route.sinks:
             with suppress(Problems):
-                if rests and isinstance(sink, HttpSink):
+                if rests:
                     self._health.leave(sink.name, rests.get(sink.receiver(), 0.0))
 
     async def step_after_asking(self, entry: InboxEntry) -> NextStep | Failed:
@@ -184,25 +194,15 @@ class SinkDelivery:
         """
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
-            sink, name = sinks.get(sink_of(found.sink)), sink_of(found.sink)
-            has: Answer | bool | None = None
-            if isinstance(sink, HttpSink) and sink.find is not None:
-                seen = self._route.variables_at(name, read_group(entry.raw()), found.sink) if entry.body else None
-                if seen is not None:
-                    result = await self._found(entry, sink, found, seen)
-                    has = False
-                    if result is not None:
-                        await self.end(result)  # the inbox notes what the sink has
-                        has = result.answer
-            elif sink is not None:
-                has = await sink.recall(
-                    DeliveryKey(entry.group_id, found.revision, found.sink), found.memo, self._inbox
-                )
-                if isinstance(has, Failed):
-                    await self._note(sink, has)
+            if (sink := sinks.get(sink_of(found.sink))) is None:
+                return NextStep.CONFLICT
+            seen = self._route.variables_at(sink.name, read_group(entry.raw()), found.sink) if entry.body else None
+            has = await self._recalled(entry, sink, found, seen)
             if isinstance(has, Failed):
                 return has
-            if has is not False:
+            if isinstance(has, Took):
+                await self.end(self._ended(entry, found, has))  # the inbox notes what the sink has
+            if not isinstance(has, Lacks):
                 return NextStep.CONFLICT
         return NextStep.REVISE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.sinks.appended_file import AppendedFile, CsvRecords, record
-from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Lacks, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json
 from tests.posted_time.desk import SUCCESS, taking
 from tests.posted_time.projects import delivering, problems
@@ -71,7 +71,9 @@ def test_a_record_is_written_once_wherever_its_write_broke_off(cut: int, before:
     assert whole == (before or HEADER) + LINE
     file.write_bytes(whole[: len(whole) - len(LINE) + cut])
     is_there = cut >= len(LINE) - 1  # of the end, CR alone is enough: the LF is completed
-    assert asyncio.run(sink(tmp_path).recall(KEY, notes[KEY], Notebook(notes))) is is_there
+    assert asyncio.run(sink(tmp_path).recall(KEY, notes[KEY], Notebook(notes), None)) == (
+        Took() if is_there else Lacks()
+    )
     assert deliver(sink(tmp_path), notes[KEY], Notebook(notes)) == Took()
     assert file.read_bytes() == whole
 

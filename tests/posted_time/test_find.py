@@ -15,6 +15,7 @@ import pytest
 from syncengine.posted_time.build_route import build, warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
+from syncengine.posted_time.retry import deliver_again
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
@@ -164,6 +165,32 @@ def test_find_reads_every_page_and_matches_the_whole_reference(tmp_path: Path) -
         clock.at += 80
         assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E7")]
         assert len(pms.questions) == 3
+
+
+def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(tmp_path: Path) -> None:
+    """`time retry --sink` is for a receiver that was restored from a backup: what it has is not sent once more, and a
+    receiver that cannot be asked gets nothing."""
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+
+        def asked_again() -> str:
+            with open_inbox(connector.project.state, write=True) as inbox:
+                inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
+            deliver_again(connector.project, {}, ["g0", "g1"], lambda: None)
+            with open_inbox(connector.project.state, write=False) as inbox:
+                return " ".join(found.status for entry in inbox.entries() for found in entry.deliveries)
+
+        connector.take(raw("g0"), raw("g1"))
+        clock.at += 60
+        pms.asking = ("down",)
+        assert asked_again() == "again again"
+        pms.asking = ("answer",)
+        assert asked_again() == "accepted accepted"
+        assert len(pms.entries) == 2
+        pms.entries[:] = pms.has("g0")
+        assert asked_again() == "accepted accepted"
+    assert sorted(entry.reference for entry in pms.entries) == ["g0", "g1"]
 
 
 def test_two_entries_of_a_group_are_a_conflict(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.sinks.appended_file import AppendedFile, JsonLines
-from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Lacks, RenderedGroup, Took, Words
 from syncengine.state.inbox_model import DeliveryKey
 
 LINE = msgspec.json.encode({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
@@ -72,7 +72,9 @@ def test_recall_finds_a_line_wherever_its_write_broke_off(cut: int, died: tuple[
     file = tmp_path / "time.jsonl"
     file.write_bytes(before + LINE[:cut])
     is_there = cut >= len(LINE) - 1
-    assert asyncio.run(sink(tmp_path).recall(KEY, memo, Notebook({KEY: memo}))) is is_there
+    assert asyncio.run(sink(tmp_path).recall(KEY, memo, Notebook({KEY: memo}), None)) == (
+        Took() if is_there else Lacks()
+    )
     assert deliver(sink(tmp_path)) == Took()
     assert file.read_bytes() == before + is_there * LINE + LINE
 
@@ -87,7 +89,9 @@ def test_a_file_locked_by_another_program_is_trouble(tmp_path: Path) -> None:
         assert (answer.kind, answer.has_answered) == (TroubleKind.UNREACHABLE, False)
         assert trouble is not None
         assert (trouble.kind, trouble.message) == (TroubleKind.UNREACHABLE, "archive cannot be written.")
-        assert isinstance(asyncio.run(archive.recall(KEY, '{"offset":0,"length":1,"hash":""}', Notebook())), Failed)
+        assert isinstance(
+            asyncio.run(archive.recall(KEY, '{"offset":0,"length":1,"hash":""}', Notebook(), None)), Failed
+        )
     assert asyncio.run(archive.probe()) is None
     assert deliver(archive) == Took()
     assert (tmp_path / "time.jsonl").read_bytes() == LINE

@@ -31,7 +31,9 @@ from syncengine.posted_time.sinks.contract import (
     NO_TEXT,
     Answer,
     Failed,
+    Lacks,
     Notes,
+    Recalled,
     RenderedGroup,
     Took,
     Words,
@@ -252,6 +254,7 @@ class AppendedFile:
     form: Form
     words: Words
     patience: float = PATIENCE
+    asked_after: None = field(default=None, init=False)
     _turns: Turns = field(default_factory=lambda: Turns(1), init=False)
 
     def render(self, variables: Variables) -> bytes:
@@ -284,15 +287,18 @@ class AppendedFile:
             return replace(self._failed(error), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id)
 
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
-        if memo is None:
-            return False
+    def receiver(self) -> str:
+        return self.name
 
-        def look(file: int) -> bool:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes, variables: Variables | None) -> Recalled:
+        if memo is None:
+            return Lacks()
+
+        def look(file: int) -> Recalled:
             if self._stands(file, key, memo, notes):
-                return True
+                return Took()
             notes.keep(key, None)  # another line may get its place
-            return False
+            return Lacks()
 
         try:
             return await self._in_turn(look)

@@ -82,6 +82,11 @@ class Differs:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacks:
+    """The answer of a sink that does not have the group."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The answer of a sink in trouble. `message` is for the user, `detail` for the operator.
 
@@ -101,6 +106,8 @@ class Failed:
 
 
 Answer = Took | Refused | Differs | Failed
+Recalled = Took | Differs | Lacks | Failed | None
+"""What a sink says about a group that it may have: `None` if it can never tell, `Failed` if it cannot be asked now."""
 
 
 class Notes(Protocol):
@@ -119,6 +126,17 @@ class Sink(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def asked_after(self) -> float | None:
+        """The seconds after an attempt of unknown end until the sink can tell whether it has the group.
+
+        It is then asked by `recall` before it gets the group again. `None`: a repeat needs no question, since the sink
+        itself recognizes it, or since it cannot be asked.
+        """
+
+    def receiver(self) -> str:
+        """Return what identifies the target. Raise `Problems` if that cannot be read."""
+
     def render(self, variables: Variables) -> Any:
         """Return the content to deliver, without reading or writing the target. Raise `RenderTrouble` when it fails."""
 
@@ -128,10 +146,10 @@ class Sink(Protocol):
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         """Deliver a group, and return the answer. `memo` is the note of an earlier attempt. May run concurrently."""
 
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
-        """Return whether the sink has the group under this key, after an attempt whose answer was lost.
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes, variables: Variables | None) -> Recalled:
+        """Return whether the sink has the group under this key.
 
-        Return `None` when the sink can never tell, and `Failed` when it cannot be asked now.
+        `variables` are those of the group without lookups and narrative, `None` if its content is gone.
         """
 
     async def probe(self) -> SinkTrouble | None:

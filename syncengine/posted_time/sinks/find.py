@@ -29,7 +29,7 @@ from syncengine.http.list_pages import (
     sign_of_partial_list,
 )
 from syncengine.http.replies import Reply, retry_after
-from syncengine.posted_time.sinks.contract import Differs, Failed, Took, reference_in_answer
+from syncengine.posted_time.sinks.contract import Differs, Failed, Lacks, Took, reference_in_answer
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
 from syncengine.project.delivery_schema import Paging
 from syncengine.templating.sandbox import with_nulls
@@ -78,10 +78,10 @@ class _Unread(Exception):
 
 async def find_entry(
     find: Find, sink: str, ask: Ask, variables: Variables, trouble_on: frozenset[int]
-) -> Took | Differs | Failed | None:
-    """Return `Took` if the receiver has exactly one entry of the group, `None` if it has none.
+) -> Took | Differs | Lacks | Failed:
+    """Return `Took` if the receiver has exactly one entry of the group, `Differs` if it has more than one.
 
-    Return `Differs` if it has more than one, and `Failed` if that cannot be known now.
+    Return `Failed` if that cannot be known now.
     """
     try:
         return await _found(find, ask, variables, trouble_on)
@@ -101,12 +101,12 @@ def unknown(sink: str, why: str, *, is_down: bool = False, rest: float = 0.0) ->
         is_sure=False,
         is_down=is_down,
         has_answered=rest > 0,
-        detail=f"perhaps taken: an earlier attempt has no known end; {why}",
+        detail=f"perhaps taken: {why}",
         rest=rest,
     )
 
 
-async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozenset[int]) -> Took | Differs | None:
+async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozenset[int]) -> Took | Differs | Lacks:
     base = httpx.URL(find.base())
     userinfo = base.userinfo  # kept apart, since a page's URL with credentials would not be below the base
     base = base.copy_with(userinfo=b"")
@@ -122,7 +122,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
         reply = await ask(find.method, url.copy_with(userinfo=userinfo))
         # A receiver that is asked for one entry by its path answers so if it has none.
         if reply.status == MISSING and first is None and MISSING not in trouble_on:
-            return None
+            return Lacks()
         page = _page(find, url, reply, variables, first)
         if trouble := repeats.trouble_of(page.items) or total.trouble_of(page):
             raise _Unread(trouble)
@@ -148,7 +148,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
         raise _Unread(f"`reference` finds nothing in the answer's entries ({find.reference.place})")
     if len(matches) > 1:
         return Differs(copies=len(matches))
-    return Took(reference_in_answer(find.external_id, matches[0])) if matches else None
+    return Took(reference_in_answer(find.external_id, matches[0])) if matches else Lacks()
 
 
 def _question(find: Find, base: httpx.URL, variables: Variables) -> tuple[httpx.URL, frozenset[str]]:

@@ -27,9 +27,9 @@ from syncengine.posted_time.sinks.contract import (
     MAX_LINE,
     TOO_LONG,
     Answer,
-    Differs,
     Failed,
     Notes,
+    Recalled,
     Refused,
     RenderedGroup,
     Took,
@@ -169,12 +169,13 @@ class HttpSink:
         """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
         return sha256_of(f"{self.name} {self.address.url()}".encode())
 
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
-        return None
+    @property
+    def asked_after(self) -> float | None:
+        return self.find.after if self.find else None
 
-    async def found(self, variables: Variables) -> Took | Differs | Failed | None:
-        """Return `Took` if the receiver has the group's entry, `None` if it has none: see `find_entry`."""
-        assert self.find is not None, "the sink has `find`"
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes, variables: Variables | None) -> Recalled:
+        if self.find is None or variables is None:
+            return None
         headers = {name: text.constant for name, text in self.headers.items() if isinstance(text.constant, str)}
 
         async def ask(method: str, url: httpx.URL) -> Reply:

@@ -33,7 +33,9 @@ from syncengine.posted_time.sinks.contract import (
     Answer,
     Differs,
     Failed,
+    Lacks,
     Notes,
+    Recalled,
     Refused,
     RenderedGroup,
     Took,
@@ -58,6 +60,7 @@ class SqlSink:
     keeps_receipts: bool = field(kw_only=True)
     allows_no_row: bool = field(kw_only=True)
     now: Callable[[], float] = field(kw_only=True)
+    asked_after: None = field(default=None, init=False)
     _is_ready: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -94,14 +97,18 @@ class SqlSink:
         except Silent as error:
             return self._failure(error, rendered, is_sure=not has_begun)
 
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
+    def receiver(self) -> str:
+        return self.name
+
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes, variables: Variables | None) -> Recalled:
         if not self.keeps_receipts:
             return None
 
-        def look(_: threading.Event) -> bool:
+        def look(_: threading.Event) -> Recalled:
             with self.database.engine.connect() as connection:
                 self._get_ready(connection)
-                return receipts.find(connection, (key.group_id, key.sink)) is not None
+                receipt = receipts.find(connection, (key.group_id, key.sink))
+                return Took(receipt.external_id) if receipt else Lacks()
 
         try:
             return await self.database.ask(look)
