@@ -67,7 +67,7 @@ def test_fields_that_the_service_adds_are_no_difference(change: dict[str, Any]) 
     assert told({}, change) == []
 
 
-@settings(deadline=None, max_examples=tried(40), suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=tried(25), suppress_health_check=[HealthCheck.too_slow])
 @given(ANYTHING, ANYTHING)
 def test_any_two_contents_can_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
     """Two different digests have at least one difference, shown in printable lines of at most 80 columns."""

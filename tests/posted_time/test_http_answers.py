@@ -57,9 +57,14 @@ def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path) -
     assert (verdict.outcome, verdict.message) == (REFUSED, "pms rejected the time (422).")
 
 
-@pytest.mark.parametrize("settings", ["", "  refuseOn: [409, 422]\n"], ids=["", "refuseOn"])
-@pytest.mark.parametrize("repeat", [400, 404, 409, 422])
-@pytest.mark.parametrize("first", [None, 503, 303], ids=["no answer", "503", "303"])
+@pytest.mark.parametrize(
+    ("first", "repeat", "settings"),
+    [
+        *((first, 409, "") for first in (None, 503, 303)),
+        *((None, repeat, "") for repeat in (400, 404, 422)),
+        *((503, repeat, "  refuseOn: [409, 422]\n") for repeat in (409, 422)),
+    ],
+)
 def test_a_refusal_of_a_repeat_proves_nothing(first: int | None, repeat: int, settings: str, tmp_path: Path) -> None:
     """The receiver may refuse the repeat because it took the first request: the verdict is trouble, not FAILURE."""
     with receiving() as receiver:

@@ -124,7 +124,7 @@ def _then_no(mood: str) -> list[tuple[object, ...]]:
 @example(_dies_after_trouble(4))
 @example(_dies_after_trouble(5))
 @example(_dies_after_trouble(6))
-@settings(max_examples=tried(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tried(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_gets_success(history: list[tuple[object, ...]]) -> None:
     """Each sink gets a group at least once and with one content only, and in the end every deliverable group is

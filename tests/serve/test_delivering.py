@@ -24,10 +24,8 @@ def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(es
 
     A group that is offered again is acknowledged again, and not delivered.
     """
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a", "b", "c")
-    eventually(lambda: set(estate.states().values()) == {"success"})
+    estate.serve_ready()
+    estate.deliver("a", "b", "c")
     assert estate.ledger() == ["a", "b", "c"]
     assert estate.posted()["a"]["externalId"] == "L-a"
     assert estate.service.control.post("/posted-time/offer", json={"groupId": "a"}).status_code == 200
@@ -40,13 +38,12 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
     """`serve` is killed six times during delivery; in the end each group has one row and is acknowledged."""
     ids = [f"g{number:02}" for number in range(30)]
     for round in range(6):
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post(*ids[round * 5 : round * 5 + 5])
         eventually(lambda least=round * 5 + 1 + round % 3: len(estate.ledger()) >= least)  # type: ignore[misc] # a lambda with a default
         assert served.stop(signal.SIGKILL) == -signal.SIGKILL
     estate.serve()
-    eventually(lambda: set(estate.states().values()) == {"success"})
+    estate.all_succeed()
     assert estate.ledger() == ids
 
 
@@ -55,8 +52,7 @@ def test_a_sink_that_fails_a_group_of_an_earlier_process_is_looked_at_again_at_o
     estate.service.choose(retrySeconds=1)
     with closing(sqlite3.connect(estate.project.folder / "ledger.db", isolation_level=None)) as rival:
         rival.execute("BEGIN IMMEDIATE")
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post("a")
         served.says("fetched")
         time.sleep(1.0)
@@ -79,14 +75,13 @@ def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(e
     """While the sink is down, users see a health message and nothing is fetched; afterwards the group is delivered."""
     with receiving() as target:
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
-        estate.serve()
-        eventually(estate.ready)
+        estate.serve_ready()
         target.answers.extend([(503, "secret words of the target")] * 2)
         estate.post("a")
         health = eventually(estate.health)
         assert "pms" in health["userErrorMessage"]
         assert "secret words" not in health["userErrorMessage"]
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.all_succeed()
         eventually(lambda: estate.health() is None)
         assert [call["id"] for call in target.calls][-1] == "a"
     assert (estate.told("reportHealthFailure"), estate.told("rescindHealthFailure")) == (1, 1)
@@ -110,10 +105,8 @@ def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
             connection.exec_driver_sql("CREATE TABLE time (id TEXT, matter TEXT)")
         estate.settings(sinks=LEDGER.replace("source: ledger", "url: {env: LEDGER}"))
         environ = {"LEDGER": server.url()}
-        served = estate.serve(environ=environ)
-        eventually(estate.ready)
-        estate.post("a")
-        eventually(lambda: estate.states() == {"a": "success"})
+        served = estate.serve_ready(environ=environ)
+        estate.deliver("a")
         with server.frozen():
             estate.post("b")
             health = eventually(estate.health)
@@ -122,7 +115,7 @@ def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
             assert told.startswith("group b: RETRIABLE_FAILURE: ledger cannot be reached. [it did not answer")
             assert served.stop() == 0
         estate.serve(environ=environ)
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.all_succeed()
         with engine.connect() as connection:
             assert connection.exec_driver_sql("SELECT id FROM time ORDER BY id").scalars().all() == ["a", "b"]
         engine.dispose()
@@ -145,8 +138,7 @@ def test_sigterm_finishes_and_acknowledges_the_groups_in_hand(estate: World) -> 
     with receiving() as target:
         target.holding.clear()
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")), posted="  fetchLimit: 100")
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.service.choose(reofferSeconds=3600)
         estate.post(*ids)
         target.called(1)
@@ -157,7 +149,7 @@ def test_sigterm_finishes_and_acknowledges_the_groups_in_hand(estate: World) -> 
         assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]
         assert estate.states() == dict.fromkeys(ids[:WIDTH], "success") | dict.fromkeys(ids[WIDTH:], "offered")
         estate.serve()
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.all_succeed()
         assert sorted(call["id"] for call in target.calls) == ids
 
 
@@ -166,8 +158,7 @@ def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None
     with receiving() as target:
         target.holding.clear()
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.service.choose(reofferSeconds=3600)
         estate.post("a", "b", "c")
         target.called(1)
@@ -175,5 +166,5 @@ def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None
         served.process.wait()
         target.holding.set()
         estate.serve()
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.all_succeed()
         assert {call["id"] for call in target.calls} == {"a", "b", "c"}

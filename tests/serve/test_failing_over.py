@@ -60,8 +60,7 @@ def test_it_ends_while_its_database_is_away(estate: World) -> None:
     """SIGTERM ends `serve` although a group is in hand; the next start delivers that group once."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post("a")
         eventually(lambda: delivered(server) == ["a"])
         server.stop()
@@ -72,7 +71,7 @@ def test_it_ends_while_its_database_is_away(estate: World) -> None:
         assert time.monotonic() - began < STOPS_WITHIN
         server.start()
         estate.serve()
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.all_succeed()
         assert delivered(server) == ["a", "b"]
 
 
@@ -80,10 +79,9 @@ def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World)
     """With a hanging database, the first signal waits for what is under way, and the second ends `serve`."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post("a")  # once it is acknowledged, the next fetch is on its way
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.all_succeed()
         with server.frozen():
             estate.post("b")
             served.says("fetched", 2)
@@ -95,7 +93,7 @@ def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World)
             "stopped by a second signal: what is still under way is left to the next start"
         ]
         estate.serve()
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.all_succeed()
         assert delivered(server) == ["a", "b"]
 
 
@@ -173,8 +171,7 @@ def test_a_server_that_comes_back_is_used_again(estate: World) -> None:
     """After each restart of the database, `serve` reconnects, and every group is delivered once."""
     with postgresql.running() as server:
         in_postgresql(estate, server)
-        estate.serve()
-        eventually(estate.ready)
+        estate.serve_ready()
         posted: set[str] = set()
         for turn in range(3):
             posted.update(ids := [f"{turn}{n}" for n in range(5)])

@@ -146,8 +146,7 @@ def test_manifests_alone_need_no_inbox(estate: World, is_off: bool) -> None:
 
 def test_a_changed_project_file_takes_effect(estate: World) -> None:
     """A new refusal rule counts for the next group, without a restart."""
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
     (message,) = served.says("configuration")
     assert "refuse[0].message was added" in message, message
@@ -171,8 +170,7 @@ def test_an_invalid_configuration_is_logged_and_the_old_one_stays_in_use(
     estate: World, posted: str, place: str
 ) -> None:
     """The log says file and line of the error, and delivery goes on with the old configuration."""
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     estate.settings(posted=posted)
     message = served.says("configuration")[0]
     assert "the old one stays in use" in message
@@ -186,8 +184,7 @@ def test_an_invalid_configuration_is_logged_and_the_old_one_stays_in_use(
 
 def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_one(estate: World) -> None:
     """A valid file with the wrong team fails at work; `serve` returns to the old configuration and delivers."""
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     estate.settings(service=("team: Others",))
     served.says("configuration", 2)
     assert "service.team" in served.messages("configuration")[1]
@@ -203,8 +200,7 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
         pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
         sink = f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n"
         estate.settings(sinks=sink)
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         rescinded = estate.told("rescindHealthFailure")
         estate.post("a")
         eventually(estate.health)
@@ -214,7 +210,7 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
         assert estate.told("rescindHealthFailure") == rescinded
         pms.answer = lambda got: (201, {})
         eventually(lambda: estate.health() is None)
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.all_succeed()
 
 
 # --- standing by
@@ -227,13 +223,11 @@ def test_a_second_serve_stands_by_and_takes_over_when_the_first_is_killed(estate
     second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
     assert "process" in second.says("standby")[0]
     eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.deliver("a")
     assert "taken" not in second.events()
     first.stop(signal.SIGKILL)
     second.says("leading")
-    estate.post("b")
-    eventually(lambda: estate.states() == {"a": "success", "b": "success"})
+    estate.deliver("b")
     assert estate.ledger() == ["a", "b"]
 
 
@@ -252,10 +246,8 @@ def test_a_standby_can_be_stopped(estate: World) -> None:
 
 def test_the_probes_show_the_state_of_the_process(estate: World) -> None:
     """/healthz, /readyz and /metrics answer with the process's state."""
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.serve_ready()
+    estate.deliver("a")
     # The service has the acknowledgement a moment before the inbox records that it was accepted.
     eventually(lambda: figures_of(estate).get('syncengine_inbox_groups{state="acknowledged"}') == "1.0")
     health, ready = (estate.probe(path) for path in ("/healthz", "/readyz"))
@@ -283,12 +275,10 @@ def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> 
     hook = f"{{callbackUrl: 'http://127.0.0.1:{bind}/hook', callerKey: {{env: CALLER_KEY}}, bind: '127.0.0.1:{bind}'}}"
     estate.settings(posted="  mode: fetch" if mode == "fetch" else f"  mode: webhook\n  webhook: {hook}")
     estate.project.settle(tags=[tag("ACME", description="declared"), tag("BASF")])
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
     estate.post("a", tag=None, tags=[{"name": "ACME", "description": "edited"}])
     estate.post("b", tag=None, tags=[{"name": "NEW-7"}])
-    estate.post("c", tag=None, tags=[{"name": "BASF"}])
-    eventually(lambda: set(estate.states().values()) == {"success"})
+    estate.deliver("c", tag=None, tags=[{"name": "BASF"}])
     assert drift_in(estate) == {"unknown": "1.0", "retired-in-use": "0.0", "differs": "1.0"}
     assert "NEW-7" not in "".join(figures_of(estate))
     assert estate.project.run("apply", "-y", "--reassert").code == 0
@@ -311,15 +301,13 @@ def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
         assert "serve.listen" in served.messages("ended")[0]
         assert estate.told("registerConnector") == 0
         estate.port = unused_port()
-        estate.serve("--listen", f"127.0.0.1:{estate.port}")
-        eventually(estate.ready)
+        estate.serve_ready("--listen", f"127.0.0.1:{estate.port}")
     assert estate.project.run("serve", "--listen", "nowhere").code == 64
 
 
 def test_another_address_of_the_probes_counts_from_the_next_start(estate: World) -> None:
     """The other new settings count at once, and the log says so."""
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     before, estate.port = estate.port, unused_port()
     estate.settings()
     assert served.says("address") == ["the changed `serve.listen` counts from the next start"]
@@ -328,8 +316,7 @@ def test_another_address_of_the_probes_counts_from_the_next_start(estate: World)
     eventually(estate.ready)
     estate.port = after
     assert served.stop() == 0
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
 
 
 # --- answers of the service

@@ -68,7 +68,7 @@ class Scene:
         """Post groups as users do, and wait until the service has all of them as successful."""
         self.posted += ids
         self.estate.post(*ids)
-        eventually(lambda: set(self.estate.states().values()) == {"success"})
+        self.estate.all_succeed()
 
     def lines(self) -> list[str]:
         """The ids in the file of the second sink."""

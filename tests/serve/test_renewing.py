@@ -32,8 +32,7 @@ def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_
 
     def watch() -> None:
         eventually(lambda: estate.told("registerConnector") == 2)
-        estate.post("a")
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.deliver("a")
 
     log = work(estate, watch)
     assert log.count('"event":"registered"') == 2
@@ -62,8 +61,7 @@ def test_an_exception_in_a_reload_is_logged_and_the_old_configuration_stays(esta
     def watch() -> None:
         estate.settings(posted="  unmatched: accept")
         eventually(lambda: "the old one stays in use" in stream.getvalue())
-        estate.post("a")
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.deliver("a")
 
     log = work(estate, watch, load, stream)
     assert "RuntimeError in syncengine, which is a bug" in log

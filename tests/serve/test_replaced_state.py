@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.program import tag
 
-from .world import World, eventually
+from .world import World
 
 
 def _remove_all(state: Path) -> None:
@@ -25,8 +25,7 @@ def _put_a_copy_in_its_place(state: Path) -> None:
 @pytest.mark.parametrize("strike", [_remove_all, _put_a_copy_in_its_place])
 def test_an_inbox_that_is_replaced_ends_the_process(estate: World, strike: Callable[[Path], None]) -> None:
     """The group is neither delivered nor acknowledged, so that the service offers it to the next process."""
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     strike(estate.project.folder / ".syncengine" / "state.db")
     estate.post("g1")
     assert served.ends() == 1

@@ -174,8 +174,7 @@ def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManage
     """SIGTERM ends `serve` within ten seconds, and the group is in the ledger once after the next start."""
     with sink as way:
         estate.settings(sinks=textwrap.indent(f"- name: slow\n{textwrap.indent(way, '  ')}", "    "))
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post("a")
         served.says("fetched")
         time.sleep(0.5)  # until the delivery has begun
@@ -185,5 +184,5 @@ def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManage
     assert estate.ledger() == []
     estate.settings()
     estate.serve()
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.all_succeed()
     assert estate.ledger() == ["a"]

@@ -61,8 +61,7 @@ def test_one_503_is_not_reported_and_nothing_is_fetched_until_it_is_over(estate:
             eventually(lambda: estate.told("fetchPostedTime"))
             estate.post("a")
             eventually(lambda: estate.states() == {"a": "retrying"})
-            estate.post("b", "c")
-            eventually(lambda: set(estate.states().values()) == {"success"})
+            estate.deliver("b", "c")
 
         work(estate, watch)
     assert estate.told("reportHealthFailure") == 0
@@ -83,7 +82,7 @@ def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate:
             assert estate.health() is not None
             assert list(estate.states().values()).count("posted") >= 2
             pms.answer = lambda got: (201, {})
-            eventually(lambda: set(estate.states().values()) == {"success"})
+            estate.all_succeed()
             eventually(lambda: estate.health() is None)
 
         work(estate, watch)
@@ -116,10 +115,8 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
     estate.service.fault("registerConnector", status=500, body={"message": words, **ANSWER})
     estate.service.fault("registerConnector", status=200, body=ANSWER, times=None)
     for _ in range(2):
-        served = estate.serve()
-        eventually(estate.ready)
-        estate.post(f"g{len(estate.started)}")
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        served = estate.serve_ready()
+        estate.deliver(f"g{len(estate.started)}")
         assert served.stop() == 0
     estate.post("p")
     done = estate.project.run("time", "pull", "--format", "json")
@@ -134,8 +131,7 @@ def test_a_retry_by_hand_is_delivered_by_the_running_serve(estate: World) -> Non
 
     def watch() -> None:
         eventually(lambda: estate.told("fetchPostedTime"))
-        estate.post("a", "b")
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        estate.deliver("a", "b")
         with closing(sqlite3.connect(estate.project.folder / "ledger.db", timeout=30)) as ledger, ledger:
             ledger.execute("DELETE FROM time WHERE id = 'a'")
             ledger.execute("DELETE FROM syncengine_receipts WHERE group_id = 'a'")

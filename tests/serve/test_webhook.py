@@ -36,10 +36,8 @@ def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(esta
     """
     hooked(estate)
     for ids in (("a", "b"), ("c",)):
-        served = estate.serve()
-        eventually(estate.ready)
-        estate.post(*ids)
-        eventually(lambda: set(estate.states().values()) == {"success"})
+        served = estate.serve_ready()
+        estate.deliver(*ids)
         assert served.stop() == 0
     assert estate.ledger() == ["a", "b", "c"]
     nothing = ("updatePostedTimeStatus", "fetchPostedTime", "unregisterWebhook")
@@ -62,29 +60,24 @@ def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World
     key = estate.project.folder / "caller.key"
     key.write_text("first-key")
     estate.settings(posted=HOOK.format(port=port).replace("{env: CALLER_KEY}", "{file: caller.key}"))
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
     estate.service.fault("unregisterWebhook", times=None, status=503, headers={"Retry-After": "0"})
     key.write_text("second-key")
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.deliver("a")
     eventually(lambda: estate.told("unregisterWebhook") > 1)
-    estate.post("b")
-    eventually(lambda: estate.states()["b"] == "success")
+    estate.deliver("b")
     assert call(port, "neither") == 401
     estate.service.heal()
     eventually(lambda: estate.told("registerWebhook") == 2 and call(port, "first-key") == 401)
     assert call(port, "neither") == 401
-    estate.post("c")
-    eventually(lambda: estate.states()["c"] == "success")
+    estate.deliver("c")
     assert estate.ledger() == ["a", "b", "c"]
 
 
 def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> None:
     """While it is unknown which key the service has, calls answer 503, so that the service repeats them."""
     port = hooked(estate)
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
     estate.started[0].stop()
     estate.service.fault("unregisterWebhook", times=None, status=503, headers={"Retry-After": "0"})
     estate.serve(environ={"CALLER_KEY": "another-caller-key"}).says("receiving")
@@ -92,8 +85,7 @@ def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> No
     estate.service.heal()
     eventually(estate.ready)
     assert call(port, CALLER_KEY) == 401
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.deliver("a")
 
 
 def call(port: int, key: str) -> int | None:
@@ -107,18 +99,14 @@ def call(port: int, key: str) -> int | None:
 
 def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World) -> None:
     """Editing the project file switches a running process; posted time is delivered before, between and after."""
-    estate.serve()
-    eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.serve_ready()
+    estate.deliver("a")
     hooked(estate)
     eventually(lambda: estate.connection()["mechanism"] == "webhook")
-    estate.post("b")
-    eventually(lambda: estate.states()["b"] == "success")
+    estate.deliver("b")
     estate.settings()
     eventually(lambda: estate.connection()["mechanism"] == "fetch")
-    estate.post("c")
-    eventually(lambda: estate.states()["c"] == "success")
+    estate.deliver("c")
     assert estate.ledger() == ["a", "b", "c"]
     asked = estate.service.asked()
     switches = [o for o in asked if o in ("unregisterFetchClient", "registerWebhook", "unregisterWebhook")]
@@ -155,11 +143,9 @@ def test_a_webhook_whose_registration_lost_its_answer_is_ours(estate: World) -> 
     """When the answer to the registration was lost, `serve` recognises the webhook as its own."""
     hooked(estate)
     estate.service.fault("registerWebhook", times=1, drop="after")
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
     assert estate.told("unregisterWebhook") == 0
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.deliver("a")
 
 
 def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
@@ -187,8 +173,7 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
         port = unused_port()
         sink = f"    - {{name: pms, http: {{url: '{slow.url}', json: {{}}}}}}\n"
         estate.settings(posted=HOOK.format(port=port), sinks=sink)
-        served = estate.serve()
-        eventually(estate.ready)
+        served = estate.serve_ready()
         estate.post("a")
         eventually(lambda: len(slow.kept) == 1)
         if ends == "SIGTERM":
@@ -196,15 +181,14 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
         else:
             estate.settings(posted=HOOK.format(port=port) + "  unmatched: accept", sinks=sink)
             served.says("leading", 2)
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.all_succeed()
     assert [got.method for got in slow.got].count("POST") == 1
 
 
 def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> None:
     """An unfinished call does not delay the end of the process, and delivers nothing."""
     port = hooked(estate)
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     with socket.create_connection(("127.0.0.1", port)) as caller:
         head = f"POST / HTTP/1.1\r\nHost: here\r\nx-api-key: {CALLER_KEY}\r\nContent-Length: 1000\r\n\r\n"
         caller.sendall(head.encode() + b'{"groupId": "a", ')
@@ -218,8 +202,7 @@ def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> N
 def test_a_standby_waits_for_an_address_that_is_taken(estate: World) -> None:
     """The process that the standby replaces may still hold the address, so the standby tries again."""
     hooked(estate)
-    estate.serve()
-    eventually(estate.ready)
+    estate.serve_ready()
     estate.port = unused_port()
     with socket.create_server(("127.0.0.1", 0)) as other:
         hooked(estate, port=other.getsockname()[1])
@@ -229,23 +212,19 @@ def test_a_standby_waits_for_an_address_that_is_taken(estate: World) -> None:
         estate.started[0].process.kill()
         assert "cannot listen" in standby.says("trouble")[0]
     eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.states() == {"a": "success"})
+    estate.deliver("a")
 
 
 def test_an_address_that_is_taken_at_a_reload_keeps_the_receiver_where_it_was(estate: World) -> None:
     """Calls are received at the old, registered address until the new one is free."""
     hooked(estate)
-    served = estate.serve()
-    eventually(estate.ready)
+    served = estate.serve_ready()
     with socket.create_server(("127.0.0.1", 0)) as other:
         estate.settings(posted=HOOK.format(port=other.getsockname()[1]))
         assert "cannot listen" in served.says("configuration", 2)[1]
         eventually(estate.ready)
-        estate.post("a")
-        eventually(lambda: estate.states() == {"a": "success"})
+        estate.deliver("a")
     hooked(estate)
     served.says("receiving", 3)
     eventually(estate.ready)
-    estate.post("b")
-    eventually(lambda: estate.states() == {"a": "success", "b": "success"})
+    estate.deliver("b")

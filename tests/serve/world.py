@@ -144,6 +144,12 @@ class World:
         self.started.append(served)
         return served
 
+    def serve_ready(self, *arguments: str, **given: Any) -> Served:
+        """A process that is ready."""
+        served = self.serve(*arguments, **given)
+        eventually(self.ready)
+        return served
+
     def probe(self, path: str) -> httpx.Response | None:
         try:
             return loopback.get(f"http://127.0.0.1:{self.port}{path}")
@@ -161,6 +167,14 @@ class World:
         groups = [{"groupId": id, "tag": "ACME", **given} for id in ids]
         response = self.service.control.post("/posted-time", json={"groups": groups})
         assert response.status_code == 200, response.text
+
+    def deliver(self, *ids: str, **given: Any) -> None:
+        """Post time, and wait until the service has all that was posted as successful."""
+        self.post(*ids, **given)
+        self.all_succeed()
+
+    def all_succeed(self) -> None:
+        eventually(lambda: set(self.states().values()) == {"success"})
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = self.service.control.get("/state").json()
