@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from syncengine.state.connector import Mechanism, digest, registered_mechanism, remember_mechanism
@@ -31,6 +33,18 @@ def test_the_caller_key_is_recognized_but_not_stored(tmp_path: Path) -> None:
     assert not found.has_key(KEY + "x")
     assert digest(KEY) != digest(KEY)
     assert KEY.encode() not in state.read_bytes()
+
+
+def test_a_key_is_recognized_without_memory() -> None:
+    """`serve` does so at each registration, in whatever thread is free: what a thread takes, it keeps for ever."""
+
+    def megabytes() -> float:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    before = megabytes()
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(HOOK.has_key, [KEY] * 18))
+    assert megabytes() - before < 16
 
 
 def test_a_fetch_client_has_no_key(tmp_path: Path) -> None:
