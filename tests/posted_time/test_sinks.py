@@ -197,40 +197,38 @@ def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: P
     assert got.headers["idempotency-key"] == "g1/pms"
 
 
-STATUSES = {
-    200: (SUCCESS, None),
-    204: (SUCCESS, None),
-    302: (TROUBLE, TroubleKind.UNKNOWN),
-    303: (TROUBLE, TroubleKind.UNKNOWN),
-    400: (REFUSED, None),
-    401: (TROUBLE, TroubleKind.AUTHENTICATION),
-    402: (TROUBLE, TroubleKind.SUBSCRIPTION),
-    403: (TROUBLE, TroubleKind.PERMISSIONS),
-    404: (REFUSED, None),
-    408: (TROUBLE, TroubleKind.UNREACHABLE),
-    409: (REFUSED, None),
-    418: (REFUSED, None),
-    422: (REFUSED, None),
-    425: (TROUBLE, TroubleKind.UNREACHABLE),
-    429: (TROUBLE, TroubleKind.UNREACHABLE),
-    500: (TROUBLE, TroubleKind.UNKNOWN),
-    503: (TROUBLE, TroubleKind.UNREACHABLE),
-    524: (TROUBLE, TroubleKind.UNREACHABLE),
+Kind = TroubleKind
+STATUSES: dict[int | None, tuple[PostedTimeStatus, TroubleKind | None, PostedTimeStatus]] = {
+    **dict.fromkeys((200, 204), (SUCCESS, None, REFUSED)),
+    **dict.fromkeys((400, 404, 409, 418, 422), (REFUSED, None, SUCCESS)),
+    401: (TROUBLE, Kind.AUTHENTICATION, SUCCESS),
+    402: (TROUBLE, Kind.SUBSCRIPTION, SUCCESS),
+    403: (TROUBLE, Kind.PERMISSIONS, SUCCESS),
+    **dict.fromkeys((302, 303, 500), (TROUBLE, Kind.UNKNOWN, REFUSED)),
+    **dict.fromkeys((None, 408, 425, 429, 503, 524), (TROUBLE, Kind.UNREACHABLE, REFUSED)),
 }
+"""Status, or None for no answer → outcome, the kind of trouble, and the outcome of changed content afterwards."""
 
 
-@pytest.mark.parametrize(("status", "expected"), STATUSES.items())
+@pytest.mark.parametrize(("status", "outcome", "kind", "changed"), [(s, *then) for s, then in STATUSES.items()])
 def test_each_status_is_a_success_a_refusal_or_trouble(
-    status: int, expected: tuple[PostedTimeStatus, TroubleKind | None], tmp_path: Path
+    status: int | None,
+    outcome: PostedTimeStatus,
+    kind: TroubleKind | None,
+    changed: PostedTimeStatus,
+    tmp_path: Path,
 ) -> None:
-    """The text of the receiver is not shown to the user."""
+    """The text of the receiver is not shown to the user.
+
+    Changed content is sent only if the status proves that the first was not taken: a sink never holds two contents.
+    """
     with receiving() as receiver:
-        receiver.answer = lambda got: (status, {"error": "java.lang.NullPointerException"})
-        delivery = delivering_with(tmp_path, http_sink(receiver.url))
-        (verdict,) = taking(delivery, raw())
-    kinds = [trouble.kind for trouble in delivery.troubles]
-    assert (verdict.outcome, kinds) == (expected[0], [expected[1]] if expected[1] else [])
-    assert "java" not in (verdict.message or "")
+        receiver.says((status, {"error": "java.lang.NullPointerException"}) if status else None, (201, {"id": 1}))
+        with at_work(delivering_with(tmp_path, http_sink(receiver.url))) as desk:
+            verdict = desk.take(raw())
+            assert (verdict.outcome, [trouble.kind for trouble in desk.troubles]) == (outcome, [kind] if kind else [])
+            assert "java" not in (verdict.message or "")
+            assert desk.take(raw(totalDurationSecs=1)).outcome is changed
 
 
 def test_refuseon_makes_a_status_a_refusal(tmp_path: Path) -> None:

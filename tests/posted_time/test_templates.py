@@ -38,36 +38,17 @@ def value(text: str, variables: dict[str, Any] = FULL) -> Any:
 
 VALUES = {
     "{{ group.groupId }}": "g1",
-    "{{ duration.seconds }}": 10000,
-    "{{ tag.externalId }}": None,
-    "{{ not tag }}": False,
     "{{ tag.name }}-{{ duration.seconds }}": "ACME-0042-10000",
     "[{{ tag.externalId }}]": "[]",
     "no marks": "no marks",
     "0042": "0042",
-    "{{ rows | length }}": 1,
-    "{{ rows[0].timezone_name }}": "Europe/Vienna",
-    "{{ rows | sum(attribute='durationSecs') }}": 3600,
-    "{{ rows | map(attribute='activity') | join }}": "Word",
     "{{ rows | map(attribute='activity') }}": ["Word"],
     "in {{ rows | map(attribute='activity') }}": "in ['Word']",
     "{{ group['localDate'] }}": None,
-    "{{ activityType.code }}": "A101",
     "{{ 10000 | duration }}": "2h 46m 40s",
-    "{{ duration.seconds | hours }}": "2.78",
-    "{{ duration.seconds | hours(1) }}": "2.8",
-    "{{ duration.seconds | round_up('6m') }}": 10080,
-    "{{ 2.5 | round }}": 3,
-    "{{ 2.345 | round(2) }}": "2.35",
-    "{{ start | date }}": "2024-05-02",
-    "{{ start | date('%d.%m.%Y') }}": "02.05.2024",
     "{{ '0001-01-01' | date }}": "0001-01-01",
     "{{ '0999-01-02' | time('%%Y %Y') }}": "%Y 0999",
-    "{{ start | time }}": "09:05",
     "{{ start | local('UTC') | time }}": "07:05",
-    "{{ rows[0].start | time('%H') }}": "09",
-    "{{ 'abcdef' | cut(4) }}": "a...",
-    "{{ '@_Name_@' | unwrap }}": "Name",
     "{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}": None,
     "{% block of %}{{ tag.name }}{% endblock %}, {{ self.of() }}, {{ self['of']() }}": ", ".join(3 * ["ACME-0042"]),
     "{% macro m(a) %}{% endmacro %}{{ m.name }}{{ m.arguments }}": "m('a',)",
@@ -82,7 +63,6 @@ def test_the_value_of_a_template(text: str, expected: object) -> None:
 
 
 NUMBERS: dict[str, Any] = {
-    "{{ '12' | int }}": 12,
     "{{ ' -12.0 ' | int }}": -12,
     "{{ -12.9 | int }}": -12,
     "{{ '12.7' | int(0) }}": 0,
@@ -92,8 +72,6 @@ NUMBERS: dict[str, Any] = {
     "{{ user.externalId | float(default=-1) }}": -1,
     "{{ tag.externalId | int(0) }}": 0,
     "{{ tag.externalId | float(0) }}": 0,
-    "{{ tag.externalId | abs }}": None,
-    "{{ tag.externalId | filesizeformat }}": None,
     "{{ '10000' | hours }}": "2.78",
     "{{ [duration.hours, 0.5] | sum }}": "3.2778",
     "{{ duration.hours * 250.5 }}": "695.83890",
@@ -101,7 +79,6 @@ NUMBERS: dict[str, Any] = {
     "{{ duration.hours - 0.7778 }}": "2.0000",
     "{{ duration.hours / 0.5 }}": "5.5556",
     "{{ duration.hours // 0.5 }}": "5",
-    "{{ 12345 | replace(3, 0) }}": "12045",
     "{{ start | center(27) }}": " 2024-05-02T09:05:00+02:00 ",
 }
 
@@ -132,22 +109,12 @@ def test_the_time_zone_of_the_host_changes_no_local_time(zone: str, monkeypatch:
 
 
 NO_NUMBERS = [
-    "{{ user.externalId | int }}",
-    "{{ user.externalId | float }}",
-    "{{ '' | int }}",
     "{{ none | int }}",
-    "{{ tag.externalId | int }}",
-    "{{ tag.externalId | float }}",
     "{{ '1,5' | float }}",
     "{{ '1_000' | int }}",
     "{{ '1e999' | float }}",
     "{{ [user.externalId] | map('int') | list }}",
     "{{ 'nan' | round(2) }}",
-    "{{ user.externalId | hours }}",
-    "{{ user.externalId | duration }}",
-    "{{ user.externalId | round_up('6m') }}",
-    "{{ user.externalId | abs }}",
-    "{{ user.externalId | filesizeformat }}",
     "{{ tags | sum(attribute='name') }}",
     "{{ tags | sum(attribute='externalId') }}",
 ]
@@ -202,20 +169,12 @@ def test_a_failing_template_names_its_file_and_line(text: str) -> None:
 
 
 ENDLESS = [
-    "{{ range(100000000) | list }}",
-    "{{ 'x' * 10**10 }}",
-    "{{ 9**999999 }}",
-    "{{ 'x'.center(10**10) }}",
     "{{ '%*d'|format(10**9, 1) }}",
     "{{ '{:1000000000}'.format(1) }}",
-    "{{ 'x'|indent(10**10) }}",
-    "{{ ('x' * 100000)|replace('x', 'y' * 100000) }}",
-    "{{ ([('x' * 100000)] * 100000)|join }}",
     "{% for a in range(3000) %}{% for b in range(3000) %}{% for c in range(3000) %}{% endfor %}{% endfor %}"
     "{% endfor %}",
     "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}",
     "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(200) }}",
-    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "{{ [group] | map(attribute='__cla' ~ 'ss__') | list }}",
 ]
 
@@ -253,16 +212,10 @@ UNSAFE = [
     "{{ rows.__init__.__globals__ }}",
     "{{ namespace.__init__.__globals__ }}",
     "{{ '%s' | format(self._TemplateReference__context) }}",
-    "{{ ''.__class__ }}",
-    "{{ group.__init__ }}",
-    "{{ ''['__class__'] }}",
-    "{{ rows | map(attribute='__class__') | list }}",
     "{{ rows | map(attribute='activity.__class__') | list }}",
     "{{ '' | attr('__class__') }}",
     "{{ rows | groupby('__class__') }}",
     "{{ lookup.matter.id.__class__ }}",
-    "{{ range.__self__ }}",
-    "{{ self._TemplateReference__context }}",
 ]
 
 
@@ -279,10 +232,8 @@ def test_access_to_python_internals_is_an_error_at_compile_time(text: str, tmp_p
 
 
 HIDDEN = [
-    "{{ ''['__cla' ~ 'ss__'] }}",
     "{{ '' | attr('__cla' ~ 'ss__') }}",
     "{{ ['x'] | map(attribute='__cla' ~ 'ss__') | join }}",
-    "{{ '{0.__class__}'.format(tag) }}",
     "{{ self['_TemplateReference' ~ '__context'] | list }}",
     "{{ self.nothing() }}",
     "{% macro m() %}{% endmacro %}{{ m['_en' ~ 'vironment'] }}",
