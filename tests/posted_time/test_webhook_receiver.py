@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
 from syncengine.service.answers import read_json
 
+from .desk import at_work
 from .line import Line, group, line
 
 pytestmark = pytest.mark.slow
@@ -29,27 +31,44 @@ KEY = "caller-7f3a-never-to-be-seen"
 LIMIT = 4096
 IN_TIME = 2.0
 
-Scene = Callable[[httpx.AsyncClient, list[Event]], Awaitable[Any]]
+
+@dataclass
+class Hook:
+    """A receiver that listens on loopback, and a client that calls it; both run in the loop of `wait`."""
+
+    http: httpx.AsyncClient
+    told: list[Event]
+    wait: Callable[[Any], Any]
+
+    def post(self, path: str = "/", **given: Any) -> httpx.Response:
+        response: httpx.Response = self.wait(self.http.post(path, **given))
+        return response
+
+    def status(self, body: dict[str, Any], path: str = "/") -> int:
+        """The status that answers a call with this body."""
+        return self.post(path, json=body).status_code
+
+    def answered(self) -> list[int]:
+        """The statuses of the answers that were told."""
+        return [event.status for event in self.told if isinstance(event, Answered)]
 
 
-def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda: KEY, path: str = "/") -> Any:
-    """Play a scene against a receiver that listens on loopback and delivers into the ledger."""
-
-    async def play() -> Any:
-        told: list[Event] = []
-        async with posted.delivery() as delivery:
-            take = partial(delivery.take, mechanism="webhook")
-            app = application(take, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
-            bounds = bounded(BoundedProtocol, Bounds(2 * IN_TIME))  # the application answers before the connection ends
-            server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5, http=bounds)
-            url = await server.start()
-            try:
-                async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
-                    return await scene(http, told)
-            finally:
-                await server.stop()
-
-    return asyncio.run(play())
+@contextmanager
+def receiving(posted: Line, caller_key: Callable[[], str] = lambda: KEY, path: str = "/") -> Iterator[Hook]:
+    """A receiver that delivers into the ledger."""
+    told: list[Event] = []
+    delivery = posted.delivery()
+    take = partial(delivery.take, mechanism="webhook")
+    app = application(take, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
+    bounds = bounded(BoundedProtocol, Bounds(2 * IN_TIME))  # the application answers before the connection ends
+    server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5, http=bounds)
+    with at_work(delivery) as desk:
+        http = httpx.AsyncClient(base_url=desk.wait(server.start()), trust_env=False)
+        try:
+            yield Hook(http, told, desk.wait)
+        finally:
+            desk.wait(http.aclose())
+            desk.wait(server.stop())
 
 
 @pytest.fixture
@@ -63,23 +82,20 @@ def keyed(id: str, **given: Any) -> dict[str, Any]:
 
 def test_a_call_is_answered_200_once_the_row_is_written(posted: Line) -> None:
     """The answer is the acknowledgement: no status waits in the inbox."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        return (await http.post("/hook", json=keyed("a"))).status_code, posted.rows()
-
-    assert receiving(posted, scene) == (200, ["a"])
+    with receiving(posted) as hook:
+        assert (hook.status(keyed("a"), "/hook"), posted.rows()) == (200, ["a"])
     assert posted.states() == {"a": "acknowledged"}
 
 
 def test_a_repeated_call_is_answered_200_and_delivered_once(posted: Line) -> None:
     """Whether the calls come one after the other or at once."""
 
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> set[int]:
-        first = [(await http.post("/", json=keyed("a"))).status_code for _ in range(3)]
-        second = await asyncio.gather(*(http.post("/", json=keyed("a")) for _ in range(8)))
-        return {*first, *(response.status_code for response in second)}
+    async def at_once(http: httpx.AsyncClient) -> list[int]:
+        calls = await asyncio.gather(*(http.post("/", json=keyed("a")) for _ in range(8)))
+        return [response.status_code for response in calls]
 
-    assert receiving(posted, scene) == {200}
+    with receiving(posted) as hook:
+        assert [hook.status(keyed("a")) for _ in range(3)] + hook.wait(at_once(hook.http)) == [200] * 11
     assert posted.rows() == ["a"]
 
 
@@ -96,30 +112,26 @@ def test_only_calls_at_the_path_of_the_callback_url_are_accepted(
     posted: Line, path: str, answers: dict[str, int]
 ) -> None:
     """Another path gets 404 whatever its key, and nothing is stored."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> dict[str, int]:
-        return {called: (await http.post(called, json=keyed(called))).status_code for called in answers}
-
-    assert receiving(posted, scene, path=path) == answers
+    with receiving(posted, path=path) as hook:
+        assert {called: hook.status(keyed(called), called) for called in answers} == answers
     assert posted.states().keys() == {called for called, status in answers.items() if status == 200}
 
 
 def test_a_call_in_absolute_form_is_accepted(posted: Line) -> None:
     """Clients that take the receiver for a forward proxy send it; servers must accept it (RFC 9112, 3.2.2)."""
 
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[str]:
-        found = []
-        for target in ("http://connect.example.com/h%6Fok?a=b", "http://connect.example.com/other"):
-            body = json.dumps(keyed("a")).encode()
-            host, port = http.base_url.host, http.base_url.port
-            reader, writer = await asyncio.open_connection(host, port)
-            head = f"POST {target} HTTP/1.1\r\nHost: connect.example.com\r\nContent-Length: {len(body)}\r\n\r\n"
-            writer.write(head.encode() + body)
-            found.append((await reader.readline()).split()[1].decode())
-            writer.close()
-        return found
+    async def called(url: httpx.URL, target: str) -> bytes:
+        body = json.dumps(keyed("a")).encode()
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        head = f"POST {target} HTTP/1.1\r\nHost: connect.example.com\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        status = (await reader.readline()).split()[1]
+        writer.close()
+        return status
 
-    assert receiving(posted, scene, path="/hook") == ["200", "404"]
+    targets = {"http://connect.example.com/h%6Fok?a=b": b"200", "http://connect.example.com/other": b"404"}
+    with receiving(posted, path="/hook") as hook:
+        assert {target: hook.wait(called(hook.http.base_url, target)) for target in targets} == targets
 
 
 @pytest.mark.parametrize(
@@ -135,13 +147,11 @@ def test_a_call_in_absolute_form_is_accepted(posted: Line) -> None:
 )
 def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str, Any]) -> None:
     """Also for a known group, so that the answer does not tell whether a group is known."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        await http.post("/", json=keyed("known"))
-        bodies = ({**group(id, tags=[{"name": "OTHER"}]), **given} for id in ("a", "known"))
-        return [(answer.status_code, answer.text) for answer in [await http.post("/", json=body) for body in bodies]]
-
-    assert receiving(posted, scene) == [(401, "The caller key is wrong.")] * 2
+    with receiving(posted) as hook:
+        hook.post(json=keyed("known"))
+        for id in ("a", "known"):
+            answer = hook.post(json={**group(id, tags=[{"name": "OTHER"}]), **given})
+            assert (answer.status_code, answer.text) == (401, "The caller key is wrong.")
     assert posted.rows() == ["known"]
     assert posted.states() == {"known": "acknowledged"}
 
@@ -164,13 +174,11 @@ def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str,
 )
 def test_a_body_that_is_no_posted_time_is_a_4xx(posted: Line, body: bytes, status: int) -> None:
     """Not 408, as a repeat would not help. The receiver takes the next call."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        response = await http.post("/", content=body)
-        after = await http.post("/", json=keyed("after"))
-        return response.status_code, bool(response.text), response.headers["content-type"], after.status_code
-
-    assert receiving(posted, scene) == (status, True, "text/plain; charset=utf-8", 200)
+    with receiving(posted) as hook:
+        response = hook.post(content=body)
+        assert (response.status_code, response.headers["content-type"]) == (status, "text/plain; charset=utf-8")
+        assert response.text
+        assert hook.status(keyed("after")) == 200
     assert posted.rows() == ["after"]
 
 
@@ -182,15 +190,12 @@ async def _in_pieces(size: int) -> Any:
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_body_that_is_too_large_is_413(posted: Line, announced: bool) -> None:
     """With or without a Content-Length. A body of exactly the limit is accepted."""
-
-    async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
+    fitting = msgspec.json.encode(keyed("a"))
+    with receiving(posted) as hook:
         content = b" " * (100 * LIMIT) if announced else _in_pieces(100 * LIMIT)
-        status = (await http.post("/", content=content)).status_code
-        fitting = msgspec.json.encode(keyed("a"))
-        fitted = (await http.post("/", content=fitting + b" " * (LIMIT - len(fitting)))).status_code
-        return status, fitted, [event.status for event in told if isinstance(event, Answered)]
-
-    assert receiving(posted, scene) == (413, 200, [413])
+        assert hook.post(content=content).status_code == 413
+        assert hook.post(content=fitting + b" " * (LIMIT - len(fitting))).status_code == 200
+        assert hook.answered() == [413]
 
 
 async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bool]:
@@ -221,18 +226,15 @@ async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bo
 )
 def test_a_body_without_an_end_is_413_and_its_connection_closed(posted: Line, head: bytes, piece: bytes) -> None:
     """Other calls are answered."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        answered, closed = await asyncio.wait_for(_endless(http.base_url, head, piece), 60)
-        return answered.split()[1], closed, (await http.post("/", json=keyed("a"))).status_code
-
-    assert receiving(posted, scene) == (b"413", True, 200)
+    with receiving(posted) as hook:
+        answered, closed = hook.wait(asyncio.wait_for(_endless(hook.http.base_url, head, piece), 60))
+        assert (answered.split()[1], closed, hook.status(keyed("a"))) == (b"413", True, 200)
 
 
 def test_a_body_that_arrives_too_slowly_is_408(posted: Line) -> None:
     """The service calls again after a 408. Other calls are answered meanwhile."""
 
-    async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
+    async def scene(http: httpx.AsyncClient) -> Any:
         url = http.base_url
         reader, writer = await asyncio.open_connection(url.host, url.port)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n{")
@@ -242,63 +244,44 @@ def test_a_body_that_arrives_too_slowly_is_408(posted: Line) -> None:
             writer.write(b" ")
             await asyncio.wait([answered], timeout=IN_TIME / 20)
         writer.close()
-        return answered.result().split()[1], served, [event.status for event in told if isinstance(event, Answered)]
+        return answered.result().split()[1], served
 
-    assert receiving(posted, scene) == (b"408", 200, [408])
+    with receiving(posted) as hook:
+        assert (hook.wait(scene(hook.http)), hook.answered()) == ((b"408", 200), [408])
 
 
-def test_half_a_surrogate_pair_does_not_reject_the_group(posted: Line) -> None:
-    """A program cut a title within an emoji: the half is replaced, and whole pairs stay."""
-    body = msgspec.json.encode(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        return (await http.post("/", content=body)).status_code, posted.rows()
-
-    assert receiving(posted, scene) == (200, ["a"])
+def test_what_is_no_valid_json_does_not_reject_the_group(posted: Line) -> None:
+    """A program cut a title within an emoji, or a number is NaN: a refusal would be final. Whole pairs stay."""
+    body = msgspec.json.encode(keyed("a", description="cut", timestamp=None)).replace(b":null", b":NaN")
+    body = body.replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
+    with receiving(posted) as hook:
+        assert (hook.post(content=body).status_code, posted.rows()) == (200, ["a"])
     assert read_json(rb'["\ud83d\ude00 C:\\ud83d \ud83d"]') == ["\U0001f600 C:\\ud83d \ufffd"]
-
-
-def test_a_nan_does_not_reject_the_group(posted: Line) -> None:
-    """NaN is no valid JSON, but a refusal would be final."""
-    body = msgspec.json.encode(keyed("a", timestamp=None)).replace(b'"timestamp":null', b'"timestamp":NaN')
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        return (await http.post("/", content=body)).status_code, posted.rows()
-
-    assert receiving(posted, scene) == (200, ["a"])
 
 
 def test_a_refusal_is_400_with_the_message_for_the_user(posted: Line) -> None:
     """The service shows the message to the user who posted."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
-        response = await http.post("/", json=keyed("a", tags=[]))
-        return response.status_code, response.text
-
-    assert receiving(posted, scene) == (400, "Assign a tag before posting.")
+    with receiving(posted) as hook:
+        response = hook.post(json=keyed("a", tags=[]))
+    assert (response.status_code, response.text) == (400, "Assign a tag before posting.")
     assert posted.rows() == []
 
 
 def test_trouble_is_503_and_the_repeated_call_delivers(posted: Line) -> None:
     """The answer has no text of the database driver."""
-
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+    with receiving(posted) as hook:
         posted.closes()
-        first = await http.post("/", json=keyed("a"))
+        first = hook.post(json=keyed("a"))
         posted.opens()
-        second = await http.post("/", json=keyed("a"))
-        return first.status_code, bool(first.text), "no such table" in first.text, second.status_code
-
-    assert receiving(posted, scene) == (503, True, False, 200)
+        assert (first.status_code, bool(first.text), "no such table" in first.text) == (503, True, False)
+        assert hook.status(keyed("a")) == 200
     assert posted.rows() == ["a"]
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_methods_other_than_post_are_405(posted: Line, method: str) -> None:
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> int:
-        return (await http.request(method, "/")).status_code
-
-    assert receiving(posted, scene) == 405
+    with receiving(posted) as hook:
+        assert hook.wait(hook.http.request(method, "/")).status_code == 405
 
 
 def test_a_caller_key_that_cannot_be_read_is_503(posted: Line) -> None:
@@ -310,21 +293,16 @@ def test_a_caller_key_that_cannot_be_read_is_503(posted: Line) -> None:
             raise away.pop()
         return KEY
 
-    async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[int]:
-        return [(await http.post("/", json=keyed("a"))).status_code for _ in range(2)]
-
-    assert receiving(posted, scene, caller_key) == [503, 200]
+    with receiving(posted, caller_key) as hook:
+        assert [hook.status(keyed("a")) for _ in range(2)] == [503, 200]
 
 
 def test_the_caller_key_is_in_no_file_and_no_event(posted: Line) -> None:
     """It is in the body of the call, but not stored with the group."""
-
-    async def scene(http: httpx.AsyncClient, told: list[Event]) -> list[Event]:
-        await http.post("/", json=keyed("a"))
-        await http.post("/", json={**group("b"), "callerKey": "another-secret-of-theirs"})
-        return told
-
-    told = receiving(posted, scene)
+    with receiving(posted) as hook:
+        hook.post(json=keyed("a"))
+        hook.post(json={**group("b"), "callerKey": "another-secret-of-theirs"})
+    told = hook.told
     assert [type(event) for event in told] == [Taken, Answered]
     assert KEY not in repr(told)
     written = posted.files()
