@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, NamedTuple
 
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client, Conduct
-from syncengine.service.operations import UPSERT_TAGS
+from syncengine.service.operations import UPSERT_TAGS, Operation
 
-from .scripted import Reply, Scripted, serving
+from .scripted import Heard, Reply, Scripted, serving
 
 KEY = "s3cret-key"
 AT_ONCE = {"Retry-After": "0"}
@@ -27,6 +28,35 @@ def client(server: Scripted | str, **given: Any) -> Client:
     conduct = {name: given.pop(name) for name in _CONDUCT if name in given}
     url = server if isinstance(server, str) else server.url
     return Client(url, given.pop("key", key), conduct=Conduct(first_wait=0.001, **conduct), **given)
+
+
+class Talk(NamedTuple):
+    """A scripted server and its client, which both run in the loop of `wait`."""
+
+    server: Scripted
+    caller: Client
+    wait: Callable[[Any], Any]
+
+    def call(self, operation: Operation = UPSERT_TAGS, body: object = (), **given: Any) -> Answer:
+        """The answer to a call, whose body is an empty object if none is given."""
+        answer: Answer = self.wait(self.caller.call(operation, {} if body == () else body, **given))
+        return answer
+
+    def heard(self, operation: Operation = UPSERT_TAGS, body: object = ()) -> Heard:
+        """The request of a call."""
+        self.call(operation, body)
+        return self.server.heard[-1]
+
+
+@contextmanager
+def talking(*script: Reply, **given: Any) -> Iterator[Talk]:
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            server = runner.run(stack.enter_async_context(serving(*script)))
+            yield Talk(server, runner.run(stack.enter_async_context(client(server, **given))), runner.run)
+        finally:
+            runner.run(stack.aclose())
 
 
 def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitable[Any]], **given: Any) -> Any:

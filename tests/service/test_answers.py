@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from syncengine.service.client import Client
 from syncengine.service.operations import TEAM_INFO, UPSERT_TAG, UPSERT_TAGS
 
-from .scripted import OK, Reply, Scripted, saying, serving
-from .talking import AT_ONCE, BUSY, KEY, client, once, talk
+from .scripted import OK, Reply, saying, serving
+from .talking import AT_ONCE, BUSY, KEY, client, once, talk, talking
 
 # --- the key
 
@@ -35,12 +34,9 @@ def test_401_reads_the_key_file_again(tmp_path: Path) -> None:
     path.write_text("old")
     source = KeyFile(path)
     path.write_text("new")
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        answer = await caller.call(UPSERT_TAGS, {})
-        return answer.status, [heard.headers["x-api-key"] for heard in server.heard]
-
-    assert talk((Reply(401), OK), scene, key=source) == (200, ["old", "new"])
+    with talking(Reply(401), OK, key=source) as service:
+        assert service.call().status == 200
+        assert [heard.headers["x-api-key"] for heard in service.server.heard] == ["old", "new"]
 
 
 def test_401_with_the_same_key_is_the_answer() -> None:
@@ -138,13 +134,6 @@ def test_the_data_of_an_answer(reply: Reply, data: object, understood: bool) -> 
     assert (answer.data, answer.understood) == (data, understood)
 
 
-def test_a_body_that_cannot_be_decompressed_is_repeated() -> None:
-    """For example from a gateway that announces gzip and sends something else."""
-    garbled = Reply(200, b"not gzip at all", {"Content-Encoding": "gzip"})
-    answer, requests = talk((garbled, OK), once)
-    assert (answer.ok, requests) == (True, 2)
-
-
 def test_text_of_the_service_is_one_short_printable_line() -> None:
     """Control characters are removed."""
     page = b"<html>\r\n\x1b[31m\x07" + b"words " * 1000
@@ -188,23 +177,18 @@ def test_calls_run_concurrently() -> None:
 
 def test_calls_in_a_row_share_one_connection() -> None:
     """With keep-alive, a thousand keyword deletions do not open a thousand connections."""
-
-    async def scene(server: Scripted, caller: Client) -> int:
+    with talking(OK) as service:
         for _ in range(20):
-            await caller.call(UPSERT_TAGS, {})
-        return server.connections
-
-    assert talk((OK,), scene) == 1
+            service.call()
+        assert service.server.connections == 1
 
 
 def test_the_traffic_is_counted_without_teaminfo() -> None:
     """So the numbers match the requests of the plan."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(TEAM_INFO)
-        await caller.call(UPSERT_TAGS, {})
-        await caller.call(UPSERT_TAG, {})
-        return caller.traffic.requests, caller.traffic.retries, caller.traffic.statuses
-
-    script = (OK, BUSY, OK, Reply(404))
-    assert talk(script, scene) == (3, 1, {"upsertTags": {503, 200}, "upsertTag": {404}})
+    with talking(OK, BUSY, OK, Reply(404)) as service:
+        service.call(TEAM_INFO, None)
+        service.call(UPSERT_TAGS)
+        service.call(UPSERT_TAG)
+        traffic = service.caller.traffic
+    assert (traffic.requests, traffic.retries) == (3, 1)
+    assert traffic.statuses == {"upsertTags": {503, 200}, "upsertTag": {404}}

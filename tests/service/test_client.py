@@ -13,8 +13,8 @@ from syncengine.service.client import ATTEMPTS, Client, Endpoint
 from syncengine.service.operations import OPERATIONS, START_SYNC_SESSION, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
 from tests.support.ports import unused_port
 
-from .scripted import CUT, OK, Reply, Scripted, saying, serving
-from .talking import AT_ONCE, BUSY, KEY, client, once, talk
+from .scripted import CUT, OK, Reply, Scripted, saying
+from .talking import AT_ONCE, BUSY, KEY, client, once, talk, talking
 
 NOON = 1_700_000_000.0
 
@@ -24,12 +24,8 @@ NOON = 1_700_000_000.0
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_each_operation_has_its_method_path_key_and_body(operation: Operation) -> None:
     """The key is in its header, and the body is JSON."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(operation, None if operation.method == "GET" else {"some": "body"})
-        return server.heard[0]
-
-    heard = talk((OK,), scene)
+    with talking(OK) as service:
+        heard = service.heard(operation, None if operation.method == "GET" else {"some": "body"})
     assert (heard.method, heard.path) == (operation.method, f"/connect/api{operation.path}")
     assert heard.headers["x-api-key"] == KEY
     if operation.method != "GET":
@@ -37,34 +33,25 @@ def test_each_operation_has_its_method_path_key_and_body(operation: Operation) -
 
 
 def test_each_request_has_a_user_agent_with_the_version() -> None:
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(UPSERT_TAGS, {})
-        return server.heard[0].headers["user-agent"]
-
-    assert talk((OK,), scene) == f"syncengine/{__version__}"
+    with talking(OK) as service:
+        assert service.heard().headers["user-agent"] == f"syncengine/{__version__}"
 
 
 def test_a_request_without_a_body_has_none() -> None:
     """Neither an empty object nor a content type is sent."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(START_SYNC_SESSION)
-        return server.heard[0]
-
-    heard = talk((OK,), scene)
+    with talking(OK) as service:
+        heard = service.heard(START_SYNC_SESSION, None)
     assert (heard.body, heard.headers["content-length"], "content-type" in heard.headers) == (b"", "0", False)
 
 
 def test_endpoints_overrides_method_and_path_of_an_operation() -> None:
     """Other operations keep theirs."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(UPSERT_TAG, {})
-        await caller.call(UPSERT_TAGS, {})
-        return [(heard.method, heard.path) for heard in server.heard]
-
-    heard = talk((OK,), scene, endpoints={"upsertTag": Endpoint("PUT", "/v2/tag")})
-    assert heard == [("PUT", "/connect/api/v2/tag"), ("POST", "/connect/api/tag/batch")]
+    with talking(OK, endpoints={"upsertTag": Endpoint("PUT", "/v2/tag")}) as service:
+        requests = [service.heard(operation) for operation in (UPSERT_TAG, UPSERT_TAGS)]
+    assert [(heard.method, heard.path) for heard in requests] == [
+        ("PUT", "/connect/api/v2/tag"),
+        ("POST", "/connect/api/tag/batch"),
+    ]
 
 
 # --- repeats
@@ -87,14 +74,10 @@ def test_a_refusal_is_not_repeated(status: int) -> None:
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 407, 511])
 def test_an_answer_of_a_proxy_or_redirect_is_no_answer_of_the_service(status: int) -> None:
     """The service was not reached, and a repeat would not help."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        answer = await caller.call(UPSERT_TAGS, {"tags": []})
-        return answer, len(server.heard), caller.down
-
-    answer, requests, down = talk((Reply(status, b"", {"Location": "http://127.0.0.1:1/"}),), scene)
+    with talking(Reply(status, b"", {"Location": "http://127.0.0.1:1/"})) as service:
+        answer = service.call()
     assert (answer.status, answer.diverted, answer.reached, answer.may_land) == (None, True, False, False)
-    assert (requests, down) == (1, True)
+    assert (len(service.server.heard), service.caller.down) == (1, True)
 
 
 BROKEN = {
@@ -112,12 +95,8 @@ def test_a_call_without_a_whole_answer_is_repeated(replies: tuple[Reply, ...]) -
 
 
 def test_a_call_that_times_out_is_repeated() -> None:
-    async def play() -> Any:
-        async with serving(Reply(until=asyncio.Event()), OK) as server, client(server, timeout=0.05) as caller:
-            return await once(server, caller)
-
-    answer, requests = asyncio.run(play())
-    assert (answer.ok, requests) == (True, 2)
+    with talking(Reply(until=asyncio.Event()), OK, timeout=0.05) as service:
+        assert (service.call().ok, len(service.server.heard)) == (True, 2)
 
 
 def test_a_call_is_given_up_after_six_attempts() -> None:
@@ -238,25 +217,18 @@ def test_a_service_that_is_down_is_noticed_once() -> None:
 
 def test_one_operation_in_trouble_is_not_a_service_that_is_down() -> None:
     """teamInfo succeeds, so other operations are still called."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        answer = await caller.call(UPSERT_TAGS, {})
-        return answer.status, caller.down, (await caller.call(UPSERT_TAG, {})).status
-
-    assert talk((*[BUSY] * 6, saying({"teamName": "T"}), OK), scene) == (503, False, 200)
+    with talking(*[BUSY] * 6, saying({"teamName": "T"}), OK) as service:
+        assert (service.call().status, service.caller.down) == (503, False)
+        assert service.call(UPSERT_TAG).status == 200
 
 
 def test_no_call_is_repeated_after_a_stop() -> None:
     """After Ctrl-C during a wait, the call ends at once with its last answer."""
-
-    async def play() -> Any:
-        stop = asyncio.Event()
-        async with serving(Reply(503, b"", {"Retry-After": "200"})) as server, client(server, stop=stop) as caller:
-            server.on_request = stop.set
-            return await asyncio.wait_for(caller.call(UPSERT_TAGS, {}), 20), len(server.heard)
-
-    answer, requests = asyncio.run(play())
-    assert (answer.status, requests) == (503, 1)
+    stop = asyncio.Event()
+    with talking(Reply(503, b"", {"Retry-After": "200"}), stop=stop) as service:
+        service.server.on_request = stop.set
+        answer = service.wait(asyncio.wait_for(service.caller.call(UPSERT_TAGS, {}), 20))
+        assert (answer.status, len(service.server.heard)) == (503, 1)
 
 
 def test_before_send_is_checked_before_each_attempt() -> None:
@@ -271,9 +243,7 @@ def test_before_send_is_checked_before_each_attempt() -> None:
         if not next(allowed):
             raise Lost
 
-    async def scene(server: Scripted, caller: Client) -> int:
+    with talking(BUSY, before_send=prove) as service:
         with pytest.raises(Lost):
-            await caller.call(UPSERT_TAGS, {})
-        return len(server.heard)
-
-    assert talk((BUSY,), scene, before_send=prove) == 1
+            service.call()
+        assert len(service.server.heard) == 1

@@ -19,11 +19,10 @@ import httpx
 import pytest
 
 from syncengine.http.exchange import exchange, http_client
-from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, UPSERT_TAGS
 
 from .scripted import CUT, OK, Reply, Scripted, serving
-from .talking import client, talk
+from .talking import client, talking
 
 PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
@@ -50,14 +49,8 @@ def test_a_login_in_the_address_is_sent_as_a_header() -> None:
 
 def test_a_cookie_is_sent_back() -> None:
     """Load balancers use one to choose a server."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        for _ in range(3):
-            await caller.call(UPSERT_TAGS, {"tags": []})
-        return [heard.headers.get("cookie") for heard in server.heard]
-
-    set_once = Reply(headers={"Set-Cookie": "server=b7; Path=/"})
-    assert talk((set_once, OK), scene) == [None, "server=b7", "server=b7"]
+    with talking(Reply(headers={"Set-Cookie": "server=b7; Path=/"}), OK) as service:
+        assert [service.heard().headers.get("cookie") for _ in range(3)] == [None, "server=b7", "server=b7"]
 
 
 def test_a_failed_tls_handshake_is_not_reached() -> None:
@@ -78,12 +71,10 @@ def test_a_failed_tls_handshake_is_not_reached() -> None:
 @pytest.mark.parametrize("operation", [UPSERT_TAGS, FETCH_POSTED_TIME], ids=lambda operation: operation.id)
 def test_a_closed_keep_alive_connection_is_replaced(operation: Any) -> None:
     """The service closes it after an answer, and the next call uses another one."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        body = None if operation.method == "GET" else {}
-        return [(await caller.call(operation, body)).status for _ in range(2)], server.connections > 1
-
-    assert talk((OK, CUT, OK), scene) == ([200, 200], True)
+    body = None if operation.method == "GET" else {}
+    with talking(OK, CUT, OK) as service:
+        assert [service.call(operation, body).status for _ in range(2)] == [200, 200]
+        assert service.server.connections > 1
 
 
 def test_a_large_body_arrives_completely_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from syncengine.service.operations import FETCH_POSTED_TIME, LARGEST, UPSERT_TAG
 from tests.dripping import BODY, HEADERS, dripping
 
 from .scripted import OK, Reply, Scripted, saying, serving
-from .talking import BUSY, client, once, talk
+from .talking import BUSY, client, once, talk, talking
 
 GUARD_SECONDS = 20.0
 """A call that takes longer than this fails its test."""
@@ -53,14 +53,9 @@ def test_a_long_poll_that_arrives_byte_by_byte_times_out() -> None:
 
 def test_a_repeat_is_limited_by_the_time_left_for_the_call() -> None:
     """The second attempt may take an hour by its own timeout, but the call has half a second."""
-
-    async def play() -> Any:
-        silence = Reply(until=asyncio.Event())
-        async with serving(BUSY, silence, saying({})) as server, client(server, timeout=3600.0, patience=0.5) as caller:
-            answer = await asyncio.wait_for(caller.call(UPSERT_TAGS, {}), GUARD_SECONDS)
-            return answer, [heard.path.removeprefix("/connect/api") for heard in server.heard]
-
-    answer, paths = asyncio.run(play())
+    with talking(BUSY, Reply(until=asyncio.Event()), saying({}), timeout=3600.0, patience=0.5) as service:
+        answer = service.wait(asyncio.wait_for(service.caller.call(UPSERT_TAGS, {}), GUARD_SECONDS))
+        paths = [heard.path.removeprefix("/connect/api") for heard in service.server.heard]
     assert (answer.status, paths) == (None, ["/tag/batch", "/tag/batch", "/team/info"])
 
 
@@ -135,19 +130,17 @@ def test_a_compressed_answer_is_read(encoding: str, packed: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "packed"), [("gzip", gzip.compress(b'{"errors": []}')[:-9]), ("br", b"anything")], ids=["cut", "other"]
+    ("encoding", "packed"),
+    [("gzip", gzip.compress(b'{"errors": []}')[:-9]), ("gzip", b"not gzip at all"), ("br", b"anything")],
+    ids=["cut", "garbled", "other"],
 )
 def test_an_answer_that_cannot_be_decompressed_is_repeated(encoding: str, packed: bytes) -> None:
-    """It is truncated or has an unknown encoding."""
+    """It is truncated, not what a gateway announces, or in an unknown encoding."""
     answer, requests = talk((Reply(200, packed, {"Content-Encoding": encoding}), OK), once)
     assert (answer.ok, requests) == (True, 2)
 
 
 def test_only_gzip_is_accepted() -> None:
     """Whatever other packages are installed."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await caller.call(UPSERT_TAGS, {})
-        return server.heard[0].headers["accept-encoding"]
-
-    assert talk((OK,), scene) == "gzip"
+    with talking(OK) as service:
+        assert service.heard().headers["accept-encoding"] == "gzip"

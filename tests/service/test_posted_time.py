@@ -16,7 +16,7 @@ from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_i
 from tests.support import loopback
 
 from .scripted import CUT, OK, Reply, Scripted, saying
-from .talking import BUSY, KEY, key, talk
+from .talking import BUSY, KEY, key, talk, talking
 
 # --- limits
 
@@ -36,24 +36,19 @@ async def listed_ids(caller: Client, limit: int) -> None:
 )
 def test_a_limit_out_of_range_is_a_usage_error(ask: Any, limit: int, words: str) -> None:
     """No request is sent."""
-
-    async def scene(server: Scripted, caller: Client) -> int:
+    with talking(saying([])) as service:
         with pytest.raises(Usage, match=words):
-            await ask(caller, limit)
-        return len(server.heard)
-
-    assert talk((saying([]),), scene) == 0
+            service.wait(ask(service.caller, limit))
+        assert service.server.heard == []
 
 
 def test_the_limit_is_sent_in_the_query() -> None:
     """Without a limit none is sent, and the service uses its default of 25."""
-
-    async def scene(server: Scripted, caller: Client) -> list[str]:
-        await fetch(caller, 7, 30.0)
-        await fetch(caller, None, 30.0)
-        return [heard.path for heard in server.heard]
-
-    assert talk((saying([]),), scene) == ["/connect/api/postedtime?limit=7", "/connect/api/postedtime"]
+    with talking(saying([])) as service:
+        for limit in (7, None):
+            service.wait(fetch(service.caller, limit, 30.0))
+    paths = [heard.path for heard in service.server.heard]
+    assert paths == ["/connect/api/postedtime?limit=7", "/connect/api/postedtime"]
 
 
 # --- a fetch is slow
@@ -61,13 +56,10 @@ def test_the_limit_is_sent_in_the_query() -> None:
 
 def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
     """No posted time within a minute is no trouble: `timed_out` is set after one request."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        answer = await caller.call(FETCH_POSTED_TIME, timeout=0.05)
-        asked = [heard.path for heard in server.heard].count("/connect/api/postedtime")
-        return answer.timed_out, answer.status, answer.summary, asked
-
-    assert talk((Reply(until=asyncio.Event()),), scene, timeout=1.0) == (True, None, "no answer within 0.05 s", 1)
+    with talking(Reply(until=asyncio.Event()), timeout=0.5) as service:
+        answer = service.call(FETCH_POSTED_TIME, None, timeout=0.05)
+    assert (answer.timed_out, answer.status, answer.summary) == (True, None, "no answer within 0.05 s")
+    assert [heard.path for heard in service.server.heard].count("/connect/api/postedtime") == 1
 
 
 def test_a_client_without_a_breaker_calls_on_after_trouble() -> None:
@@ -98,11 +90,8 @@ def test_a_client_without_a_breaker_calls_on_after_trouble() -> None:
 )
 def test_only_a_json_list_is_a_list_of_groups(reply: Reply, groups: Any) -> None:
     """Any other answer is trouble, not an empty list."""
-
-    async def scene(_: Scripted, caller: Client) -> Any:
-        return groups_of(await fetch(caller, None, 30.0))
-
-    assert talk((reply,), scene) == groups
+    with talking(reply) as service:
+        assert groups_of(service.wait(fetch(service.caller, None, 30.0))) == groups
 
 
 @pytest.mark.parametrize("group", [{}, {"groupId": None}, {"groupId": ""}, {"groupId": 7}])
@@ -113,13 +102,10 @@ def test_an_invalid_group_id_is_none(group: Any) -> None:
 
 def test_a_status_holds_only_the_fields_that_are_set() -> None:
     """No null is sent."""
-
-    async def scene(server: Scripted, caller: Client) -> Any:
-        await update_status(caller, "g1", "SUCCESS", external_id="4711")
-        await update_status(caller, "g2", "FAILURE", "Assign a tag.")
-        return [msgspec.json.decode(heard.body) for heard in server.heard]
-
-    assert talk((OK,), scene) == [
+    with talking(OK) as service:
+        service.wait(update_status(service.caller, "g1", "SUCCESS", external_id="4711"))
+        service.wait(update_status(service.caller, "g2", "FAILURE", "Assign a tag."))
+    assert [msgspec.json.decode(heard.body) for heard in service.server.heard] == [
         {"timeGroupId": "g1", "status": "SUCCESS", "externalId": "4711"},
         {"timeGroupId": "g2", "status": "FAILURE", "message": "Assign a tag."},
     ]
