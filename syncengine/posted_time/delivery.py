@@ -75,7 +75,15 @@ DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
 class Delivery:
     """The delivery of posted time to its sinks. An async context manager to enter once; `take` may run concurrently."""
 
-    def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        built: BuiltRoute,
+        inbox: Inbox,
+        *,
+        keep: float,
+        now: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.inbox = inbox
         self.on_group: Callable[[Group], None] = lambda group: None
         """A callback that gets each offered group."""
@@ -84,18 +92,25 @@ class Delivery:
         self.route.configuration = settings_in(inbox.database)
         self._databases = built.databases
         self._keep = keep
-        self._now = now
+        self._now, self._clock = now, clock
         self._tidied = float("-inf")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
-        self._health = SinkHealth(now, public_names)
+        self._health = SinkHealth(clock, public_names)
         # A target that could not be reached at start is down like any other, and is tried by probes.
         for part, kind, why in built.troubles:
             self._health.failed(part, Failed(kind, sentence(public_names.get(part, part), kind), detail=why))
-        self._sink_delivery = SinkDelivery(built.route, self.writer, self._health)
+        self._sink_delivery = SinkDelivery(built.route, self.writer, self._health, now)
 
     @classmethod
-    def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
+    def of(
+        cls,
+        project: Project,
+        environ: Mapping[str, str],
+        *,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Delivery:
         """Build the delivery of a project, and check every template, table and source.
 
         Raise `Problems` with every error found. A target that cannot be reached is not an error: see `troubles`.
@@ -104,7 +119,7 @@ class Delivery:
         keep = (project.posted_time.keep if project.posted_time else None) or KEEP
         try:
             refuse_vanished(project.state, memory_of(project))
-            return cls(built, open_inbox(project.state, write=True, now=now), keep=keep, now=now)
+            return cls(built, open_inbox(project.state, write=True, now=now), keep=keep, now=now, clock=clock)
         except BaseException:
             built.databases.close()
             raise
@@ -153,7 +168,7 @@ class Delivery:
         troubles = await to_thread(self.inbox.last_troubles)
         for name in self.route.parts():
             if name in troubles:
-                self._health.failed_before(name, troubles[name])
+                self._health.failed_before(name, self._now() - troubles[name])
 
     async def resume(self, stop: asyncio.Event, deliver: Callable[[str], Awaitable[object]] | None = None) -> int:
         """Deliver stored groups without a verdict, oldest first, by `again` or `deliver`, and return their number.
@@ -180,9 +195,9 @@ class Delivery:
         Stop when `stop` is set or a sink is down; further groups remain requested. `serve` calls this between rounds,
         because only the holder of the lease delivers, and other processes can only request it.
         """
-        if self._now() - self._tidied >= TIDY:
-            self._tidied = self._now()
-            before = self._tidied - self._keep
+        if self._clock() - self._tidied >= TIDY:
+            self._tidied = self._clock()
+            before = self._now() - self._keep
             await self.writer.write(lambda tx: tx.reduce(before))
         return await side_by_side(each(await to_thread(self.inbox.redeliveries)), self.again, lambda: self.width(stop))
 
@@ -292,7 +307,7 @@ class Delivery:
 
     async def _process(self, entry: InboxEntry, group: Group) -> Verdict:
         """Deliver a group to its sinks, and return the verdict, which is stored unless it is not final."""
-        may_wait = entry.mechanism == FETCH and self._health.is_half_open and self._now() - entry.offered < HOLD
+        may_wait = entry.mechanism == FETCH and self._health.is_half_open and 0 <= self._now() - entry.offered < HOLD
         result = await self._sink_delivery.deliver(entry, group)
         answer = result.answer
         if isinstance(answer, Differs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from asyncio import to_thread
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,6 +16,7 @@ from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import SinkHealth
 from syncengine.posted_time.sinks.contract import (
+    LONGEST_REST,
     Answer,
     Differs,
     Failed,
@@ -52,14 +53,20 @@ class SinkResult:
 
 
 class SinkDelivery:
-    """The delivery of groups to the sinks of a route, which notes in `health` which sinks fail and which work."""
+    """The delivery of groups to the sinks of a route, which notes in `health` which sinks fail and which work.
 
-    def __init__(self, route: Route, inbox: InboxWriter, health: SinkHealth) -> None:
-        self._route, self._inbox, self._health = route, inbox, health
+    `now` is the date that later processes read (seconds since the epoch). What one process does alone it measures by
+    the clock of `health`, so that nothing is sent early or held back when the machine's date is set.
+    """
+
+    def __init__(self, route: Route, inbox: InboxWriter, health: SinkHealth, now: Callable[[], float]) -> None:
+        self._route, self._inbox, self._health, self._now = route, inbox, health, now
+        self._askable: dict[DeliveryKey, float] = {}
+        """When a sink can tell whether it has a delivery of unknown end, by the clock of `health`."""
 
     async def deliver(self, entry: InboxEntry, group: Group) -> SinkResult:
         """Deliver the group to its sinks in order, until one does not take it, and return the last sink's answer."""
-        began = self._health.now()
+        began = self._health.clock()
         try:
             prepared = await self._route.prepare(group, entry.revision, heard=self._health.worked)
         except Exception as error:  # an error in one group must not stop the others
@@ -101,7 +108,7 @@ class SinkDelivery:
                 return self._ended(entry, same, found)
         await self._inbox.write(lambda tx: tx.begin(entry, rendered.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
-        began, memo = self._health.now(), same.memo if same else None
+        began, memo = self._health.clock(), same.memo if same else None
         resting = self._health.resting(sink.name)
         answer = resting or await self._answer(sink, rendered, memo)
         if not isinstance(answer, Failed):
@@ -126,6 +133,8 @@ class SinkDelivery:
                     f" nothing: {answer.detail or answer.message}",
                 )
         ending = _ending(answer, may_have_it)
+        if sink.asked_after is not None and ending["status"] in DOUBTFUL:
+            self._askable[rendered.delivery] = self._health.clock() + sink.asked_after
         return SinkResult(answer, lambda tx: tx.end(entry, rendered.key, **ending))
 
     async def _answer(self, sink: Sink, rendered: RenderedGroup, memo: str | None) -> Answer:
@@ -147,20 +156,25 @@ class SinkDelivery:
 
         Nothing is written while that is not known, so that `asked_after` still counts from the end of the attempt.
         """
+        key = DeliveryKey(entry.group_id, earlier.revision, earlier.sink)
         if sink.asked_after is not None and earlier.status in DOUBTFUL:
-            now, ended = self._health.now(), earlier.last
+            now, clock, ended = self._now(), self._health.clock(), earlier.last
             if earlier.status is DeliveryStatus.ATTEMPTING:
                 # Only when it began is known of an attempt whose process died; that it has ended is known from now on.
                 ended, attempt = now, replace(entry, revision=earlier.revision)
                 await self._inbox.write(lambda tx: tx.end(attempt, earlier.sink, DeliveryStatus.UNKNOWN, DIED))
-            if now < (due := ended + sink.asked_after):
-                return unknown(sink.name, f"it is asked for from {instant(round(due * 1000))}")
+            # Of an attempt of an earlier process the date alone tells when it ended.
+            since = min(max(now - ended, 0.0), sink.asked_after)
+            wait = self._askable.setdefault(key, clock + sink.asked_after - since) - clock
+            if wait > 0:
+                return unknown(sink.name, f"it is asked for from {instant(round((now + wait) * 1000))}")
         if resting := self._health.resting(sink.name):
             return resting
-        key = DeliveryKey(entry.group_id, earlier.revision, earlier.sink)
         answer = await sink.recall(key, earlier.memo, self._inbox, variables)
         if isinstance(answer, Failed):
             await self._note(sink, answer)
+        else:
+            self._askable.pop(key, None)
         return answer
 
     def _ended(self, entry: InboxEntry, earlier: Delivered, found: Took | Differs | Failed) -> SinkResult:
@@ -174,8 +188,8 @@ class SinkDelivery:
         """Note a sink's failure, and leave it alone for as long as it asked, in later processes too."""
         self._health.failed(sink.name, failed, began)
         if failed.rest:
-            until = self._health.now() + failed.rest
-            self._health.leave(sink.name, until)
+            self._health.leave(sink.name, failed.rest)
+            until = self._now() + failed.rest
             await to_thread(remember_rest, self._inbox.inbox.database, sink.receiver(), until)
 
     async def remember_rests(self) -> None:
@@ -184,7 +198,8 @@ class SinkDelivery:
         for sink in self._route.sinks:
             with suppress(Problems):
                 if rests:
-                    self._health.leave(sink.name, rests.get(sink.receiver(), 0.0))
+                    rest = rests.get(sink.receiver(), 0.0) - self._now()
+                    self._health.leave(sink.name, min(rest, LONGEST_REST))  # the date may have been set back
 
     async def step_after_asking(self, entry: InboxEntry) -> NextStep | Failed:
         """Return `CONFLICT` if a sink may have the group from an interrupted attempt, else `REVISE`.

@@ -39,7 +39,7 @@ IN_A_ROW, IN_DOUBT = 2, 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open breaker, with instants in seconds since the epoch. `tries` counts the failed tries.
+    """An open breaker, with instants of the breakers' clock. `tries` counts the failed tries.
 
     `is_disproved`: the last failure was that the sink could not be reached, and a probe has reached it since.
     """
@@ -59,10 +59,13 @@ class _Open:
 
 
 class SinkHealth:
-    """The health of all sinks and lookups, by name. `public_names` maps names to the names shown to users."""
+    """The health of all sinks and lookups, by name. `public_names` maps names to the names shown to users.
 
-    def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
-        self.now = now
+    `clock` counts seconds and is never set, as `time.monotonic` is not: a machine's date may be.
+    """
+
+    def __init__(self, clock: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
+        self.clock = clock
         self._public_names = public_names or {}
         self._down: dict[str, _Open] = {}
         self._believed: set[str] = set()
@@ -82,25 +85,27 @@ class SinkHealth:
             trouble = SinkTrouble(self._shown(name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed, began, failure.rest)
 
-    def failed_before(self, name: str, at: float) -> None:
-        """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
+    def failed_before(self, name: str, seconds: float) -> None:
+        """Note that the last attempt of an earlier process failed `seconds` ago, for an unknown reason."""
         trouble = SinkTrouble(
             self._shown(name), TroubleKind.UNKNOWN, f"{self._shown(name)} did not take the last group."
         )
-        is_open = _Open(trouble, math.inf, self.now(), 1, has_answered=True, next_try=at + FIRST_REST)
+        now = self.clock()
+        next_try = now + min(max(FIRST_REST - seconds, 0.0), FIRST_REST)
+        is_open = _Open(trouble, math.inf, now, 1, has_answered=True, next_try=next_try)
         self._down.setdefault(name, is_open)
 
-    def leave(self, name: str, until: float) -> None:
-        """Note that a sink asked, this process or an earlier one, to be sent nothing `until` then (Retry-After)."""
-        if until > self.now():
-            self._rests[name] = until
+    def leave(self, name: str, seconds: float) -> None:
+        """Note that a sink asked, this process or an earlier one, to be sent nothing for so long (Retry-After)."""
+        if seconds > 0:
+            self._rests[name] = until = self.clock() + seconds
             if name not in self._down and (resting := self.resting(name)):
                 self.failed(name, resting)
             self._down[name] = replace(self._down[name], next_try=max(self._down[name].next_try, until))
 
     def resting(self, name: str) -> Failed | None:
         """Return the answer for a group that a sink is not to be sent yet, or `None`."""
-        if self.now() >= self._rests.get(name, 0.0):
+        if self.clock() >= self._rests.get(name, -math.inf):
             return None
         known = self._down[name].trouble.message if name in self._down else None
         message = known or f"{self._shown(name)} wants to be sent nothing yet."
@@ -118,18 +123,18 @@ class SinkHealth:
             self._fails(name, trouble, has_answered=False)
         elif record is None:
             return
-        elif not record.has_answered or self.now() >= max(record.last + LONG_ENOUGH, record.next_try):
+        elif not record.has_answered or self.clock() >= max(record.last + LONG_ENOUGH, record.next_try):
             self._down.pop(name)
             self._believed.add(name)
         else:
-            is_half_open = record.is_half_open or self.now() >= record.next_try
+            is_half_open = record.is_half_open or self.clock() >= record.next_try
             is_disproved = record.trouble.kind is TroubleKind.UNREACHABLE
             self._down[name] = replace(record, is_half_open=is_half_open, is_disproved=is_disproved)
 
     def _fails(
         self, name: str, trouble: SinkTrouble, has_answered: bool, began: float = math.inf, rest: float = 0.0
     ) -> None:
-        now, record = self.now(), self._down.get(name)
+        now, record = self.clock(), self._down.get(name)
         if record is None:
             # A sink that was believed after a good probe failed just before that.
             first, failures, tries = now, 2 if name in self._believed else 1, 0
@@ -147,7 +152,7 @@ class SinkHealth:
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
         """The troubles to report to users."""
-        now = self.now()
+        now = self.clock()
         return tuple(dict.fromkeys(record.trouble for record in self._down.values() if record.is_reported(now)))
 
     @property

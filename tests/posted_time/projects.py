@@ -105,9 +105,9 @@ def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger
 def delivering(
     folder: Path, deliver: str = SQL_SINK, more: str = LOOKUPS, *, now: Callable[[], float] = time.time, **given: Any
 ) -> Delivery:
-    """A delivery into these sinks."""
+    """A delivery into these sinks. `now` is the date and the clock."""
     found = project(folder, f"{more}deliver:\n{textwrap.indent(deliver, '  ')}", **given)
-    return Delivery.of(found, {}, now=now)
+    return Delivery.of(found, {}, now=now, clock=time.monotonic if now is time.time else now)
 
 
 def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:

@@ -51,7 +51,7 @@ class Connector:
         state = open_database(self.project.state, write=True)
         inbox = MortalInbox(state, self.clock)
         inbox.fate = self.fate
-        delivery = Delivery(build(self.project, {}, now=self.clock), inbox, keep=1e9, now=self.clock)
+        delivery = Delivery(build(self.project, {}, now=self.clock), inbox, keep=1e9, now=self.clock, clock=self.clock)
         self.fate.left = deaths
         verdicts = list[Verdict]()
 

@@ -78,7 +78,7 @@ STORIES: dict[str, Story] = {
         (IN_DOUBT, good, TRIED),
     ],
     "a failure of an earlier process counts as one": [
-        (3600, lambda health: health.failed_before("pms", 3599), DOUBTED),
+        (3600, lambda health: health.failed_before("pms", 1), DOUBTED),
         (3600, good, DOUBTED),
         (3600 + FIRST_REST, good, HALF_OPEN),
         (3600 + FIRST_REST + IN_DOUBT, nothing, HALF_OPEN),

@@ -158,6 +158,8 @@ class Sink(Protocol):
     async def close(self) -> None: ...
 
 
+LONGEST_REST = 86_400.0
+"""The longest time, in seconds, for which a sink is left alone at its own request: a wrong clock must not end it."""
 MAX_LINE = 8000
 """The most bytes of a header or path: every recipient accepts as many (RFC 9112 §3), and many accept no more."""
 MAX_MESSAGE = 1000

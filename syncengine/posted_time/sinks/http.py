@@ -24,6 +24,7 @@ from syncengine.http.replies import Reply, retry_after
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import Turns
 from syncengine.posted_time.sinks.contract import (
+    LONGEST_REST,
     MAX_LINE,
     TOO_LONG,
     Answer,
@@ -57,9 +58,6 @@ NOT_THE_USERS: Mapping[int, TroubleKind] = {
 
 UNDECIDED_4XX = frozenset({408, 425, 429})
 """The 4xx statuses that say nothing about whether the receiver has the group."""
-
-LONGEST_REST = 86_400.0
-"""The longest time, in seconds, for which a sink is left alone at its own request: a wrong clock must not end it."""
 
 NO_NAME = (
     "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of a web address. Please"
