@@ -49,7 +49,7 @@ def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
 
 def test_a_sink_that_fails_a_group_of_an_earlier_process_is_looked_at_again_at_once(estate: World) -> None:
     """The group is delivered soon after the sink works again, not only after the next check of healthy sinks."""
-    estate.service.choose(retrySeconds=1)
+    estate.settings(ledger="'sqlite:///ledger.db?timeout=3'")
     with closing(sqlite3.connect(estate.project.folder / "ledger.db", isolation_level=None)) as rival:
         rival.execute("BEGIN IMMEDIATE")
         served = estate.serve_ready()

@@ -38,9 +38,7 @@ SINK = """\
 def in_postgresql(estate: World, server: postgresql.Server) -> None:
     """Put the state, the inbox and the ledger into one server."""
     (estate.project.folder / "db.url").write_text(server.url())
-    estate.settings(sinks=SINK, more="state: {file: db.url}", every="1h")
-    text = estate.project.folder / "syncengine.yaml"
-    text.write_text(text.read_text().replace("{ledger: {sql: ledger.db}}", "{ledger: {sql: {file: db.url}}}"))
+    estate.settings(sinks=SINK, more="state: {file: db.url}", ledger="{file: db.url}")
     engine = sa.create_engine(server.url())
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS time (id text)")

@@ -38,13 +38,14 @@ LEDGER = """\
 
 def hurry() -> None:
     """Shorten the waits of `serve` in this process; it still waits for the same things."""
-    from syncengine.posted_time import sink_health
+    from syncengine.posted_time import databases, sink_health
     from syncengine.posted_time.pace import Pace
     from syncengine.serve import process, shift
 
     process.LOOK_SECONDS = shift.LOOK_AT_LEASE = shift.LOOK_AT_DATABASE = 0.2
     shift.LAST_ANSWERS = LAST_ANSWERS
     sink_health.FIRST_REST, sink_health.LONGEST_REST = 1.0, 2.0
+    databases.PATIENCE_SECONDS = 5.0
     # The command imports this name as it starts.
     pace = Pace(first=0.1, longest=1.0, empty=0.2, down=0.5)
     process.Process = partial(process.Process, pace=pace)  # type: ignore[assignment, misc]
@@ -110,10 +111,20 @@ class World:
     # --- the project
 
     def settings(
-        self, *, sinks: str = LEDGER, posted: str = "", more: str = "", every: str = "1h", service: tuple[str, ...] = ()
+        self,
+        *,
+        sinks: str = LEDGER,
+        posted: str = "",
+        more: str = "",
+        every: str = "1h",
+        ledger: str = "ledger.db",
+        service: tuple[str, ...] = (),
     ) -> None:
         """Write the project file: `posted` goes into `postedTime`, `more` beside it, `service` into `service`."""
-        lines = [f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}", "sources: {ledger: {sql: ledger.db}}"]
+        lines = [
+            f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}",
+            f"sources: {{ledger: {{sql: {ledger}}}}}",
+        ]
         text = "\n".join([*lines, more, "postedTime:", posted, "  deliver:", sinks])
         self.project.settings(*[line for line in text.splitlines() if line.strip()], service=service)
 
