@@ -8,7 +8,9 @@ import os
 import random
 import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -23,6 +25,7 @@ from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import problems, project
+from tests.posted_time.receiver import Got
 from tests.posted_time.samples import raw
 from tests.support import warm
 
@@ -235,6 +238,64 @@ def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path
         assert pms.entries == []
         pms.receiver.answer = pms.answer
         assert connector.take(raw("g1"))[0].outcome is SUCCESS
+
+
+Pages = Callable[[str], dict[str, object]]
+"""The token of a page → the answer, whose first page has the token "0"."""
+
+
+def page(*references: str, following: str | None = None, **more: object) -> dict[str, object]:
+    items = [{"id": f"{reference}-{following}", "external": {"ref": reference}} for reference in references]
+    return {"data": {"entries": items, **more}, "next_cursor": following}
+
+
+INCOMPLETE: dict[str, Pages] = {
+    "each page is the first one": lambda at: {**page("x", "y", following="1"), "next_cursor": f"{at}1"},
+    "its tokens go round": lambda at: page(f"x{at}", following={"0": "1", "1": "2", "2": "1"}[at]),
+    "it never ends": lambda at: page(f"x{at}", following=str(int(at) + 1)),
+    "it has fewer entries than it says": lambda at: page("x", "y", "z", total=5),
+    "its second page has no list": lambda at: page("x", following="1") if at == "0" else {"error": "busy"},
+    "its token is no text": lambda at: {**page("x"), "next_cursor": {"at": 3}},
+}
+"""Lists that are never whole; the group that is asked for may be in what is missing."""
+
+
+@pytest.mark.parametrize("pages", INCOMPLETE.values(), ids=INCOMPLETE.keys())
+def test_of_a_list_that_is_not_whole_nothing_is_said_to_be_missing(
+    pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends after a bounded number of pages, and nothing is sent."""
+    monkeypatch.setattr("syncengine.posted_time.sinks.find.MOST_PAGES", 20)
+    clock, sent = Clock(), 0
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms)
+        clock.at += 80
+
+        def answer(got: Got) -> tuple[int, object] | None:
+            nonlocal sent
+            sent += got.method == "POST"
+            pms.questions.append(got.path)
+            return 200, pages(parse_qs(urlsplit(got.path).query).get("at", ["0"])[0])
+
+        pms.receiver.answer = answer
+        assert connector.take(raw("g1"))[0].outcome is TROUBLE
+        assert (sent, len(pms.questions) <= 20) == (0, True)
+
+
+def test_a_group_on_the_last_page_is_found(tmp_path: Path) -> None:
+    clock = Clock()
+    with forgetting(clock) as pms:
+        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
+        lost(connector, pms)
+        clock.at += 80
+        last = {
+            "0": page("x", following="1", total=3),
+            "1": page("y", following="2", total=3),
+            "2": page("g1", total=3),
+        }
+        pms.receiver.answer = lambda got: (200, last[parse_qs(urlsplit(got.path).query).get("at", ["0"])[0]])
+        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "Eg1-None")]
 
 
 WITHOUT_VALUE = {
