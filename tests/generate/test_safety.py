@@ -9,25 +9,38 @@ import pytest
 
 from tests.cli.program import Ended, Project
 from tests.cli.service import Service
-from tests.manifest.loading import problems
+from tests.manifest.loading import problems, write
 
 pytestmark = pytest.mark.slow
 
 BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
 
 
-def write(project: Project, names: list[str], options: str = "") -> None:
-    (project.folder / "manifests").mkdir(exist_ok=True)
-    (project.folder / "r.csv").write_text("n\n" + "".join(f"{name}\n" for name in names))
-    (project.folder / "manifests" / "m.yaml").write_text(BLOCK % options)
-    hand = "".join(f"  - name: HAND-{n}\n" for n in range(100))
-    (project.folder / "manifests" / "hand.yaml").write_text(f"tags:\n{hand}")
+HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(100))
+
+
+def listed(project: Project, names: list[str], options: str = "") -> None:
+    """A block with a tag for each name, beside a hundred tags written by hand."""
+    rows = "n\n" + "".join(f"{name}\n" for name in names)
+    write(project.folder, {"manifests/m.yaml": BLOCK % options, "manifests/hand.yaml": HAND, "r.csv": rows})
+
+
+def templated(project: Project, text: str, **files: str) -> None:
+    """A text template beside a hundred tags written by hand."""
+    write(project.folder, {"manifests/m.yaml.j2": text, "manifests/hand.yaml": HAND, **files})
+
+
+def empty_at(done: Ended) -> tuple[str, int]:
+    """The place of the source whose emptiness is the only error."""
+    assert (done.code, done.codes) == (8, ["source-empty"]), (done.out, done.err)
+    (found,) = done.document["diagnostics"]
+    return found["file"], found["line"]
 
 
 @pytest.fixture
 def applied(project: Project) -> Project:
     """A project with a hundred tags written by hand and ten generated from a file, applied."""
-    write(project, [f"ROW-{n}" for n in range(10)])
+    listed(project, [f"ROW-{n}" for n in range(10)])
     done = project.run("apply", "-y")
     assert done.code == 0, (done.out, done.err)
     return project
@@ -35,53 +48,49 @@ def applied(project: Project) -> Project:
 
 def test_a_source_without_rows_is_an_error_where_it_had_some(applied: Project) -> None:
     """`source-empty` is reported at the source in the manifest."""
-    write(applied, [])
+    listed(applied, [])
     done = applied.run("apply", "-y", "--format", "json")
-    assert done.code == 8, (done.out, done.err)
-    assert done.codes == ["source-empty"]
-    (found,) = done.document["diagnostics"]
-    assert (found["file"], found["line"], found["column"]) == ("manifests/m.yaml", 2, 20)
+    assert empty_at(done) == ("manifests/m.yaml", 2)
+    assert done.document["diagnostics"][0]["column"] == 20
     assert applied.run("plan").code == 8
 
 
 def test_rows_that_are_renamed_are_not_lost(applied: Project) -> None:
     """With `previously` in each row, renamed rows do not count as removed."""
     numbers = "".join(f"NEW-{n},ROW-{n}\n" for n in range(10))
-    (applied.folder / "r.csv").write_text(f"n,was\n{numbers}")
-    block = (
-        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}', previously: ['{{ row.was }}']}]\n"
-    )
-    (applied.folder / "manifests" / "m.yaml").write_text(block)
+    tag = "{name: '{{ row.n }}', previously: ['{{ row.was }}']}"
+    block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    tags: [{tag}]\n"
+    write(applied.folder, {"r.csv": f"n,was\n{numbers}", "manifests/m.yaml": block})
     done = applied.run("apply", "-y")
     assert (done.code, "made from it are removed" in done.out) == (0, False), (done.out, done.err)
 
 
 def test_allow_empty_leaves_it_to_the_gate(applied: Project) -> None:
     """With `allowEmpty`, an empty source is no error, and the gate asks for approval."""
-    write(applied, [], ", allowEmpty: true")
+    listed(applied, [], ", allowEmpty: true")
     done = applied.run("apply", "-y")
     assert done.code == 4
     assert "r.csv: 10 of 10" in done.out + done.err
 
 
 def test_a_source_that_never_had_rows_is_no_error(project: Project) -> None:
-    write(project, [])
+    listed(project, [])
     assert project.run("apply", "-y").code == 0
 
 
 def test_a_source_that_shrank_asks(applied: Project) -> None:
     """Removing more than a quarter of a source's tags needs approval, however small their share of all tags is."""
-    write(applied, [f"ROW-{n}" for n in range(7)])
+    listed(applied, [f"ROW-{n}" for n in range(7)])
     done = applied.run("apply", "-y")
     assert done.code == 4
     assert "r.csv: 3 of 10" in done.out + done.err
-    write(applied, [f"ROW-{n}" for n in range(8)])
+    listed(applied, [f"ROW-{n}" for n in range(8)])
     assert applied.run("apply", "-y").code == 0
 
 
 def test_a_saved_plan_of_a_source_that_shrank_asks_for_the_same(applied: Project) -> None:
     """`apply` of a saved plan computes the source's share again, from all recorded rows."""
-    write(applied, [f"ROW-{n}" for n in range(7)])
+    listed(applied, [f"ROW-{n}" for n in range(7)])
     approval = applied.run("plan", "--out", "saved.plan", "--format", "json").document["gate"]["approve"]
     done = applied.run("apply", "saved.plan")
     assert (done.code, "r.csv: 3 of 10" in done.out + done.err) == (4, True)
@@ -90,11 +99,11 @@ def test_a_saved_plan_of_a_source_that_shrank_asks_for_the_same(applied: Project
 
 def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
     """Only removed rows count for the gate, even when as many new rows appear."""
-    write(applied, [f"NEW-{n}" for n in range(10)])
+    listed(applied, [f"NEW-{n}" for n in range(10)])
     done = applied.run("apply", "-y")
     assert done.code == 4
     assert "r.csv: 10 of 10" in done.out + done.err
-    write(applied, [f"ROW-{n}" for n in range(8)] + ["NEW-8", "NEW-9"])
+    listed(applied, [f"ROW-{n}" for n in range(8)] + ["NEW-8", "NEW-9"])
     assert applied.run("apply", "-y").code == 0
 
 
@@ -102,123 +111,90 @@ def test_a_source_that_shrinks_little_by_little_asks_each_time(applied: Project)
     """The share is of the current rows, without those that were removed before."""
     applied.settings("policy: {tagRemoval: retire}")
     for left, code in ((8, 0), (6, 0), (4, 4)):
-        write(applied, [f"ROW-{n}" for n in range(left)])
+        listed(applied, [f"ROW-{n}" for n in range(left)])
         done = applied.run("apply", "-y")
         assert done.code == code, (left, done.out, done.err)
     assert "r.csv: 2 of 6" in done.out + done.err
 
 
-LOOPS = {
-    "rows": "{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}",
-    "groups": "{% for n, rows in data('../r.csv') | groupby('n') %}\n  - name: {{ n }}\n{% endfor %}",
+LOOP = "tags:\n  - name: ALONE\n{%% for %s %%}\n  - name: {{ %s }}\n{%% endfor %%}\n"
+GUARDED = {
+    "rows": (LOOP % ("row in data('../r.csv')", "row.n"), "r.csv: 4 of 10", 3),
+    "groups": (LOOP % ("n, rows in data('../r.csv') | groupby('n')", "n"), "r.csv: 4 of 10", 3),
+    "at once": ("tags: {{ data('../names.csv') | tojson }}", "manifests/m.yaml.j2: 4 of 10", 1),
+    "by number": (
+        "{% set rows = data('../r.csv') %}\ntags:\n"
+        "{% for i in range(rows | length) %}\n  - {name: {{ rows[i].n }}}\n{% else %}\n  []\n{% endfor %}",
+        "manifests/m.yaml.j2: 4 of 10",
+        1,
+    ),
+    "as text": (
+        "tags: [{% set q = data('../r.csv') | map(attribute='n') | join('},{name: ') %}"
+        "{% if q %}{name: {{ q }}}{% endif %}]",
+        "manifests/m.yaml.j2: 4 of 10",
+        1,
+    ),
+    "keywords": (
+        "tags:\n  - {name: A, keywords: {{ data('../r.csv') | map(attribute='n') | list | tojson }}}\n",
+        "r.csv shrank: 4 of 10 ",
+        2,
+    ),
+    "metadata": (
+        "tags:\n  - {name: A, metadata: { {% for r in data('../r.csv') %}{{ r.n }}: x, {% endfor %} }}\n",
+        "r.csv shrank: 4 of 10 ",
+        2,
+    ),
+    "a filter": (
+        "{% set known = data('../r.csv') | map(attribute='n') | list %}"
+        "tags:\n  - name: ALONE\n{% for n in range(10) if 'ROW-' ~ n in known %}\n  - name: T-{{ n }}\n{% endfor %}\n",
+        "r.csv shrank: 4 of 10 ",
+        1,
+    ),
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
-def test_sources_of_a_text_template_are_guarded_too(project: Project, loop: str) -> None:
-    """A source of a text template that shrinks trips the gate, and an empty one is an error at its line."""
-    write(project, [f"ROW-{n}" for n in range(10)])
-    (project.folder / "manifests" / "m.yaml").unlink()
-    (project.folder / "manifests" / "m.yaml.j2").write_text(f"tags:\n  - name: ALONE\n{loop}\n")
-    (project.folder / "manifests" / "tag.j2").write_text("  - name: {{ row.n }}\n")
-    done = project.run("apply", "-y")
-    assert done.code == 0, (done.out, done.err)
-    (project.folder / "r.csv").write_text("n\n" + "".join(f"ROW-{n}\n" for n in range(6)))
-    done = project.run("apply", "-y")
-    assert done.code == 4
-    assert "r.csv: 4 of 10" in done.out + done.err
-    (project.folder / "r.csv").write_text("n\n")
-    done = project.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["source-empty"])
-    (found,) = done.document["diagnostics"]
-    assert (found["file"], found["line"]) == ("manifests/m.yaml.j2", 3)
+@pytest.mark.parametrize(("text", "words", "line"), GUARDED.values(), ids=GUARDED.keys())
+def test_a_source_is_guarded_however_a_template_uses_it(project: Project, text: str, words: str, line: int) -> None:
+    """A source that shrinks trips the gate, and an empty one is an error at its line.
 
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "tags: {{ data('../r.csv') | tojson }}",
-        "{% set rows = data('../r.csv') %}\ntags:\n"
-        "{% for i in range(rows | length) %}\n  - {name: {{ rows[i].name }}}\n{% else %}\n  []\n{% endfor %}",
-        "tags: [{% set q = data('../r.csv') | map(attribute='name') | join('},{name: ') %}"
-        "{% if q %}{name: {{ q }}}{% endif %}]",
-    ],
-    ids=["at once", "by number", "as text"],
-)
-def test_resources_without_a_known_row_are_guarded_too(project: Project, body: str) -> None:
-    """When rows are unknown, the template itself counts as the source."""
-    write(project, [])
-    manifests = project.folder / "manifests"
-    (manifests / "m.yaml").unlink()
-    (manifests / "m.yaml.j2").write_text(body + "\n")
+    Where rows are unknown, the template itself counts as the source; a source that only fills or selects other data
+    counts by its number of rows.
+    """
+    templated(project, text)
 
     def apply(rows: int, *arguments: str) -> Ended:
-        names = "".join(f"ROW-{n:02}\n" for n in range(rows))
-        (project.folder / "r.csv").write_text(f"name\n{names}")
+        names = "".join(f"ROW-{n}\n" for n in range(rows))
+        write(project.folder, {"r.csv": f"n\n{names}", "names.csv": f"name\n{names}"})
         return project.run("apply", "-y", *arguments)
 
     assert apply(10).code == 0
     shrunk = apply(6)
-    assert (shrunk.code, "manifests/m.yaml.j2: 4 of 10" in shrunk.out + shrunk.err) == (4, True)
-    emptied = apply(0, "--format", "json")
-    assert (emptied.code, emptied.codes) == (8, ["source-empty"])
+    assert (shrunk.code, words in shrunk.out + shrunk.err) == (4, True)
+    assert empty_at(apply(0, "--format", "json")) == ("manifests/m.yaml.j2", line)
 
 
 def test_each_source_of_one_line_is_guarded(project: Project) -> None:
     """Two sources of one template line are checked separately."""
-    write(project, [f"ROW-{n}" for n in range(4)])
-    (project.folder / "s.csv").write_text("n\nOTHER-1\n")
-    (project.folder / "manifests" / "m.yaml").unlink()
     loops = "".join(
         f"{{% for row in data('../{name}.csv') %}}{{name: '{{{{ row.n }}}}'}}, {{% endfor %}}" for name in "rs"
     )
-    (project.folder / "manifests" / "m.yaml.j2").write_text(f"tags: [{loops}]\n")
-    done = project.run("apply", "-y")
-    assert done.code == 0, (done.out, done.err)
-    (project.folder / "s.csv").write_text("n\n")
+    templated(project, f"tags: [{loops}]\n", **{"r.csv": "n\nROW-1\nROW-2\n", "s.csv": "n\nOTHER-1\n"})
+    assert project.run("apply", "-y").code == 0
+    write(project.folder, {"s.csv": "n\n"})
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
     assert "s.csv has no rows, but 1 resource was" in done.err + done.out
 
 
-STATIC = "".join(f"  - {{name: STATIC-{n}}}\n" for n in range(40))
-FEEDS = {
-    "keywords": "tags:\n  - {name: A, keywords: {{ data('../r.csv') | map(attribute='n') | list | tojson }}}\n",
-    "metadata": "tags:\n  - {name: A, metadata: { {% for r in data('../r.csv') %}{{ r.n }}: x, {% endfor %} }}\n",
-    "a filter": (
-        "{% set known = data('../r.csv') | map(attribute='n') | list %}"
-        "tags:\n{% for n in range(10) if 'ROW-' ~ n in known %}\n  - name: T-{{ n }}\n{% endfor %}\n"
-    ),
-}
-
-
-@pytest.mark.parametrize("template", FEEDS.values(), ids=FEEDS.keys())
-def test_a_source_is_guarded_however_a_template_uses_it(project: Project, template: str) -> None:
-    """A source is guarded by its number of rows, even when it only fills or selects other data."""
-    names = [f"ROW-{n}" for n in range(10)]
-    write(project, names)
-    (project.folder / "manifests" / "m.yaml").unlink()
-    (project.folder / "manifests" / "m.yaml.j2").write_text(f"{template}{STATIC}")
-    assert project.run("apply", "-y").code == 0
-    (project.folder / "r.csv").write_text("n\n" + "".join(f"{name}\n" for name in names[:7]))
-    shrunk = project.run("apply", "-y")
-    assert (shrunk.code, "r.csv shrank: 3 of 10 " in shrunk.out + shrunk.err) == (4, True)
-    (project.folder / "r.csv").write_text("n\n")
-    emptied = project.run("apply", "-y", "--format", "json")
-    assert (emptied.code, emptied.codes) == (8, ["source-empty"])
-
-
 def test_an_empty_lookup_is_an_error(project: Project) -> None:
     """An empty source is an error even when it removes nothing, since it would change descriptions."""
-    write(project, ["A", "B"])
-    (project.folder / "names.csv").write_text("n,t\nA,first\nB,second\n")
-    (project.folder / "manifests" / "m.yaml").unlink()
-    (project.folder / "manifests" / "m.yaml.j2").write_text(
+    text = (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    description: unknown"
         "{% for t in data('../names.csv') if t.n == r.n %} {{ t.t }}{% endfor %}\n\n{% endfor %}\n"
     )
+    templated(project, text, **{"r.csv": "n\nA\nB\n", "names.csv": "n,t\nA,first\nB,second\n"})
     assert project.run("apply", "-y").code == 0
-    (project.folder / "names.csv").write_text("n,t\n")
+    write(project.folder, {"names.csv": "n,t\n"})
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
     assert "names.csv has no rows, but had 2 rows at the last apply" in done.err + done.out
@@ -236,35 +212,26 @@ def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None
 
 def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service: Service) -> None:
     """An incomplete apply records the rows of its sources, too."""
-    write(project, [f"ROW-{n}" for n in range(9)])
-    template = project.folder / "manifests" / "m.yaml"
-    template.unlink()
-    template.with_name("m.yaml.j2").write_text(FEEDS["keywords"] + STATIC)
+    templated(project, GUARDED["keywords"][0], **{"r.csv": "n\nROW-1\nROW-2\n"})
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no such thing"}])
     assert project.run("apply", "-y").code == 3
-    (project.folder / "r.csv").write_text("n\n")
-    done = project.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["source-empty"])
+    write(project.folder, {"r.csv": "n\n"})
+    assert empty_at(project.run("plan", "--format", "json")) == ("manifests/m.yaml.j2", 2)
 
 
 def test_a_block_made_by_a_text_template_depends_on_its_data(project: Project) -> None:
     """A `generate` block in a template's result depends on its data; one whose key is assembled is refused."""
-    write(project, ["ROW-A", "ROW-B", "ROW-C"])
-    (project.folder / "manifests" / "m.yaml").unlink()
-    template = project.folder / "manifests" / "m.yaml.j2"
     block = '  - {forEach: {csv: ../r.csv}, tags: [{name: "{% raw %}{{ row.n }}{% endraw %}"}]}\n'
-    template.write_text(f"generate:\n{block}")
+    templated(project, f"generate:\n{block}", **{"r.csv": "n\nROW-A\nROW-B\nROW-C\n"})
     assert project.run("apply", "-y").code == 0
     assert "No changes" in project.run("plan").out
-    (project.folder / "r.csv").write_text("n\nROW-A\nROW-B\nROW-C\nROW-D\n")
+    write(project.folder, {"r.csv": "n\nROW-A\nROW-B\nROW-C\nROW-D\n"})
     assert "1 to create" in project.run("plan").out
-    (project.folder / "r.csv").write_text("n\n")
+    write(project.folder, {"r.csv": "n\n"})
     assert project.run("plan", "--format", "json").codes == ["source-empty"]
     (project.folder / "r.csv").unlink()
     assert "bad-source" in project.run("validate", "--format", "json").codes
-    write(project, ["ROW-A"])
-    (project.folder / "manifests" / "m.yaml").unlink()
-    template.write_text("{{ 'gene' ~ 'rate' }}:\n" + block)
+    templated(project, "{{ 'gene' ~ 'rate' }}:\n" + block, **{"r.csv": "n\nROW-A\n"})
     assert "bad-template" in project.run("validate", "--format", "json").codes
 
 
@@ -297,8 +264,7 @@ def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
 )
 def test_a_file_of_variables_has_texts_as_the_project_file(project: Project, text: str, code: str, place: str) -> None:
     """A variable must be text, and the error has its place in the file."""
-    (project.folder / "manifests").mkdir()
-    (project.folder / "vars.yaml").write_text(text)
+    write(project.folder, {"manifests/all.yaml": "", "vars.yaml": text})
     done = project.run("render", "--var-file", "vars.yaml")
     assert done.code == 8
     assert f"vars.yaml:{place}: error[{code}]" in done.err
@@ -307,10 +273,8 @@ def test_a_file_of_variables_has_texts_as_the_project_file(project: Project, tex
 def test_a_plan_depends_on_variables(project: Project, tmp_path: Path) -> None:
     """`--var`, `--var-file` and allowed environment variables change the plan; `--var` wins."""
     project.settings("variables: {a: file}", "allowEnv: [TEAM]")
-    (project.folder / "manifests").mkdir()
     manifest = "tags:\n  - name: T\n    managedBy: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"
-    (project.folder / "manifests" / "m.yaml.j2").write_text(manifest)
-    (project.folder / "vars.yaml").write_text("a: from-file\n")
+    write(project.folder, {"manifests/m.yaml.j2": manifest, "vars.yaml": "a: from-file\n"})
 
     def url(*options: str, team: str = "x") -> tuple[str, str]:
         done = project.run("render", "--format", "json", *options, environ={"TEAM": team})
