@@ -25,7 +25,7 @@ def misfit(error: Exception) -> str:
     Its words are for programmers; only the place at their end, such as `$.fields.url`, is for people.
     """
     place = str(error).rpartition(" - at `$")[2].rstrip("`").lstrip(".") if " - at `$" in str(error) else ""
-    return f"`{place}` has another value than there can be" if place else "it lacks a member, or has an unknown one"
+    return f"`{place}` has another value than there can be" if place else "a member is missing, unknown or of no use"
 
 
 def decode_json(content: bytes | str | msgspec.Raw, kind: Any = Any) -> Any:

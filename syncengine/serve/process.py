@@ -92,10 +92,12 @@ class Process:
         """
         runner = asyncio.Runner()
         loop = runner.get_loop()
-        # The signals are handled until the loop is closed, because that waits for the threads of its executor.
-        with self._handling_signals(loop, leave, ends_within), runner:
-            runner.run(self._run())
-        self.log.info("stopped", "stopped")
+        # The signals are handled until the loop is closed, because that waits for the threads of its executor, and the
+        # last line is written, because that reads the secrets.
+        with self._handling_signals(loop, leave, ends_within):
+            with runner:
+                runner.run(self._run())
+            self.log.info("stopped", "stopped")
 
     @contextmanager
     def _handling_signals(
@@ -104,6 +106,7 @@ class Process:
         """Stop the process at the first SIGTERM or SIGINT, and leave it at the second. SIGHUP reloads."""
 
         def give_up(why: str) -> None:
+            self.log.secrets.clear()  # to mask them each line reads them anew, from a disk that may be what hangs
             self.log.error("left", f"{why}: what is still under way is left to the next start")
             leave()
 

@@ -22,7 +22,14 @@ from syncengine.errors import Problems, Severity
 from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.resources import declarations
 from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS, NOT_TEXT, SECTIONS
-from syncengine.manifest.sources.files import csv_records, encoding_of, likely_delimiter, misfit, starts_of, text_of
+from syncengine.manifest.sources.files import (
+    csv_records,
+    encoding_of,
+    likely_delimiter,
+    starts_of,
+    text_of,
+    width_trouble,
+)
 from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
 from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Status
 from syncengine.state.store import State
@@ -144,7 +151,7 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) != len(header):
-                findings.at("csv-syntax", line, 1, misfit(row, header, delimiter))
+                findings.at("csv-syntax", line, 1, width_trouble(row, header, delimiter))
             else:
                 _take(header, row, RowStart(line - 1, starts_of(lines[line - 1], delimiter)), items, findings)
     except SourceTrouble as trouble:

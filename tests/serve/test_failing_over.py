@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from syncengine.errors import ExitCode
 from syncengine.project.load import load_project
+from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
@@ -106,6 +107,33 @@ def test_it_does_not_wait_for_ever_for_a_database_that_hangs(estate: World) -> N
                 process.stop()
                 assert "not stopped within 1 s" in process.stdout.read()
         eventually(lambda: not process.is_alive())
+
+
+def test_it_does_not_wait_for_ever_for_a_disk_with_a_secret(estate: World) -> None:
+    """Each line of the log reads the secrets that it masks; the last one does without."""
+    with working(serve_on_a_disk_that_hangs, estate.project.folder) as process:
+        eventually(estate.ready)
+        (estate.project.folder / HANGS).touch()
+        process.stop()
+        eventually(lambda: not process.is_alive())
+        assert "not stopped within 1 s" in process.stdout.read()
+
+
+HANGS = "hangs"
+"""The file whose existence means that the disk of the API key answers nothing any more."""
+
+
+def serve_on_a_disk_that_hangs(folder: Path) -> None:
+    """Run `serve` with a limit of one second after a signal, and a key that cannot be read while `HANGS` exists."""
+    key = Project.api_key
+
+    def hanging(project: Project) -> str:
+        while (folder / HANGS).exists():
+            time.sleep(0.1)
+        return key(project)
+
+    Project.api_key = hanging  # type: ignore[method-assign] # only in the process of this test
+    serve_for_a_second_longer(folder)
 
 
 def process_in(folder: Path) -> Process:

@@ -173,11 +173,11 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
-            raise SourceTrouble(misfit(values, names, form.delimiter), name, number)
+            raise SourceTrouble(width_trouble(values, names, form.delimiter), name, number)
         yield number, dict(zip(names, values, strict=True))
 
 
-def misfit(values: Collection[str], names: Collection[str], delimiter: str) -> str:
+def width_trouble(values: Collection[str], names: Collection[str], delimiter: str) -> str:
     """Return the message about a row that has more or fewer values than there are names."""
     row = "the row has one value" if len(values) == 1 else f"the row has {len(values)} values"
     columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
