@@ -153,6 +153,7 @@ CLOSED = "the connection was closed by the other side"
 NO_CONNECTION = "no connection is possible"
 TOO_SLOW_TO_CONNECT = "no connection in time"
 TOO_SLOW = "no answer in time"
+NOT_HTTP = "the answer is not valid HTTP"
 
 _BY_NUMBER: Mapping[int, str] = {
     errno.ECONNREFUSED: LISTENING,
@@ -197,7 +198,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], str], ...] = (
     (httpx.LocalProtocolError, "a header is not one line of ASCII"),
     (httpx.ConnectError, NO_CONNECTION),
     (httpx.NetworkError, CLOSED),
-    (httpx.RemoteProtocolError, "the answer is not valid HTTP"),
+    (httpx.RemoteProtocolError, NOT_HTTP),
     (TimeoutError, TOO_SLOW),
     (OSError, NO_CONNECTION),
 )
@@ -247,8 +248,13 @@ def _system_cause(error: BaseException) -> str | None:
     return None
 
 
+def is_answered(error: BaseException) -> bool:
+    """Return whether the other side answered, but not by the rules of HTTP."""
+    return isinstance(error, httpx.RemoteProtocolError) and not any(each in str(error) for each in _OF_AN_END)
+
+
 def _cause_by_class(error: BaseException) -> str:
-    if isinstance(error, httpx.RemoteProtocolError) and any(each in str(error) for each in _OF_AN_END):
+    if isinstance(error, httpx.RemoteProtocolError) and not is_answered(error):
         return CLOSED
     return next((words for family, words in _BY_CLASS if isinstance(error, family)), NO_CONNECTION)
 

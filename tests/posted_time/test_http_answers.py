@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
+from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, dripping
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
@@ -40,6 +41,17 @@ def test_a_group_is_taken_by_a_2xx_whose_body_cannot_be_read(
         verdicts = taking(delivery, raw(), raw())
     assert [(each.outcome, each.external_id) for each in verdicts] == [(SUCCESS, None)] * 2
     assert (len(receiver.got), delivery.troubles) == (1, ())
+
+
+def test_an_answer_that_is_not_http_proves_nothing(tmp_path: Path) -> None:
+    """The receiver was reached, and perhaps took the time. Its 201 has no length that anybody could read."""
+    with receiving() as receiver:
+        receiver.headers = {"Content-Length": "2, or so"}
+        (verdict,) = taking(sink(tmp_path, receiver.url), raw())
+    assert (verdict.outcome, verdict.message) == (TROUBLE, "pms does not work as expected.")
+    assert verdict.detail == "the answer is not valid HTTP"
+    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=False) as inbox:
+        assert [found.status for entry in inbox.entries() for found in entry.deliveries] == ["unknown"]
 
 
 def test_a_group_is_taken_by_a_2xx_whose_body_never_ends(tmp_path: Path) -> None:

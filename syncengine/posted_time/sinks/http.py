@@ -19,7 +19,7 @@ import httpx
 from syncengine.content import sha256_of
 from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import Problems, TroubleKind
-from syncengine.http.exchange import HEADERS, NOT_SENT, Explained, cause_of, exchange, http_client
+from syncengine.http.exchange import HEADERS, NOT_SENT, Explained, cause_of, exchange, http_client, is_answered
 from syncengine.http.replies import Reply, retry_after
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import Turns
@@ -158,8 +158,10 @@ class HttpSink:
                     self._turns.refuse_waiting()
                 return answer
         except (httpx.HTTPError, httpx.InvalidURL) as error:
+            answered = is_answered(error)  # whatever it meant to say: what it did with the time is not known
+            kind = TroubleKind.UNKNOWN if answered else unreachable
             is_sure = isinstance(error, NOT_SENT)
-            return Failed(unreachable, self._sentence(unreachable), is_sure, detail=cause_of(error))
+            return Failed(kind, self._sentence(kind), is_sure, has_answered=answered, detail=cause_of(error))
         except Problems as problems:  # the file of a secret is missing
             return Failed(rejected, self._sentence(rejected), detail=problems.found[0].message)
 
