@@ -7,12 +7,10 @@ import gzip
 import json
 import signal
 import sqlite3
-import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,6 +29,7 @@ from syncengine.project.load import load_project
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write
+from tests.support.quiet import QuietHandler, listening
 
 pytestmark = pytest.mark.slow
 
@@ -212,8 +211,8 @@ def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
 
 
-class Crm(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Crm(QuietHandler):
+    def answer(self) -> None:
         where, query = urlsplit(self.path), parse_qs(urlsplit(self.path).query)
         page = int(query.get("page", ["1"])[0])
         if where.path == "/api/basic":
@@ -221,7 +220,7 @@ class Crm(BaseHTTPRequestHandler):
         if where.path.startswith("/api/drip"):
             return self._drip(of_headers=where.path.endswith("headers"))
         if where.path == "/api/html":
-            return self._send(200, b"<html>Sign in</html>", "text/html; charset=utf-8")
+            return self.say(200, b"<html>Sign in</html>", {"Content-Type": "text/html; charset=utf-8"})
         if self.headers["Authorization"] != "a-secret":
             return self._say(401, {})
         items = [{"n": f"P{page}-{n}", "v": 1} for n in range(2)] if page <= 2 else []
@@ -254,33 +253,17 @@ class Crm(BaseHTTPRequestHandler):
                 time.sleep(0.05)
 
     def _say(self, status: int, body: object) -> None:
-        self._send(status, json.dumps(body).encode())
-
-    def _send(self, status: int, content: bytes, kind: str = "application/json") -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        if status == 302:
-            self.send_header("Location", "http://example.com/")
-        if status == 500:
-            self.send_header("Retry-After", "0")  # or else the retries wait for eight seconds
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
+        headers = {
+            302: {"Location": "http://example.com/"},
+            500: {"Retry-After": "0"},  # or else the retries wait for eight seconds
+        }
+        self.say(status, json.dumps(body).encode(), {"Content-Type": "application/json", **headers.get(status, {})})
 
 
 @pytest.fixture
 def crm() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Crm)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/api"
-    yield f"sources: {{crm: {{http: {{url: '{url}', headers: {{Authorization: {{env: CRM_TOKEN}}}}}}}}}}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listening(Crm) as url:
+        yield f"sources: {{crm: {{http: {{url: '{url}/api', headers: {{Authorization: {{env: CRM_TOKEN}}}}}}}}}}"
 
 
 @pytest.mark.parametrize("paging", ["{next: next}", "{page: page}"])

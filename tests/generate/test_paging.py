@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,7 +17,7 @@ from syncengine.http.list_pages import origin, same_place
 from syncengine.manifest.desired import load
 from syncengine.project.load import load_project
 from tests.manifest.loading import write
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import QuietHandler, listening
 
 pytestmark = pytest.mark.slow
 
@@ -36,30 +34,15 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
     """The URL of a service, and the targets of its requests."""
     heard: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(QuietHandler):
+        def answer(self) -> None:
             heard.append(self.path)
             parts = urlsplit(self.path)
             body, headers, *status = answer(parts.path, dict(parse_qsl(parts.query)), len(heard))
-            content = json.dumps(body).encode()
-            self.send_response(status[0] if status else 200)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+            self.say(status[0] if status else 200, json.dumps(body).encode(), headers)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = QuietHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", heard
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(Handler) as url:
+        yield url, heard
 
 
 def names(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> list[str]:

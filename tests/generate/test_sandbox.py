@@ -183,8 +183,8 @@ def no_collection() -> Iterator[None]:
 
 @pytest.fixture
 def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Templates of a run may take a third of a second instead of thirty."""
-    monkeypatch.setattr(Allowance.__init__, "__defaults__", (0.3,))
+    """Templates of a run may take a seventh of a second instead of thirty seconds."""
+    monkeypatch.setattr(Allowance.__init__, "__defaults__", (0.15,))
 
 
 @pytest.mark.usefixtures("short_time")
@@ -299,7 +299,7 @@ def test_rows_that_are_many_may_take_longer() -> None:
 def test_the_deadline_holds_between_filters(value: str) -> None:
     """A template of many slow filters is stopped between them."""
     _, values, _ = compiled(f"{{{{ {value} }}}}")
-    with pytest.raises(OutOfBounds, match="too long"), Allowance(1.0).spend():
+    with pytest.raises(OutOfBounds, match="too long"), Allowance(0.3).spend():
         values({"row": {"a": "é" * 999999}})
 
 

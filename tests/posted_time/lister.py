@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import QuietHandler, listening
 
 Group = dict[str, Any]
 Page = Callable[[int, int | None], Any]
@@ -28,42 +26,27 @@ class Lister:
 def listing(page: Page, team: str = "sandbox") -> Iterator[Lister]:
     lister = Lister()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
+        def answer(self) -> None:
             parts = urlsplit(self.path)
-            lister.requests.append(f"GET {parts.path}")
+            lister.requests.append(f"{self.command} {parts.path}")
+            if self.command == "POST":
+                self.say(500, b"no")
+                return
             query = {name: int(value) for name, value in parse_qsl(parts.query)}
             is_list = parts.path.endswith("/postedtime/list")
             self._answer(page(query.get("limit", 100), query.get("submittedBefore")) if is_list else {"teamName": team})
 
-        def do_POST(self) -> None:
-            lister.requests.append(f"POST {self.path}")
-            self._answer((500, b"no"))
-
         def _answer(self, answer: Any) -> None:
             status, body = answer if isinstance(answer, tuple) else (200, answer)
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(content)
+            self.say(status, content, {"Content-Type": "application/json"})
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing: tests read `requests`."""
-
-    server = QuietHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    lister.url = f"http://127.0.0.1:{server.server_port}/connect/api"
-    try:
+    with listening(Handler) as url:
+        lister.url = f"{url}/connect/api"
         yield lister
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def group(number: int, at: int, *tags: str | Group, **more: Any) -> Group:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import QuietHandler, listening
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Receiver:
 def receiving(port: int = 0) -> Iterator[Receiver]:
     receiver = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def handle_one(self) -> None:
+    class Handler(QuietHandler):
+        def answer(self) -> None:
             length = int(self.headers.get("content-length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -63,29 +61,8 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
                 self.close_connection = True
                 return
             status, document = answer
-            data = document if isinstance(document, bytes) else json.dumps(document).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(data)), **receiver.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            content = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.say(status, content, receiver.headers)
 
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("do_"):
-                return self.handle_one
-            raise AttributeError(name)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = QuietHTTPServer(("127.0.0.1", port), Handler)
-    receiver.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with listening(Handler, port) as receiver.url:
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,13 +6,12 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import QuietHandler, listening
 
 T = TypeVar("T")
 
@@ -51,30 +50,22 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Handler(QuietHandler):
+        def answer(self) -> None:
+            if self.command != "POST":  # a probe
+                self.say(501)
+                return
             answer = receiver.heard(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             if answer is None:
                 self.close_connection = True
                 return
             status, text = answer
-            self.send_response(status)
-            self.send_header("location", receiver.url)
-            self.send_header("content-length", str(len(text.encode())))
-            with suppress(OSError):  # the caller has given up
-                self.end_headers()
-                self.wfile.write(text.encode())
+            self.say(status, text.encode(), {"location": receiver.url})
 
-        def log_message(self, *_: Any) -> None: ...
-
-    with QuietHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver = Receiver(f"http://127.0.0.1:{server.server_port}/hook")
+    with listening(Handler) as url:
+        receiver = Receiver(f"{url}/hook")
         receiver.holding.set()
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
         try:
             yield receiver
         finally:
             receiver.holding.set()
-            server.shutdown()
-            thread.join()
