@@ -44,8 +44,15 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
     user: dict[str, Any] = field(default_factory=dict)
 
-    def url(self, role: str = "tester", password: str = PASSWORD) -> str:
-        return f"postgresql+psycopg://{role}:{password}@127.0.0.1:{self.port}/postgres"
+    def url(self, role: str = "tester", password: str = PASSWORD, database: str = "postgres") -> str:
+        return f"postgresql+psycopg://{role}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def sql(self, *statements: str, database: str = "postgres") -> None:
+        """Execute statements, each in a transaction of its own."""
+        engine = sa.create_engine(self.url(database=database), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
 
     def start(self) -> None:
         assert BINARIES is not None

@@ -25,7 +25,7 @@ from syncengine.tools.init.jobs import (
     laid,
 )
 from tests.cli.program import Project
-from tests.publish.forge import git
+from tests.support.git import git
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent

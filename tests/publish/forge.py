@@ -21,10 +21,10 @@ import yaml
 from syncengine.tools.init.jobs import ACTIONS, CONDITIONS, OWN
 from tests.cli.program import REPOSITORY
 from tests.publish.hosts import Imitation
+from tests.support.git import git
 
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
 SCHEDULES = {"17 4 * * 1": "", "41 3 * * *": "drift"}
-IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main")
 PIP = """#!/bin/sh
 # Replaces pip: the program under test takes the place of every package.
 case "$*" in
@@ -38,11 +38,6 @@ PYTHON = """#!/bin/sh
 [ "$1 $2 $3" = "-I -m pip" ] && shift 3 && exec pip "$@"
 exit 1
 """
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *IDENTITY, *words], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @dataclass(frozen=True)

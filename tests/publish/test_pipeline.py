@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from syncengine.state.tables import METADATA
 from tests.cli.program import Project, tag
 from tests.cli.service import KEY, Service, serving
-from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd, git
+from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd
 from tests.publish.hosts import TOKEN, Imitation, imitation
+from tests.support.git import git
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +191,7 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
 
 
 def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
-    """A plan that needs an approval or breaks a rule is published, but its job fails until it is approved."""
+    """A plan that needs an approval is published and kept, but its job fails until it is approved."""
     forge.branch("removals")
     forge.author.wants(tags=[tag("HELD-0")])
     assert forge.author.run("fmt").code == 0
@@ -204,16 +205,6 @@ def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
     approved = forge.propose("approve")
     checked(forge.plan(approved))
     checked(forge.apply(forge.merge(approved)))
-
-    forge.branch("denied")
-    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
-    policies = forge.author.folder / "policies"
-    policies.mkdir()
-    rule = "{name: none, for: tag, deny: address == 'tag/NEW-1', message: no}"
-    (policies / "rules.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
-    assert forge.author.run("fmt").code == 0
-    checked(forge.plan(forge.propose("deny")), passed=False)
-    assert "Denied: 1 rule of this project denies this plan" in forge.comment()
 
 
 def test_the_jobs_of_a_fork_have_no_secrets(forge: Forge) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.program import Ended, Project
 from tests.publish.hosts import TOKEN, Imitation, Trouble
+from tests.support.git import git
 
 pytestmark = pytest.mark.slow
 
@@ -20,20 +20,14 @@ PLAN = (DOCUMENTS / "plan-settled.json").read_bytes()
 @pytest.fixture
 def merged(project: Project, host: Imitation) -> Project:
     """A branch of three commits, two of them from pull requests with a plan."""
-    git(project, "init", "-q")
+    git(project.folder, "init", "-q")
     for n in range(3):
-        git(project, "commit", "-q", "--allow-empty", "-m", f"commit {n}")
-    newest, older, _ = git(project, "rev-list", "HEAD").split()
+        git(project.folder, "commit", "-q", "--allow-empty", "-m", f"commit {n}")
+    newest, older, _ = git(project.folder, "rev-list", "HEAD").split()
     host.pulls = {newest: [13], older: [12]}
     host.heads = {12: "1" * 40, 13: "2" * 40}
     host.artifacts = {12: PLAN + b" ", 13: PLAN}
     return project
-
-
-def git(project: Project, *words: str) -> str:
-    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
-    done = subprocess.run(["git", *identity, *words], cwd=project.folder, check=True, capture_output=True, text=True)
-    return done.stdout
 
 
 def fetch(project: Project, host: Imitation, *words: str) -> Ended:
@@ -230,8 +224,8 @@ def test_a_folder_in_git_is_refused(merged: Project, host: Imitation, name: str)
     path = merged.folder / name
     path.parent.mkdir(exist_ok=True)
     path.symlink_to("elsewhere")
-    git(merged, "add", "-f", name)
-    git(merged, "commit", "-q", "-m", "forged")
+    git(merged.folder, "add", "-f", name)
+    git(merged.folder, "commit", "-q", "-m", "forged")
     assert fetch(merged, host).code == 1
     path.unlink()
     done = fetch(merged, host)

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support import warm
+from tests.support.git import AUTHOR, commit_all, git
 
 Json = dict[str, Any]
 PROJECT = "version: 1\nservice: {baseUrl: sandbox}\npolicy:\n  tagRemoval: retire\n"
-AUTHOR = {
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@example.com",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@example.com",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-}
 
 
 @dataclass
@@ -36,10 +28,7 @@ class Clone:
         return self.folder / self.below
 
     def git(self, *arguments: str) -> str:
-        environ = {**os.environ, **AUTHOR}
-        done = subprocess.run(["git", *arguments], cwd=self.folder, env=environ, capture_output=True, check=False)
-        assert done.returncode == 0, (arguments, done.stderr.decode(), done.stdout.decode())
-        return done.stdout.decode().strip()
+        return git(self.folder, *arguments)
 
     def write(self, name: str, text: str | None) -> None:
         """Write a file of the project, or delete it if the text is None."""
@@ -54,15 +43,13 @@ class Clone:
         """Write `manifests/NAME.yaml`, or `syncengine.yaml` for `settings`, and commit everything."""
         for name, text in files.items():
             self.write("syncengine.yaml" if name == "settings" else f"manifests/{name}.yaml", text)
-        self.git("add", "--all")
-        self.git("commit", "-q", "--allow-empty", "-m", "a change")
-        return self.git("rev-parse", "HEAD")
+        return commit_all(self.folder)
 
     def push(self, branch: str = "main") -> None:
         self.git("push", "-q", "origin", f"HEAD:{branch}")
 
     def run(self, *arguments: str) -> warm.Ended:
-        usual = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+        usual = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": str(warm.REPOSITORY)}
         return warm.run(arguments, folder=self.project, environ={**usual, **AUTHOR, **self.environ})
 
     def apply(self, *arguments: str) -> warm.Ended:
@@ -92,12 +79,7 @@ class Forge:
         return self.folder / "origin.git"
 
     def clone(self, name: str, *options: str, below: str = "") -> Clone:
-        subprocess.run(
-            ["git", "clone", "-q", *options, f"file://{self.bare}", str(self.folder / name)],
-            check=True,
-            capture_output=True,
-            env={**os.environ, **AUTHOR},
-        )
+        git(self.folder, "clone", "-q", *options, f"file://{self.bare}", str(self.folder / name))
         return self.at(name, below)
 
     def at(self, name: str, below: str = "") -> Clone:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import threading
+import os
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from tests.support.quiet import QuietHTTPServer
+from tests.posted_time.receiver import Receiver, receiving
 
 from .clones import PROJECT, Clone, Forge, Json, codes, origins, tags
 
@@ -64,8 +62,6 @@ def test_git_is_compared_with_git(fork: Clone) -> None:
 
 def test_files_of_secrets_are_not_read(fork: Clone) -> None:
     """Secret files are pipes here, so that opening one would block the plan for ever."""
-    import os
-
     (fork.project / "secrets").mkdir()
     for name in ("state", "crm"):
         os.mkfifo(fork.project / "secrets" / name)
@@ -152,51 +148,33 @@ def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -
 # --- sources that are read
 
 
-class _Crm(BaseHTTPRequestHandler):
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        body = json.dumps([{"name": "Egan matters"}]).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def crm() -> Iterator[tuple[str, list[str]]]:
-    asked: list[str] = []
-    handler = type("Crm", (_Crm,), {"asked": asked})
-    with QuietHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-        server.shutdown()
+def crm() -> Iterator[Receiver]:
+    """A source with one matter."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (200, [{"name": "Egan matters"}])
+        receiver.headers["Content-Type"] = "application/json"
+        yield receiver
 
 
-def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: tuple[str, list[str]]) -> None:
+def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: Receiver) -> None:
     """A source that both sides read in the same way is requested once, even if its block moved to another line."""
-    url, asked = crm
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
-    clone.environ["CRM"] = url
+    clone.environ["CRM"] = crm.url
     clone.git("checkout", "-q", "main")
     clone.commit(settings=settings, live=block)
     clone.push()
     clone.git("checkout", "-q", "-B", "pr")
     clone.commit(live=f"# moved\n{block}", tags=tags(Abel="two"))
-    asked.clear()
+    crm.got.clear()
     plan = clone.plan()
     assert origins(plan)["tag/Egan matters"] == "waiting"
-    assert asked == ["/matters"]
+    assert [got.path for got in crm.got] == ["/matters"]
     clone.commit(live=block.replace("path: matters", "path: matters, query: {open: yes}"))
-    asked.clear()
+    crm.got.clear()
     clone.plan()
-    assert sorted(asked) == ["/matters", "/matters?open=yes"]
+    assert sorted(got.path for got in crm.got) == ["/matters", "/matters?open=yes"]
 
 
 def test_no_approval_is_named_without_the_state(fork: Clone) -> None:

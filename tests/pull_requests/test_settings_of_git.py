@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git import AUTHOR
 from tests.support.warm import REPOSITORY
 
-from .clones import AUTHOR, PROJECT, Clone, Forge, codes, origins, tags
+from .clones import PROJECT, Clone, Forge, codes, origins, tags
 
 FROM_CSV = (
     "generate:\n  - forEach: {csv: ../data/m.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.t }}'}]\n"
@@ -62,16 +63,17 @@ def test_a_change_that_the_index_hides_is_planned(two: Clone, how: str) -> None:
 
 
 SETTINGS = {
-    "paths and names": (
-        "[status]\n showUntrackedFiles = no\n relativePaths = false\n"
-        "[diff]\n relative = true\n noprefix = true\n[core]\n quotePath = true\n[color]\n ui = always\n"
-    ),
+    "programs, paths, looks and aliases": """\
+[status]\n showUntrackedFiles = no\n relativePaths = false
+[diff]\n relative = true\n noprefix = true\n external = false\n orderFile = /none
+[core]\n quotePath = true\n fsmonitor = false\n pager = false
+[color]\n ui = always
+[feature]\n manyFiles = true\n[index]\n version = 4\n sparse = true
+[commit]\n gpgSign = true\n[log]\n showSignature = true\n follow = true\n[gpg]\n program = false
+[trace2]\n normalTarget = 2\n perfTarget = 2
+[alias]\n ls-tree = !false\n add = !false\n[merge]\n renames = false\n default = binary
+""",
     "line ends must be safe": "[core]\n autocrlf = input\n safecrlf = true\n",
-    "many files": "[feature]\n manyFiles = true\n[index]\n version = 4\n sparse = true\n",
-    "programs": "[core]\n fsmonitor = false\n pager = false\n[diff]\n external = false\n orderFile = /none\n",
-    "signatures": "[commit]\n gpgSign = true\n[log]\n showSignature = true\n follow = true\n[gpg]\n program = false\n",
-    "traces": "[trace2]\n normalTarget = 2\n perfTarget = 2\n",
-    "aliases": "[alias]\n ls-tree = !false\n add = !false\n[merge]\n renames = false\n default = binary\n",
 }
 
 
@@ -98,14 +100,13 @@ VARIABLES = {
 }
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_a_variable_of_git_changes_no_plan(two: Clone, name: str) -> None:
+def test_no_variable_of_git_changes_a_plan(two: Clone) -> None:
     two.git("commit", "-q", "--allow-empty", "-m", "more")
     two.git("checkout", "-q", "main")
     two.commit(more=tags(Egan="one"))
     two.git("checkout", "-q", "pr")
     two.write("manifests/new.yaml", tags(Fenn="one"))
-    two.environ[name] = VARIABLES[name]
+    two.environ |= VARIABLES
     assert compared(two) == {"tag/Fenn": "pull-request"}
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.cli.program import Project, category, tag
-from tests.cli.service import Service, serving
+from tests.cli.service import Service
 
 CSV = (
     "name;description;category;keywords;metadata.Client;visibility;excludeTagNameKeyword;closedTimestamp\n"
@@ -18,17 +16,6 @@ CSV = (
     )
     + "A-2;;;;;;;\n"
 )
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serving() as started:
-        yield started
-
-
-@pytest.fixture
-def project(service: Service, tmp_path: Path) -> Project:
-    return Project(tmp_path / "project", service.url)
 
 
 def adopt(project: Project, name: str, text: str, *arguments: str, code: int = 0) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def lay(text: str) -> str:
 
 
 def fmt(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    done = warm.run(["fmt", *arguments], folder=folder, environ=os.environ)
+    done = warm.run(["fmt", *arguments], folder=folder, environ={"HOME": str(folder)})
     assert "Traceback" not in done.err
     return done
 

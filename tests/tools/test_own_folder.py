@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from syncengine.project.files import make_folder
-
-
-def untracked(project: Path) -> list[str]:
-    said = subprocess.run(
-        ["git", "status", "--porcelain", "--untracked-files=all"],
-        cwd=project,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return said.stdout.split()
+from tests.support.git import git
 
 
 def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
     """Files in a new `.syncengine` folder and in its subfolders are ignored by Git."""
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
     make_folder(tmp_path / ".syncengine" / "sandbox")
     (tmp_path / ".syncengine" / "sandbox" / "service.db").write_bytes(b"x")
     (tmp_path / ".syncengine" / "state.db").write_bytes(b"x")
-    assert untracked(tmp_path) == []
+    assert git(tmp_path, "status", "--porcelain", "--untracked-files=all") == ""
 
 
 def test_an_existing_folder_is_left_unchanged(tmp_path: Path) -> None:

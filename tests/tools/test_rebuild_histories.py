@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from syncengine.tools.state_edits import rebuilt
 from tests.planning.applying import applied
 from tests.planning.estate import Rows, ask, planned
 from tests.planning.strategies import manifests
-from tests.pull_requests.clones import AUTHOR, Clone
+from tests.pull_requests.clones import Clone
 from tests.support.profiles import tried
 
 pytestmark = pytest.mark.slow
@@ -61,8 +60,8 @@ def loaded(files: RevisionFiles) -> Project:
 def committed(texts: Sequence[str]) -> Iterator[Clone]:
     """Make a repository with a commit for each manifest."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "init", "-q", folder], check=True, env={**os.environ, **AUTHOR})
         clone = Clone(Path(folder))
+        clone.git("init", "-q")
         clone.write("syncengine.yaml", "version: 1\nservice: {baseUrl: sandbox}\n")
         for text in texts:
             clone.commit(all=text)

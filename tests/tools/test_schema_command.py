@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-
-import pytest
 
 from syncengine.render.schemas import schemas
 from tests.support import warm
 
-pytestmark = pytest.mark.slow
-
 
 def schema(folder: Path, *arguments: str) -> warm.Ended:
-    return warm.run(["schema", *arguments], folder=folder, environ=os.environ)
+    return warm.run(["schema", *arguments], folder=folder, environ={"HOME": str(folder)})
 
 
 def written(folder: Path) -> set[str]:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from syncengine.plan.diff import SendCause
 from tests.cli.program import Project, category, tag
-from tests.cli.service import Service, serving
+from tests.cli.service import Service
 
 HELD = {
     "tagCategories": [category("held")],
     "tags": [tag("HELD-1", category="held", keywords=["of it"], metadata={"A": "b"}, assigneeExternalIds=["jd"])],
 }
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serving() as started:
-        yield started
 
 
 @pytest.fixture

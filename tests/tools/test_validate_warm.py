@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 
 from syncengine.manifest.cache import Settled, seal, unseal
+from tests.support.git import git
 from tests.tools.test_validate import validate
 
 MANY = 4_000
@@ -57,11 +57,6 @@ def test_a_change_is_noticed(estate: Path) -> None:
     assert "warning" not in validate(estate)[1]
     file.write_text("tags:\n  - nmae: Beta\n")
     assert validate(estate)[0] == 8
-
-
-def git(folder: Path, *arguments: str) -> None:
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.com")
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
