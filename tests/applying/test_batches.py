@@ -193,14 +193,6 @@ def test_401_stops_at_once(bench: Bench) -> None:
     bench.assert_converges()
 
 
-def test_a_key_that_is_refused_at_the_start_sends_nothing(bench: Bench) -> None:
-    """The run calls teamInfo before the first write (docs/planning.md 1.6)."""
-    bench.environ["SYNCENGINE_API_KEY"] = "wrong-key"
-    bench.wants(tags=[tag("T-0001")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.sent(), bench.rows()) == (7, [], {})
-
-
 def test_403_is_authentication_only_if_team_info_fails_too(bench: Bench) -> None:
     """If teamInfo succeeds, the 403 concerns only this operation, and the run goes on."""
     bench.sandbox.fault("upsertTagCategories", status=403, times=None)

@@ -64,10 +64,7 @@ def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sen
     assert len(sent) == 2
     assert sent[1] is None
     assert sorted(ended.names("upsertTags")[0]) == ["MEMBER-1", "MEMBER-2"]
-    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
-        "MEMBER-1": "acme",
-        "MEMBER-2": "acme",
-    }
+    assert places(bench) == {"MEMBER-1": "acme", "MEMBER-2": "acme"}
     assert "category-id-changed" in ended.codes
     bench.assert_at_rest()
 
@@ -83,87 +80,67 @@ def test_an_update_that_is_refused_without_its_id_too_fails(bench: Bench) -> Non
     bench.assert_converges()
 
 
-def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(bench: Bench) -> None:
+@pytest.fixture
+def renaming(bench: Bench) -> Bench:
+    """A category holds a tag of ours and one of other people; the manifest now gives it another name."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    return bench
+
+
+def places(bench: Bench) -> dict[str, str]:
+    """Return the category of each tag."""
+    return {name: held["category"] for name, held in bench.sandbox.tags().items()}
+
+
+def ids(bench: Bench) -> dict[str, str]:
+    return {name: held["id"] for name, held in bench.sandbox.categories().items()}
+
+
+def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(renaming: Bench) -> None:
     """A rename sends the recorded id with the new externalId."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    id_ = bench.sandbox.categories()["old"]["id"]
-    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    ended = bench.apply()
+    before = ids(renaming)
+    ended = renaming.apply()
     assert (ended.exit_code, ended.sent("deleteTagCategory")) == (0, [])
-    assert {name: c["id"] for name, c in bench.sandbox.categories().items()} == {"new": id_}
-    assert bench.sandbox.tags()["THEIRS-1"]["category"] == "new"
-    bench.assert_at_rest()
+    assert ids(renaming) == {"new": before["old"]}
+    assert places(renaming) == {"OURS-1": "new", "THEIRS-1": "new"}
+    renaming.assert_at_rest()
 
 
-def test_a_rename_without_a_known_outcome_is_repeated_with_the_same_id(bench: Bench) -> None:
-    """The repeat neither creates a second category nor deletes the first one with its tags."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    id_ = bench.sandbox.categories()["old"]["id"]
-    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
-    bench.sandbox.unavailable("upsertTagCategories")
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    assert bench.apply().exit_code == 3
-    bench.assert_converges()
-    assert {name: c["id"] for name, c in bench.sandbox.categories().items()} == {"new": id_}
-    assert bench.sandbox.tags().keys() == {"OURS-1", "THEIRS-1"}
+@pytest.mark.parametrize("processed", [True, False])
+def test_a_rename_without_a_known_outcome_is_repeated_with_the_same_id(renaming: Bench, processed: bool) -> None:
+    """The repeat neither creates a second category nor deletes the first one with its tags, whatever was done."""
+    before = ids(renaming)
+    renaming.sandbox.unavailable("upsertTagCategories", processed=processed)
+    assert renaming.apply().exit_code == 3
+    renaming.assert_converges()
+    assert ids(renaming) == {"new": before["old"]}
+    assert places(renaming) == {"OURS-1": "new", "THEIRS-1": "new"}
 
 
-def test_a_rename_that_was_done_and_not_answered_is_at_rest_after_the_next_run(bench: Bench) -> None:
-    """The service already has the new name under the same id, so that nothing is left to do."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    bench.sandbox.unavailable("upsertTagCategories", processed=True)
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    assert bench.apply().exit_code == 3
-    bench.assert_converges()
-    assert bench.sandbox.categories().keys() == {"new"}
-
-
-def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(bench: Bench) -> None:
+def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(renaming: Bench) -> None:
     """The service may already use the new name, and deleting the category by that name would delete all its tags."""
-    before = {"tagCategories": [category("old")], "tags": [tag("OURS-1", category="old")]}
-    bench.settle(**before)
-    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
-    bench.sandbox.unavailable("upsertTagCategories", processed=True)
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    assert bench.apply().exit_code == 3
-    bench.wants(**before)
-    bench.assert_converges()
-    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
-        "OURS-1": "old",
-        "THEIRS-1": "old",
-    }
-    assert bench.sandbox.categories().keys() == {"old"}
+    renaming.sandbox.unavailable("upsertTagCategories", processed=True)
+    assert renaming.apply().exit_code == 3
+    renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    renaming.assert_converges()
+    assert places(renaming) == {"OURS-1": "old", "THEIRS-1": "old"}
+    assert renaming.sandbox.categories().keys() == {"old"}
 
 
-def test_a_rename_that_makes_a_new_category_converges_in_one_apply(bench: Bench) -> None:
-    """The project's tags move to the new category; the run reports that the old one stays with other people's tags."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
-    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    ended = bench.apply()
+@pytest.mark.parametrize("is_repeat", [False, True], ids=["at once", "after one without a known outcome"])
+def test_a_rename_that_makes_a_new_category_converges_in_one_apply(renaming: Bench, is_repeat: bool) -> None:
+    """Our tags move to the new category. The old one stays with those of other people, and no later plan deletes it."""
+    if is_repeat:
+        renaming.sandbox.unavailable("upsertTagCategories")
+        assert renaming.apply().exit_code == 3
+    renaming.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
+    ended = renaming.apply()
     assert (ended.exit_code, ended.not_applied()) == (0, {})
     assert "category-not-renamed" in ended.codes
-    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
-        "OURS-1": "new",
-        "THEIRS-1": "old",
-    }
-    bench.assert_at_rest()
-
-
-def test_a_rename_without_a_known_outcome_may_make_a_new_category_later(bench: Bench) -> None:
-    """The old category is released without any doubt, so that the next plan does not delete it."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    bench.sandbox.unavailable("upsertTagCategories")
-    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
-    assert bench.apply().exit_code == 3
-    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
-    ended = bench.apply()
-    assert (ended.exit_code, ended.not_applied()) == (0, {})
-    assert "category-not-renamed" in ended.codes
-    assert bench.sandbox.categories().keys() == {"old", "new"}
-    bench.assert_at_rest()
+    assert places(renaming) == {"OURS-1": "new", "THEIRS-1": "old"}
+    renaming.assert_at_rest()
 
 
 def converges_by_itself(bench: Bench, *, within: int) -> None:
@@ -195,7 +172,7 @@ def test_an_id_that_the_service_does_not_know_is_asked_for_again(bench: Bench) -
     assert "category-id-doubted" in ended.codes
     assert "category/acme" in bench.doubtful()
     converges_by_itself(bench, within=1)
-    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {"ONE-1": "acme", "TWO-1": "acme"}
+    assert places(bench) == {"ONE-1": "acme", "TWO-1": "acme"}
 
 
 def test_a_wrong_id_of_a_category_with_members_is_mended_with_all_of_them(bench: Bench) -> None:
@@ -234,10 +211,7 @@ def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
     assert (ended.exit_code, ended.not_applied()) == (3, {"category/acme": "unknown", "tag/OURS-1": "skipped"})
     converges_by_itself(bench, within=1)
     assert bench.sandbox.categories().keys() == {"theirs", "acme"}
-    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
-        "THEIRS-1": "theirs",
-        "OURS-1": "acme",
-    }
+    assert places(bench) == {"THEIRS-1": "theirs", "OURS-1": "acme"}
 
 
 def test_two_categories_with_one_id_have_none(bench: Bench) -> None:

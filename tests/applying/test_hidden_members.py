@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
 from syncengine.plan.request import Scope
@@ -14,13 +13,9 @@ from .bench import Bench, category, tag
 
 
 def person_makes(bench: Bench, name: str, *, category: str | None = None, **given: Any) -> None:
-    """Create a tag in the console, perhaps in a category, which is sent by the service's own id."""
-    body = {"name": name, "additionalKeywords": ["by hand"], **given}
-    if category is not None:
-        body["tagCategoryId"] = bench.sandbox.categories()[category]["id"]
-    headers = {"Authorization": f"Bearer {bench.sandbox.api_key}", "x-api-key": bench.sandbox.api_key}
-    response = httpx.post(f"{bench.sandbox.url}/tag", json=body, headers=headers, trust_env=False)
-    assert response.status_code == 200, response.text
+    """Create a tag in the console, or change it, perhaps in a category, which is sent by the service's own id."""
+    place = {"tagCategoryId": bench.sandbox.categories()[category]["id"]} if category else {}
+    bench.sandbox.say("/tags", {"tags": [{"name": name, "additionalKeywords": ["by hand"], **place, **given}]})
 
 
 def assert_out(bench: Bench, name: str = "HAND") -> None:
@@ -156,10 +151,8 @@ def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
 
 def person_puts(bench: Bench, name: str, category: str) -> None:
     """Move a tag of the project in the console."""
-    headers = {"Authorization": f"Bearer {bench.sandbox.api_key}", "x-api-key": bench.sandbox.api_key}
-    body = {"name": name, "tagCategoryId": bench.sandbox.categories()[category]["id"]}
-    response = httpx.post(f"{bench.sandbox.url}/tag", json=body, headers=headers, trust_env=False)
-    assert response.status_code == 200, response.text
+    place = bench.sandbox.categories()[category]["id"]
+    bench.sandbox.say("/tags", {"tags": [{"name": name, "tagCategoryId": place}]})
 
 
 def assert_declared(bench: Bench, name: str = "HAND") -> None:

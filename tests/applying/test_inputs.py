@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,8 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
-from tests.support.quiet import QuietHTTPServer
+from tests.posted_time.receiver import Got, receiving
+from tests.support.git import commit_all, git
 
 from .bench import Bench, tag
 
@@ -45,16 +43,6 @@ def write(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    who = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    subprocess.run(["git", *arguments], cwd=folder, env={**os.environ, **who}, check=True, capture_output=True)
-
-
-def committed(folder: Path) -> None:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
 
 
 def rich(bench: Bench) -> Bench:
@@ -132,17 +120,19 @@ def held(bench: Bench, meanwhile: Callable[[State], object]) -> Iterator[Callabl
         assert free.is_set(), "nothing waited for the lock"
 
 
-@pytest.mark.parametrize("what", EDITS)
-def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Bench, what: str) -> None:
-    """A folder that is pulled while another run holds the lock is applied with the pulled files."""
-    change, is_there = EDITS[what]
+def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Bench) -> None:
+    """A folder that is pulled while another run holds the lock is applied with the pulled files, of whatever kind."""
     rich(bench)
-    if what == "a removed manifest":  # it is in the folder, and nothing of it was applied
-        write(bench.folder, {"manifests/extra.yaml": "tags: [{name: EXTRA}]\n"})
-    with held(bench, lambda state: change(bench)) as tell:
+    write(bench.folder, {"manifests/extra.yaml": "tags: [{name: EXTRA}]\n"})  # which is removed before it is applied
+
+    def pull(state: State) -> None:
+        for change, _ in EDITS.values():
+            change(bench)
+
+    with held(bench, pull) as tell:
         done = applied(bench, tell=tell)
     assert done.exit_code == 0, done.report
-    assert is_there(bench.sandbox.tags())
+    assert [what for what, (_, is_there) in EDITS.items() if not is_there(bench.sandbox.tags())] == []
     assert make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ)).changes == ()
 
 
@@ -257,27 +247,12 @@ def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench
 
 
 @contextmanager
-def asked(answer: Callable[[int], str]) -> Iterator[tuple[str, list[str]]]:
+def asked(answer: Callable[[int], str]) -> Iterator[tuple[str, list[Got]]]:
     """Serve a source over HTTP that gives its n-th answer to the n-th request, and record the requests."""
-    questions: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            questions.append(self.path)
-            body = answer(len(questions)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    with QuietHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", questions
-        server.shutdown()
-        thread.join()
+    with receiving() as receiver:
+        receiver.answer = lambda got: (200, answer(len(receiver.got)).encode())
+        receiver.headers["Content-Type"] = "application/json"
+        yield receiver.url, receiver.got
 
 
 MATTERS = "generate:\n  - forEach: {http: {source: crm, path: m}}\n    tags: [{name: '{{ row.name }}'}]\n"
@@ -370,7 +345,7 @@ def test_a_source_is_queried_anew_after_another_run(bench: Bench, writes: bool) 
 def under_git(bench: Bench) -> None:
     write(bench.folder, {".gitignore": ".syncengine/\n", "manifests/a.yaml": "tags: [{name: A}]\n"})
     git(bench.folder, "init", "-q", "-b", "main")
-    committed(bench.folder)
+    commit_all(bench.folder)
 
 
 def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
@@ -428,13 +403,12 @@ def test_a_commit_that_is_checked_out_meanwhile_is_noticed(bench: Bench) -> None
     def answer(number: int) -> str:
         if number == 1:
             write(bench.folder, {"readme.txt": "more"})
-            committed(bench.folder)
+            commit_all(bench.folder)
         return '[{"name": "ROW"}]'
 
     write(bench.folder, {"manifests/m.yaml": MATTERS})
     with asked(answer) as (url, questions):
         bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
-        committed(bench.folder)
+        commit_all(bench.folder)
         plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
-    head = subprocess.run(["git", "rev-parse", "HEAD:./"], cwd=bench.folder, capture_output=True, text=True, check=True)
-    assert (getattr(plan.basis.tree, "id", None), len(questions)) == (head.stdout.strip(), 2)
+    assert (getattr(plan.basis.tree, "id", None), len(questions)) == (git(bench.folder, "rev-parse", "HEAD:./"), 2)

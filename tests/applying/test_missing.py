@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .bench import Bench, category, numbered, tag
+from .bench import Bench, Json, category, numbered, tag
 from .picky import Picky
 
 pytestmark = pytest.mark.slow
@@ -23,37 +23,30 @@ def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench:
     bench.assert_at_rest()
 
 
-def test_a_tag_that_is_gone_is_made_again_when_a_keyword_delete_finds_out(bench: Bench) -> None:
-    """The tag is still declared, so that the same run creates it again."""
-    bench.settle(tags=[tag("EDITED-1", keywords=["first", "second"], description="whole")])
+EDITS: dict[str, tuple[Json, Json, str]] = {
+    "a keyword delete": ({"keywords": ["first", "second"]}, {"keywords": ["first"]}, "deleteKeyword"),
+    "a metadata delete": (
+        {"metadata": {"Client": "A", "Old": "1"}},
+        {"metadata": {"Client": "A"}},
+        "deleteTagMetadata",
+    ),
+    "a keyword add": ({}, {"keywords": ["added"]}, "addKeywords"),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "operation"), EDITS.values(), ids=EDITS)
+def test_a_tag_that_is_gone_is_made_again_by_the_run_that_finds_out(
+    bench: Bench, before: Json, after: Json, operation: str
+) -> None:
+    """The tag is still declared; its 404 settles no part of it, the upsert of the whole tag does."""
+    bench.settle(tags=[tag("EDITED-1", description="whole", **before)])
     bench.sandbox.person_deletes("tag", "EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", keywords=["first"], description="whole")])
+    bench.wants(tags=[tag("EDITED-1", description="whole", **after)])
     ended = bench.apply()
-    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    assert (ended.exit_code, ended.not_applied(), ended.order()) == (0, {}, [operation, "upsertTags"])
     held = bench.sandbox.tags()["EDITED-1"]
-    assert (held["keywords"], held["description"]) == (["EDITED-1", "first"], "whole")
-    bench.assert_at_rest()
-
-
-def test_a_tag_that_is_gone_is_made_again_when_a_metadata_delete_finds_out(bench: Bench) -> None:
-    """A missing metadata name answers 200, and only a missing tag answers 404."""
-    bench.settle(tags=[tag("EDITED-1", metadata={"Client": "Acme", "Old": "1"})])
-    bench.sandbox.person_deletes("tag", "EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", metadata={"Client": "Acme"})])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.order()) == (0, ["deleteTagMetadata", "upsertTags"])
-    assert bench.sandbox.tags()["EDITED-1"]["metadata"] == {"Client": "Acme"}
-    bench.assert_at_rest()
-
-
-def test_a_tag_that_is_gone_is_made_again_when_a_keyword_add_finds_out(bench: Bench) -> None:
-    """The 404 does not settle the added keyword; the upsert of the whole tag does."""
-    bench.settle(tags=[tag("EDITED-1", description="whole")])
-    bench.sandbox.person_deletes("tag", "EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", description="whole", keywords=["added"])])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.order()) == (0, ["addKeywords", "upsertTags"])
-    assert bench.sandbox.tags()["EDITED-1"]["keywords"] == ["EDITED-1", "added"]
+    assert (held["description"], held["metadata"]) == ("whole", after.get("metadata", {}))
+    assert held["keywords"] == ["EDITED-1", *after.get("keywords", [])]
     bench.assert_at_rest()
 
 
@@ -70,36 +63,17 @@ def test_a_repair_that_fails_leaves_the_tag_doubtful(bench: Bench) -> None:
     assert bench.sandbox.tags().keys() == {"EDITED-1"}
 
 
-def test_a_tag_that_is_to_be_retired_and_is_gone_stays_gone(bench: Bench) -> None:
-    """The tag is not created again only to be retired."""
-    bench.settings("policy: {tagRemoval: retire}")
-    bench.settle(tags=[tag("LEAVES-1"), tag("STAYS-1")])
-    bench.sandbox.person_deletes("tag", "LEAVES-1")
-    bench.wants(tags=[tag("STAYS-1")])
+@pytest.mark.parametrize(("kind", "removal"), [("tag", "retire"), ("tag", "delete"), ("category", "forget")])
+def test_what_is_to_leave_and_is_already_gone_is_settled(bench: Bench, kind: str, removal: str) -> None:
+    """A person deleted it first. It is not made again only to be removed."""
+    bench.settings(f"policy: {{tagRemoval: {removal}}}", service=("endpoints: {deleteTag: {path: /tag/delete}}",))
+    section, make = {"tag": ("tags", tag), "category": ("tagCategories", category)}[kind]
+    bench.settle(**{section: [make("LEAVES-1"), make("STAYS-1")]})
+    bench.sandbox.person_deletes(kind, "LEAVES-1")
+    bench.wants(**{section: [make("STAYS-1")]})
     ended = bench.apply()
-    assert (ended.exit_code, ended.outcomes) == (0, {"tag/LEAVES-1": "applied"})
-    assert bench.sandbox.tags().keys() == {"STAYS-1"}
-    bench.assert_at_rest()
-
-
-def test_a_category_that_is_already_gone_is_settled(bench: Bench) -> None:
-    """A person deleted the category first."""
-    bench.settle(tagCategories=[category("leaves"), category("stays")])
-    bench.sandbox.person_deletes("category", "leaves")
-    bench.wants(tagCategories=[category("stays")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.outcomes) == (0, {"category/leaves": "applied"})
-    bench.assert_at_rest()
-
-
-def test_a_deleted_tag_that_is_already_gone_is_settled(bench: Bench) -> None:
-    """deleteTag is outside the interface, and is safe to repeat."""
-    bench.settings("policy: {tagRemoval: delete}", service=("endpoints: {deleteTag: {path: /tag/delete}}",))
-    bench.settle(tags=[tag("LEAVES-1"), tag("STAYS-1")])
-    bench.sandbox.person_deletes("tag", "LEAVES-1")
-    bench.wants(tags=[tag("STAYS-1")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.outcomes) == (0, {"tag/LEAVES-1": "applied"})
+    assert (ended.exit_code, ended.outcomes) == (0, {f"{kind}/LEAVES-1": "applied"})
+    assert {*bench.sandbox.tags(), *bench.sandbox.categories()} == {"STAYS-1"}
     bench.assert_at_rest()
 
 

@@ -61,14 +61,6 @@ def test_success_without_words_is_success(bench: Bench, status: int, body: objec
     bench.assert_at_rest()
 
 
-def test_a_connection_that_is_cut_after_the_work_was_done_is_repeated(bench: Bench) -> None:
-    """Every operation is safe to repeat."""
-    bench.sandbox.fault("upsertTags", drop="after")
-    bench.wants(tags=[tag("T-0001")])
-    ended = bench.apply()
-    assert (ended.exit_code, [request["status"] for request in ended.sent()]) == (0, [None, 200])
-
-
 def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) -> None:
     """Ten batches and a thousand keyword deletes do not retry six times each."""
     names = numbered("TAG", 300)
@@ -79,15 +71,6 @@ def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) 
     assert ended.exit_code == 3
     assert len(ended.requests) <= 8 * 6 + 2
     assert set(ended.outcomes.values()) <= {"unknown", "skipped"}
-    bench.assert_converges()
-
-
-def test_a_service_that_does_not_name_its_team_is_sent_nothing(bench: Bench) -> None:
-    """The run exits with 9: the same command can be repeated unchanged."""
-    bench.sandbox.fault("teamInfo", status=503, headers=AT_ONCE, times=6)
-    bench.wants(tags=[tag("T-0001")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.sent(), bench.rows()) == (9, [], {})
     bench.assert_converges()
 
 

@@ -34,22 +34,11 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def url_of(server: Server, database: str) -> str:
-    return server.url().rpartition("/")[0] + f"/{database}"
-
-
 @pytest.fixture
 def database(server: Server) -> Iterator[str]:
     """The URL of a new database named `st`."""
-    run_sql(server, "DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
-    yield url_of(server, "st")
-
-
-def run_sql(server: Server, *statements: str, database: str = "postgres") -> None:
-    engine = sa.create_engine(url_of(server, database), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
-    with engine.connect() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
+    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+    yield server.url(database="st")
 
 
 def written_thrice(url: str) -> list[tuple[str, object]]:
@@ -68,36 +57,46 @@ def row(name: str, description: str) -> Recorded:
 
 EXPECTED = [(f"T-{each}", f"{TEXT} 2") for each in range(3)]
 
-SETTINGS = {
-    "extra_float_digits": "0",
-    "default_transaction_isolation": "serializable",
-    "default_transaction_read_only": "on",
-    "default_transaction_deferrable": "on",
-    "statement_timeout": "10ms",
-    "lock_timeout": "10ms",
-    "idle_in_transaction_session_timeout": "900ms",
-    "standard_conforming_strings": "off",
-    "DateStyle": "German",
-    "IntervalStyle": "postgres_verbose",
-    "bytea_output": "escape",
-    "TimeZone": "Asia/Kathmandu",
-    "client_encoding": "LATIN1",
-    "synchronous_commit": "off",
-    "enable_hashjoin": "off",
+SETTINGS: dict[str, dict[str, str]] = {
+    "strict transactions": {
+        "default_transaction_isolation": "serializable",
+        "default_transaction_read_only": "on",
+        "default_transaction_deferrable": "on",
+        "synchronous_commit": "off",
+    },
+    "short limits": {
+        "statement_timeout": "10ms",
+        "lock_timeout": "10ms",
+    },
+    "other forms of values": {
+        "idle_in_transaction_session_timeout": "900ms",
+        "extra_float_digits": "0",
+        "standard_conforming_strings": "off",
+        "DateStyle": "German",
+        "IntervalStyle": "postgres_verbose",
+        "bytea_output": "escape",
+        "TimeZone": "Asia/Kathmandu",
+        "client_encoding": "LATIN1",
+        "enable_hashjoin": "off",
+    },
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_state_works_with_any_default_of_the_database(server: Server, database: str, name: str) -> None:
+def set_by_default(server: Server, kind: str) -> None:
+    server.sql(*(f"ALTER DATABASE st SET {name} = '{value}'" for name, value in SETTINGS[kind].items()))
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_state_works_with_any_default_of_the_database(server: Server, database: str, kind: str) -> None:
     """Runs wait for each other, and rows are read as they were written."""
-    run_sql(server, f"ALTER DATABASE st SET {name} = '{SETTINGS[name]}'")
+    set_by_default(server, kind)
     assert written_thrice(database) == EXPECTED
 
 
 def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Server, database: str) -> None:
     """Here the server silently ignores the update."""
     open_state(database, write=True).close()
-    run_sql(server, "CREATE RULE never AS ON UPDATE TO state_lock DO INSTEAD NOTHING", database="st")
+    server.sql("CREATE RULE never AS ON UPDATE TO state_lock DO INSTEAD NOTHING", database="st")
     began = time.monotonic()
     with open_state(database, write=True) as state, pytest.raises(LockHeld, match="whenever it was free"):
         state.lock(HOLDER, wait=1, request_timeout=0)
@@ -107,7 +106,7 @@ def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Serv
 @pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
 def test_concurrent_writers_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
     """With the database's default isolation, the later one would fail."""
-    run_sql(server, f"ALTER DATABASE st SET default_transaction_isolation = '{isolation}'")
+    server.sql(f"ALTER DATABASE st SET default_transaction_isolation = '{isolation}'")
     beat = sa.update(LOCK).values(beats=LOCK.c.beats + 1)
     with (
         open_state(database, write=True) as one,
@@ -123,7 +122,7 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
 
 def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Server, database: str) -> None:
     """As after this process was suspended in it."""
-    run_sql(server, "ALTER DATABASE st SET idle_in_transaction_session_timeout = '100ms'")
+    server.sql("ALTER DATABASE st SET idle_in_transaction_session_timeout = '100ms'")
     with open_state(database, write=True) as state:
         with (
             pytest.raises(SyncengineError, match=r"idle.*run the command again") as ended,
@@ -146,7 +145,7 @@ def test_commits_are_synchronous_whatever_the_database_sets(
     server: Server, database: str, given: str, used: str
 ) -> None:
     """A commit is on disk before it is confirmed, in a state and in an inbox."""
-    run_sql(server, f"ALTER DATABASE st SET synchronous_commit = {given}")
+    server.sql(f"ALTER DATABASE st SET synchronous_commit = {given}")
     with open_state(database, write=True) as state:
         assert _setting(state) == used
     with open_inbox(database, write=True) as inbox, inbox.database.transaction() as connection:
@@ -155,7 +154,7 @@ def test_commits_are_synchronous_whatever_the_database_sets(
 
 def test_a_database_without_an_encoding_works(server: Server, database: str) -> None:
     """It stores plain bytes, which the driver would return as bytes."""
-    run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     assert written_thrice(database) == EXPECTED
 
 
@@ -164,16 +163,16 @@ def test_a_database_that_cannot_store_every_character_is_refused_at_once(
     server: Server, database: str, write: bool
 ) -> None:
     """Not only by the first run that records such a character."""
-    run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
         open_state(database, write=write)
     assert refusal.value.code == "state-encoding"
 
 
-@pytest.mark.parametrize("name", ["default_transaction_read_only", "statement_timeout", "lock_timeout"])
-def test_tables_are_rewritten_whatever_the_database_sets(server: Server, database: str, name: str) -> None:
+@pytest.mark.parametrize("kind", ["strict transactions", "short limits"])
+def test_tables_are_rewritten_whatever_the_database_sets(server: Server, database: str, kind: str) -> None:
     """A limit that stopped this each time would leave erased data in the files for ever."""
-    run_sql(server, f"ALTER DATABASE st SET {name} = '{SETTINGS[name]}'")
+    set_by_default(server, kind)
     with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
         state.put([row(f"T-{each}", TEXT) for each in range(2000)])
         assert state.compact()
@@ -181,7 +180,7 @@ def test_tables_are_rewritten_whatever_the_database_sets(server: Server, databas
 
 def test_rows_that_an_older_transaction_can_still_see_are_said_to_remain(server: Server, database: str) -> None:
     """It need not have read the state: deleted rows are copied as long as anybody could ask for them."""
-    run_sql(server, "CREATE TABLE other (x int)", database="st")
+    server.sql("CREATE TABLE other (x int)", database="st")
     engine = sa.create_engine(database, isolation_level="REPEATABLE READ", poolclass=sa.pool.NullPool)
     with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
         state.put([row("T-1", "first")])
