@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgresql
+from tests.postgresql import Server
+
 from .estate import AFTER, BEFORE, prepared
 from .program import Project
 from .service import Json, Service, serving
@@ -25,6 +28,13 @@ def service() -> Iterator[Service]:
 @pytest.fixture
 def project(service: Service, tmp_path: Path) -> Project:
     return Project(tmp_path / "project", service.url)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server of these tests alone: they stop it, and drop its databases."""
+    with postgresql.running() as running:
+        yield running
 
 
 @dataclass(frozen=True)

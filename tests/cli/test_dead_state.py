@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests import postgresql
 from tests.postgresql import PASSWORD, Server
 
 from .program import Project, category, ended, tag
@@ -15,12 +12,6 @@ from .service import Service
 pytestmark = pytest.mark.slow
 
 HERE = [tag(f"T-{n}", category="acme") for n in range(3)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with postgresql.running() as running:
-        yield running
 
 
 def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(

@@ -1,4 +1,4 @@
-"""Faults of every operation that writes: the next apply ends where an undisturbed one does."""
+"""Faults on the way to the service: what is retried, what never reached it, and what the message says."""
 
 from __future__ import annotations
 
@@ -15,19 +15,6 @@ pytestmark = pytest.mark.slow
 
 HTML = "<html><body>Bad gateway, says nobody in particular</body></html>"
 
-ONCE: dict[str, dict[str, Any]] = {
-    "unavailable": {"status": 503, "headers": AT_ONCE},
-    "cut-before": {"drop": "before"},
-    "cut-after": {"drop": "after"},
-    "html": {"status": 200, "body": HTML, "apply": True},
-    "refused": {"status": 400, "body": {"message": "not today"}},
-}
-
-RETRIED = ("unavailable", "cut-before", "cut-after")
-
-MISREAD = ("upsertTagCategories", "upsertTags", "addKeywords", "deleteTagMetadata", "deleteTag", "startSyncSession")
-REFUSING = ("uploadActivityTypes", "upsertTags", "deleteKeyword", "completeSyncSession", "deleteTagCategory")
-
 
 def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
     """The estate uses every operation, so each fault below takes effect."""
@@ -37,62 +24,30 @@ def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
     assert estate.project.run("plan", "--detailed-exitcode").code == 0
 
 
-@pytest.mark.parametrize("kind", RETRIED)
-def test_retryable_faults_are_retried_within_the_run(estate: Estate, kind: str) -> None:
-    """One transient fault of each operation needs no second run (docs/planning.md 4.5)."""
+TRANSIENT: dict[str, dict[str, Any]] = {
+    "unavailable": {"status": 503, "headers": AT_ONCE},
+    "cut before it is read": {"drop": "before"},
+    "cut after it was executed": {"drop": "after"},
+}
+
+
+@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
+def test_one_transient_fault_of_each_operation_needs_no_second_run(estate: Estate, fault: dict[str, Any]) -> None:
+    """Each call is repeated within the run (docs/planning.md 4.5). tests/applying/test_trouble.py has other faults."""
     for operation in WRITES:
-        estate.service.fault(operation, **ONCE[kind])
+        estate.service.fault(operation, **fault)
     done = estate.project.apply()
     assert (done.code, done.document["summary"]["retries"]) == (0, len(WRITES)), done.err
     assert estate.service.holds() == estate.settled.held
     estate.assert_converges()
 
 
-def _assert_next_apply_converges(estate: Estate, kind: str, operation: str) -> None:
-    estate.service.fault(operation, **ONCE[kind])
-    done = estate.project.apply()
-    assert done.code in (0, 3), done.err
-    estate.assert_converges()
-
-
-@pytest.mark.parametrize("operation", MISREAD)
-def test_an_answer_of_a_gateway_is_no_success(estate: Estate, operation: str) -> None:
-    """After an HTML answer the outcome is unknown, and the next run sends the call again (docs/planning.md 4.9)."""
-    _assert_next_apply_converges(estate, "html", operation)
-
-
-@pytest.mark.parametrize("operation", REFUSING)
-def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation: str) -> None:
-    """After a refusal the row keeps its doubt, so the next plan has the change again (docs/planning.md 4.3, 4.4)."""
-    _assert_next_apply_converges(estate, "refused", operation)
-
-
-@pytest.mark.parametrize(
-    ("kind", "operation"),
-    [
-        ("unavailable", "upsertTags"),
-        ("cut-after", "deleteTag"),
-        ("html", "completeSyncSession"),
-        ("refused", "upsertTagCategories"),
-    ],
-)
-def test_a_lasting_fault_ends_in_3_and_the_next_run_converges(estate: Estate, kind: str, operation: str) -> None:
+def test_a_lasting_fault_ends_in_3_and_the_next_run_converges(estate: Estate) -> None:
     """The state is saved, and the next run without the fault applies the rest (docs/commands.md)."""
-    estate.service.fault(operation, **{**ONCE[kind], "times": None})
+    estate.service.fault("upsertTags", status=503, headers=AT_ONCE, times=None)
     done = estate.project.apply()
     assert (done.code, done.document["status"]) == (3, "incomplete")
     assert any(outcome != "applied" for outcome in done.outcomes().values())
-    estate.assert_converges()
-
-
-@pytest.mark.parametrize("kind", ["cut-after", "refused"])
-def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
-    """After a failed cancellation of a sync session the next apply converges (docs/planning.md 3.4, 3.6)."""
-    refusal = [{"index": 0, "errorDescription": "not today"}]
-    estate.service.fault("uploadActivityTypes", after=1, itemErrors=refusal)
-    estate.service.fault("cancelSyncSession", **ONCE[kind])
-    assert estate.project.apply().code == 3
-    assert "cancelSyncSession" in estate.service.asked()
     estate.assert_converges()
 
 

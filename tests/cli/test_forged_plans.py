@@ -390,13 +390,13 @@ def test_a_saved_plan_is_checked_whatever_the_order_of_rows(project: Project) ->
 
 def test_an_unrelated_apply_does_not_invalidate_a_saved_plan(project: Project, service: Service) -> None:
     """The saved approval stays valid, although the share of the removals has changed since."""
-    many = [tag(f"T-{number:04}") for number in range(2400)]
+    many = [tag(f"T-{number:02}") for number in range(24)]
     project.settle(tagCategories=[category("only")], tags=many)
-    project.wants(tags=many[:1200])
+    project.wants(tags=many[:12])
     made = project.plan()
     assert {reason.partition(" (")[0] for reason in made.gate.reasons} == {
         "1 of 1 category deleted",
-        "1,200 of 2,400 tags forgotten, retired or deleted",
+        "12 of 24 tags forgotten, retired or deleted",
     }
     assert project.run("plan", "--out", "saved.plan").code == 0
     project.wants(tagCategories=[category("only"), category("other")], tags=[*many, tag("OTHER")])

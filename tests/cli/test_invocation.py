@@ -173,10 +173,10 @@ def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> No
 
 @pytest.mark.parametrize("content", ["", "[]", "null", "[" * 50_000, "x"])
 def test_a_file_that_is_no_plan_is_refused(project: Project, content: str) -> None:
-    """An empty file and JSON that is no plan are refused with the reason, and not as an internal error."""
+    """With the reason, not as an internal error, and before `-y` is asked for, which would only lead to this."""
     project.wants(tags=[tag("ACME-1")])
     (project.folder / "plan.json").write_text(content)
-    done = project.run("apply", "plan.json", "-y")
+    done = project.run("apply", "plan.json")
     reason = "neither a saved plan nor a manifest" if content else "plan.json is empty"
     assert (done.code, reason in done.err) == (64, True), done.err
     shown = project.run("show", "plan.json")

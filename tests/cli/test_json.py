@@ -109,36 +109,6 @@ def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project
     assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)
 
 
-PLAN_REPORTS = {"text": "text", "json": "json", "markdown": "md", "html": "html"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        ((), 8, "unknown-field"),
-        (("manifests/nowhere.yaml",), 64, "no such file"),
-        (("--env", "nowhere"), 8, "there is no environment"),
-        (("--out", "nowhere/plan.json"), 64, "there is no folder nowhere"),
-    ],
-)
-def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
-    project: Project, arguments: tuple[str, ...], code: int, said: str
-) -> None:
-    """The reports of the earlier plan are replaced, so that a pull request does not show an outdated plan."""
-    words = [word for name, end in PLAN_REPORTS.items() for word in ("--report", f"{name}=report.{end}")]
-    project.wants(tags=[tag("NEW-1")])
-    assert project.run("plan", *words).code == 0
-    if not arguments:
-        project.wants(tags=[tag("NEW-1", nope="x")])
-    done = project.run("plan", *words, *arguments)
-    assert done.code == code
-    for name, end in PLAN_REPORTS.items():
-        text = (project.folder / f"report.{end}").read_text()
-        assert (said in text, "to create" in text) == (True, False), name
-        if name == "json":
-            assert fitting(json.loads(text)) == "diagnostics"
-
-
 @pytest.mark.parametrize(("format", "head"), [("markdown", "### No plan: 1 error."), ("html", "<!doctype html>")])
 def test_a_plan_that_cannot_be_made_says_so_in_the_format_that_was_asked_for(
     project: Project, format: str, head: str

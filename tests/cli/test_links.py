@@ -45,14 +45,14 @@ def refusal(project: Project, *arguments: str, code: str) -> str:
     return said
 
 
-READ_BY = [
-    *((command, ".yaml") for command in COMMANDS),
-    *(((name,), suffix) for name in ("validate", "plan") for suffix in (".json", ".yaml.j2")),
+LINKS = [
+    *((target, ("validate",), ".yaml") for target in PLACES),
+    *((target, command, ".yaml") for target in ("keys/key.txt", ".env") for command in COMMANDS[1:]),
+    *((".env", ("validate",), suffix) for suffix in (".json", ".yaml.j2")),
 ]
 
 
-@pytest.mark.parametrize(("command", "suffix"), READ_BY, ids=[" ".join((*c, s)) for c, s in READ_BY])
-@pytest.mark.parametrize("target", PLACES)
+@pytest.mark.parametrize(("target", "command", "suffix"), LINKS)
 def test_a_link_to_what_is_hidden_or_secret_is_refused(
     guarded: Project, target: str, command: tuple[str, ...], suffix: str
 ) -> None:

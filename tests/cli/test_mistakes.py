@@ -9,9 +9,6 @@ import pytest
 from .program import Project, tag
 
 OLD, NEW = [tag("ACME-0042"), tag("ACME-0043")], [tag("ACME-0042")]
-RETIRES = "policy: {tagRemoval: retire}"
-
-
 MISSING = (
     *("apply -y nope.json", "plan nope.json", "validate nope.json", "render nope.json", "show nope.json"),
     *("fmt nope.json", "adopt nope.json", "plan --since nope.json", "state import nope.json", "test nope.json"),
@@ -44,14 +41,6 @@ def test_a_value_that_cannot_be_used_is_refused_before_any_work(project: Project
     project.wants(tags=NEW)
     done = project.run(*words.split())
     assert (done.code, done.out, sentence in done.err) == (64, "", True), done.err
-
-
-def test_a_plan_is_shown_although_its_report_cannot_be_written(project: Project) -> None:
-    """The plan took its time; the failure of the report follows it."""
-    project.wants(tags=NEW)
-    (project.folder / "report").mkdir()
-    done = project.run("plan", "--report", "json=report")
-    assert (done.code, "1 to create" in done.out, "error[report-file]" in done.err) == (1, True, True), done.err
 
 
 def test_drift_refuses_an_excluded_name_without_its_kind(project: Project) -> None:
@@ -148,25 +137,6 @@ def test_zero_is_a_lock_timeout_in_any_unit(project: Project, none: str) -> None
     assert (refused.code, "'0x' is not a duration" in refused.err) == (64, True)
 
 
-def test_messages_tell_removals_from_tags_made_public(project: Project) -> None:
-    """A refusal names removals, opened tags or both, whichever the plan has."""
-    project.settings(RETIRES)
-    secret = tag("ACME-0044", visibility="PRIVATE")
-    project.settle(tags=[*OLD, secret])
-    opened = tag("ACME-0044", visibility="PUBLIC")
-    for tags, what in (([*OLD, opened], "opened tags"), ([opened], "removals and opened tags")):
-        project.wants(tags=tags)
-        refused = project.run("apply", "-y", "--format", "json")
-        (message,) = (found["message"] for found in refused.document["diagnostics"] if found["code"] == "gate")
-        assert (refused.code, message.startswith(f"{what} need an approval: ")) == (4, True)
-        planned = project.run("plan", "--out", "plan.json")
-        assert "once it is approved, " in planned.err
-        assert "Or approve everything that this plan removes or makes public, once:" in planned.out
-    project.wants(tags=[*OLD, opened])
-    asked = project.run("plan", "--format", "json").document["gate"]["approve"]
-    assert "approves these removals and tags made public." in project.run("apply", "-y", "--approve-deletes", asked).out
-
-
 def test_the_command_that_approves_an_undo_names_its_file(project: Project) -> None:
     """Without the file, `apply` would apply the manifests.
 
@@ -183,14 +153,6 @@ def test_the_command_that_approves_an_undo_names_its_file(project: Project) -> N
     assert "FILE is the file" not in done.out
 
 
-def test_applying_a_plan_twice_advises_to_plan_again(project: Project) -> None:
-    project.wants(tags=NEW)
-    assert project.run("plan", "--out", "plan.json").code == 0
-    assert project.run("apply", "plan.json").code == 0
-    done = project.run("apply", "plan.json")
-    assert (done.code, "was already applied: plan again" in done.err) == (5, True)
-
-
 def test_an_unknown_git_remote_is_reported_with_the_cure(project: Project) -> None:
     """If the remote has no state, the message asks to check its name before a new state is begun."""
     subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
@@ -201,15 +163,6 @@ def test_an_unknown_git_remote_is_reported_with_the_cure(project: Project) -> No
     subprocess.run(["git", "remote", "add", "origin", "../remote.git"], cwd=project.folder, check=True)
     done = project.run("plan")
     assert (done.code, "check the name, begin a new state" in done.err) == (4, True)
-
-
-def test_a_stale_plan_shows_values_as_manifests_write_them(project: Project) -> None:
-    project.wants(tags=[tag("ACME-0042", description="reviewed")])
-    assert project.run("plan", "--out", "plan.json").code == 0
-    project.settle(tags=[tag("ACME-0042", excludeTagNameKeyword=True, keywords=["another"])])
-    done = project.run("apply", "plan.json")
-    assert (done.code, "the plan is stale: tag/ACME-0042" in done.err) == (5, True)
-    assert "excludeTagNameKeyword: nothing → true" in done.err
 
 
 @pytest.mark.parametrize(

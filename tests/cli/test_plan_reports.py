@@ -80,9 +80,11 @@ def test_8_has_every_finding(reported: Project) -> None:
     reported.wants(tags=[tag("HELD-1", nope="x"), {"nme": "x"}])
     assert reported.run("plan", *WORDS).code == 8
     assert reports(reported).count('"error"') >= 2
-    (reported.folder / "syncengine.yaml").write_text("version: 7\n")
-    (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
-    assert reported.run("plan", *WORDS).code == 8
+    for more, settings in ((["--env", "nowhere"], "version: 1\n"), ([], "version: 7\n")):
+        (reported.folder / "syncengine.yaml").write_text(settings)
+        (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
+        assert reported.run("plan", *WORDS, *more).code == 8
+        assert STALE not in reports(reported)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,7 @@ def test_8_has_every_finding(reported: Project) -> None:
         ("--sweep", "--target", "tag/*"),
         ("--approve-deletes", "x"),
         ("--report", "nonsense=x"),
+        ("--out", "nowhere/plan.json"),
     ],
 )
 def test_64_has_the_usage_error(reported: Project, words: tuple[str, ...]) -> None:
@@ -159,10 +162,11 @@ def test_a_report_is_written_though_nobody_reads_the_output(reported: Project) -
 
 
 def test_a_report_that_cannot_be_written_does_not_stop_the_others(reported: Project) -> None:
-    """`plan` exits with 1 and names the failed report."""
+    """`plan` exits with 1 and names the failed report, below the plan, which took its time."""
     (reported.folder / "folder").mkdir()
     done = reported.run("plan", "--report", "json=folder", *WORDS)
-    assert (done.code, "the report folder cannot be written" in done.err) == (1, True)
+    assert (done.code, "No changes" in done.out, "error[report-file]" in done.err) == (1, True, True), done.err
+    assert "the report folder cannot be written" in done.err
 
 
 def test_every_plan_report_format_can_report_errors() -> None:

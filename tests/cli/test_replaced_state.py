@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
-from tests import postgresql
 from tests.postgresql import Server
 
 from .program import Project, ended, tag
@@ -58,10 +56,11 @@ STRIKES = (
 )
 
 
-@pytest.mark.parametrize("strike", STRIKES)
-@pytest.mark.parametrize("operation", ["upsertTags", "teamInfo"])
+@pytest.mark.parametrize(
+    ("operation", "strike"), [*(("upsertTags", each) for each in STRIKES), ("teamInfo", STRIKES[0])]
+)
 def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
-    project: Project, service: Service, strike: Callable[[Path, Path], None], operation: str
+    project: Project, service: Service, operation: str, strike: Callable[[Path, Path], None]
 ) -> None:
     """The state file changes before the first write or during the last one, so nothing more could be recorded."""
     project.settle(tags=ONE)
@@ -99,27 +98,21 @@ def test_the_journal_of_a_replacement_state_is_kept(project: Project, service: S
             assert third.execute("SELECT count(*) FROM of_another").fetchone() == (0,)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with postgresql.running() as running:
-        yield running
-
-
 def _recreate(server: Server) -> None:
-    _sql(server, "DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st")
+    server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st")
 
 
 def _drop(server: Server) -> None:
-    _sql(server, "DROP DATABASE st WITH (FORCE)")
+    server.sql("DROP DATABASE st WITH (FORCE)")
 
 
 def _restore(server: Server) -> None:
     """Replace the database by a copy made before the run, as restoring a dump does."""
-    _sql(server, "DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE before")
+    server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE before")
 
 
 def _drop_its_tables(server: Server) -> None:
-    _sql(server, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public", database="st")
+    server.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", database="st")
 
 
 @pytest.mark.parametrize("strike", [_recreate, _drop, _restore, _drop_its_tables])
@@ -127,11 +120,11 @@ def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
     project: Project, service: Service, server: Server, strike: Callable[[Server], None]
 ) -> None:
     """After reconnecting, the run notices that the PostgreSQL database is another one."""
-    _sql(server, "DROP DATABASE IF EXISTS st", "DROP DATABASE IF EXISTS before", "CREATE DATABASE st")
-    project.environ["SYNCENGINE_STATE"] = _url(server, "st")
+    server.sql("DROP DATABASE IF EXISTS st", "DROP DATABASE IF EXISTS before", "CREATE DATABASE st")
+    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
-    _sql(server, "CREATE DATABASE before TEMPLATE st")
+    server.sql("CREATE DATABASE before TEMPLATE st")
     project.wants(tags=TWO)
     service.fault("upsertTags", delay=1.5)
     process = project.start("apply", "-y")
@@ -140,14 +133,3 @@ def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
     done = ended(process)
     assert (done.code, "error[state-replaced]" in done.out + done.err) == (1, True), (done.out, done.err)
     assert "Applied 4 changes" not in done.out
-
-
-def _url(server: Server, database: str) -> str:
-    return server.url().rpartition("/")[0] + f"/{database}"
-
-
-def _sql(server: Server, *statements: str, database: str = "postgres") -> None:
-    engine = sa.create_engine(_url(server, database), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
-    with engine.connect() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)

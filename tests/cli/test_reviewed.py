@@ -351,12 +351,9 @@ def test_whole_units_may_be_missing(renaming: Project) -> None:
     assert (done := apply(renaming, *renaming.approvals())).code == 0, messages(done)
 
 
-@pytest.mark.parametrize("operation", ["upsertTags", "deleteKeyword", "deleteTagCategory"])
-def test_a_reviewed_plan_that_was_killed_goes_through_again(
-    renaming: Project, service: Service, operation: str
-) -> None:
-    """What the killed run has done or begun counts as reviewed."""
-    killed(renaming, service, operation, "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
+def test_a_reviewed_plan_that_was_killed_goes_through_again(renaming: Project, service: Service) -> None:
+    """What the killed run has done or begun counts as reviewed; tests/applying tries every instant."""
+    killed(renaming, service, "deleteKeyword", "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
     done = apply(renaming, "--lock-timeout", "0s", *renaming.approvals())
     assert done.code == 0, done.out
     assert renaming.plan().changes == ()

@@ -67,9 +67,6 @@ def test_a_truncated_plan_is_refused(saved: Project, command: str, said: str) ->
         assert (done.code, f"saved.plan {said}" in done.err) == (1, True), done.err
 
 
-FILES = ("saved.plan", "printed.json")
-
-
 def test_a_printed_plan_is_shown_as_a_saved_one(saved: Project) -> None:
     """`plan --format json` prints the document that `plan --out` saves, and both are read by one function."""
     (saved.folder / "printed.json").write_text(saved.run("plan", "--format", "json").out)

@@ -15,7 +15,6 @@ import pytest
 
 from .conftest import Estate
 from .program import PROGRAM, REPOSITORY, Project, ended, tag
-from .service import AT_ONCE
 
 pytestmark = pytest.mark.slow
 
@@ -23,16 +22,8 @@ DONE: dict[str, Any] = {"delay": 60}
 NOT_DONE: dict[str, Any] = {"status": 503, "delay": 60}
 """The service executes the request (DONE) or does not (NOT_DONE), and does not answer while the test runs."""
 
-INSTANTS = (
-    ("upsertTagCategories", DONE),
-    ("upsertTags", DONE),
-    ("deleteKeyword", DONE),
-    ("uploadActivityTypes", NOT_DONE),
-    ("completeSyncSession", DONE),
-    ("completeSyncSession", NOT_DONE),
-    ("deleteTagCategory", DONE),
-    ("deleteTagCategory", NOT_DONE),
-)
+INSTANTS = (("upsertTags", DONE), ("completeSyncSession", NOT_DONE), ("deleteTagCategory", DONE))
+"""With a real process; the crash model of tests/applying tries every instant."""
 
 
 @pytest.mark.parametrize(("operation", "fault"), INSTANTS)
@@ -86,18 +77,6 @@ def test_an_interrupt_ends_the_wait_before_a_retry(estate: Estate) -> None:
     estate.assert_converges()
 
 
-def test_an_apply_after_two_failed_ones_converges(estate: Estate) -> None:
-    """The first run is killed, the second meets an unavailable service, and the third converges."""
-    estate.service.fault("upsertTags", **DONE)
-    process = estate.project.start_apply()
-    estate.service.wait_for("upsertTags")
-    process.kill()
-    ended(process)
-    estate.service.fault("uploadActivityTypes", status=503, headers=AT_ONCE, times=None)
-    assert estate.project.apply().code == 3
-    estate.assert_converges()
-
-
 @pytest.mark.parametrize(
     ("command", "number"), [(("validate",), signal.SIGTERM), (("plan", "--sandbox"), signal.SIGINT)]
 )
@@ -126,116 +105,6 @@ def test_an_ignored_interrupt_does_not_stop_an_apply(estate: Estate) -> None:
     estate.service.wait_for("upsertTags")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 0
-
-
-NAMED = """
-import os, signal, sys
-
-class Interrupted:
-    def __set_name__(self, owner, name):
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):
-            pass
-
-class Naming:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
-            type("Owner", (), {{"field": Interrupted()}})
-
-sys.meta_path.insert(0, Naming())
-"""
-"""Start-up code: the signal arrives in `__set_name__`, where Python 3.11 turns the interrupt into a RuntimeError."""
-
-
-MODELLED = """
-import os, signal, sys
-
-class Interrupted:
-    def __repr__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):
-            pass
-
-class Modelling:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
-            import pydantic_core
-            pydantic_core.SchemaValidator({{"type": "literal", "expected": [Interrupted()]}})
-
-sys.meta_path.insert(0, Modelling())
-"""
-"""Start-up code: the signal arrives while a model is built, where pydantic makes an error of its own of it."""
-
-
-@pytest.mark.parametrize(
-    ("code", "module"), [(NAMED, "click"), (NAMED, "syncengine.apply.run"), (MODELLED, "syncengine.apply.run")]
-)
-def test_an_interrupt_during_the_creation_of_a_class_is_no_bug(
-    estate: Estate, tmp_path: Path, code: str, module: str
-) -> None:
-    """The command exits with 130 and prints only "interrupted"."""
-    (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(code.format(module=module))
-    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
-    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
-    assert (done.code, done.err.strip()) == (130, "interrupted")
-
-
-LOST = """
-import os, signal, sys
-
-class Trap:
-    def __del__(self):
-        os.kill(os.getpid(), signal.{number})
-        for _ in range(1000):
-            pass
-
-class Dropping:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
-            Trap()
-
-sys.meta_path.insert(0, Dropping())
-"""
-"""Start-up code: the signal arrives in `__del__`, where Python cannot raise an exception."""
-
-
-@pytest.mark.parametrize(
-    ("module", "number"), [("click", "SIGINT"), ("syncengine.apply.run", "SIGINT"), ("syncengine.apply.run", "SIGTERM")]
-)
-def test_an_interrupt_while_a_value_is_freed_is_not_lost(
-    estate: Estate, tmp_path: Path, module: str, number: str
-) -> None:
-    """Python itself would print the exception and go on, and `apply` would send everything."""
-    (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(LOST.format(module=module, number=number))
-    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
-    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
-    assert (done.code, done.err.strip()) == (130, "interrupted")
-
-
-BUSY = """
-import threading, time
-
-_start = threading.Thread.start
-
-def start(self):
-    _start(self)
-    time.sleep(0.05)
-
-threading.Thread.start = start
-"""
-"""Start-up code: whoever starts a thread is held up afterwards, as on a busy machine."""
-
-
-def test_an_interrupt_that_was_lost_is_sent_again_once_python_can_raise_it(estate: Estate, tmp_path: Path) -> None:
-    """Otherwise it would be lost for good, with a traceback, where the first loss is noticed."""
-    (tmp_path / "start").mkdir()
-    lost = LOST.format(module="syncengine.apply.run", number="SIGINT")
-    (tmp_path / "start" / "sitecustomize.py").write_text(BUSY + lost)
-    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
-    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
-    assert (done.code, done.err.strip()) == (130, "interrupted")
 
 
 @pytest.mark.parametrize("pause", [0, 0.003, 0.02])
@@ -273,28 +142,74 @@ def _wait_for_work(pid: int) -> None:
         time.sleep(0.005)
 
 
-INTERRUPTS = """
+FINDER = """
 import os, signal, sys
 
-class Interrupting:
+def interrupt():
+    os.kill(os.getpid(), signal.{number})
+    for _ in range(1000):
+        pass
+
+class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "{module}":
-            os.kill(os.getpid(), signal.SIGINT)
+{act}
 
-sys.meta_path.insert(0, Interrupting())
+sys.meta_path.insert(0, Finder())
 """
-"""Start-up code: the signal arrives while a module is imported."""
+"""Start-up code that acts while a module is imported."""
+
+IN_NAMING = "type('Owner', (), {'field': type('Field', (), {'__set_name__': lambda *_: interrupt()})()})"
+IN_A_MODEL = (
+    "import pydantic_core; pydantic_core.SchemaValidator({'type': 'literal', 'expected':"
+    " [type('Value', (), {'__repr__': lambda _: interrupt()})()]})"
+)
+IN_FREEING = "type('Trap', (), {'__del__': lambda _: interrupt()})()"
+BUSY = """
+import threading, time
+
+_start = threading.Thread.start
+
+def start(self):
+    _start(self)
+    time.sleep(0.05)
+
+threading.Thread.start = start
+"""
+"""Start-up code: whoever starts a thread is held up afterwards, as on a busy machine."""
+
+ARRIVALS: dict[str, tuple[str, str, str, str]] = {
+    "before the program is imported": ("interrupt()", "msgspec", "SIGINT", ""),
+    "while the command is imported": ("interrupt()", "syncengine.cli.plan", "SIGINT", ""),
+    "while its work is imported": ("interrupt()", "syncengine.plan.build", "SIGINT", ""),
+    # Python 3.11 turns it into a RuntimeError in `__set_name__`, and pydantic into an error of its own.
+    "while a class is made, early": (IN_NAMING, "click", "SIGINT", ""),
+    "while a class is made, late": (IN_NAMING, "syncengine.apply.run", "SIGINT", ""),
+    "while a model is built": (IN_A_MODEL, "syncengine.apply.run", "SIGINT", ""),
+    # In `__del__` Python prints the exception and goes on: `apply` would send everything.
+    "while a value is freed, early": (IN_FREEING, "click", "SIGINT", ""),
+    "while a value is freed, late": (IN_FREEING, "syncengine.apply.run", "SIGINT", ""),
+    "SIGTERM while a value is freed": (IN_FREEING, "syncengine.apply.run", "SIGTERM", ""),
+    "while a value is freed on a busy machine": (IN_FREEING, "syncengine.apply.run", "SIGINT", BUSY),
+}
 
 
-@pytest.mark.parametrize("module", ["msgspec", "syncengine.cli", "syncengine.cli.plan", "syncengine.plan.build"])
-def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
-    estate: Estate, tmp_path: Path, module: str
+def started_with(folder: Path, code: str) -> dict[str, str]:
+    """The environment in which Python runs this code as it starts."""
+    (folder / "start").mkdir()
+    (folder / "start" / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join((str(folder / "start"), str(REPOSITORY)))}
+
+
+@pytest.mark.parametrize(("act", "module", "number", "before"), ARRIVALS.values(), ids=ARRIVALS)
+def test_an_interrupt_that_arrives_anywhere_ends_with_one_word(
+    project: Project, tmp_path: Path, act: str, module: str, number: str, before: str
 ) -> None:
-    """The command exits with 130 and prints only "interrupted", before and after it has started its work."""
-    (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS.format(module=module))
-    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
-    done = estate.project.run("plan", environ={"PYTHONPATH": path})
+    """The command exits with 130 and prints only "interrupted": no traceback, no bug, and no interrupt is lost."""
+    project.wants(tags=[tag("NEW-1")])
+    code = before + FINDER.format(module=module, number=number, act=f"            {act}")
+    command = ("plan",) if ".plan" in module else ("apply", "-y")
+    done = project.run(*command, environ=started_with(tmp_path, code))
     assert (done.code, done.out, done.err.strip()) == (130, "", "interrupted")
 
 
@@ -327,10 +242,8 @@ def test_an_interrupt_after_a_document_adds_no_second_one(
 ) -> None:
     """Stdout is one document, and stderr says "interrupted"."""
     project.wants(tags=[tag("NEW-1")])
-    (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS_AFTER_PRINTING.format(number=number))
-    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
-    done = project.run(*words.split(), environ={"PYTHONPATH": path})
+    environ = started_with(tmp_path, INTERRUPTS_AFTER_PRINTING.format(number=number))
+    done = project.run(*words.split(), environ=environ)
     assert (done.code, done.err.splitlines()[-1]) == (130, "interrupted")
     assert "syncengine.diagnostics" not in json.dumps(done.document)
 

@@ -154,30 +154,6 @@ def test_an_import_is_no_removal(losing: Project) -> None:
     assert step(losing, range(10, 13)).code == 0
 
 
-PARTS = {
-    "keywords": ({"keywords": ["one", "two"], "excludeTagNameKeyword": True}, {"excludeTagNameKeyword": True}),
-    "metadata entries": ({"metadata": {"one": "1", "two": "2"}}, {}),
-    "fields": ({"url": "http://u", "externalId": "{}"}, {}),
-}
-
-
-@pytest.mark.parametrize("what", PARTS)
-def test_removed_parts_of_remaining_tags_count(project: Project, what: str) -> None:
-    """Removed keywords, metadata entries and field values have limits of their own (50 %)."""
-    with_parts, without = PARTS[what]
-    names = NAMES[:6]
-    project.settle(
-        tags=[
-            tag(name, **{key: name if value == "{}" else value for key, value in with_parts.items()}) for name in names
-        ]
-    )
-    project.wants(tags=[tag(name, **without) for name in names])
-    first, second = step(project, range(2)), step(project, range(2, 4))
-    assert (first.code, second.code) == (0, 4), first.out
-    assert f" {what} " in refused(second)[0]
-    assert " of them in runs since " in refused(second)[0]
-
-
 def test_removed_activity_types_count(project: Project) -> None:
     """Two sweeps of two codes each trip the gate. The first sweep of a state always needs an approval."""
     for left in (11, 10):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pull_requests.clones import AUTHOR
+from tests.support.git import commit_all, git
 
 from .program import Ended, Project, category, tag
 from .service import Service
@@ -20,21 +18,9 @@ pytestmark = pytest.mark.slow
 PRIVATE = "private"
 
 
-def git(project: Project, *arguments: str) -> str:
-    command = ["git", "-C", str(project.folder), *arguments]
-    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **AUTHOR})
-    return done.stdout.decode().strip()
-
-
 def commit(project: Project, file: str = "all.yaml", /, **sections: Any) -> str:
     project.wants(file, **sections)
-    return commit_all(project)
-
-
-def commit_all(project: Project) -> str:
-    git(project, "add", "--all")
-    git(project, "commit", "-q", "--allow-empty", "-m", "a change")
-    return git(project, "rev-parse", "HEAD")
+    return commit_all(project.folder)
 
 
 def apply(project: Project, *arguments: str) -> None:
@@ -53,7 +39,7 @@ def rebuild(project: Project, *arguments: str, revision: str = "HEAD") -> Ended:
 @pytest.fixture
 def kept(project: Project) -> Project:
     """A project in Git with two applied commits; the second removes a tag whose category stays."""
-    git(project, "init", "-q", "-b", "main", ".")
+    git(project.folder, "init", "-q", "-b", "main", ".")
     (project.folder / ".gitignore").write_text(".syncengine/\n")
     both = [tag("ACME-1", category="acme"), tag("ACME-2", category="acme", keywords=["of it"])]
     commit(project, tagCategories=[category("acme"), category("other")], tags=both)
@@ -68,7 +54,7 @@ def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service)
     held, recorded = service.holds(), kept.rows()
     lose(kept)
     done = rebuild(kept, "--format", "json")
-    head = git(kept, "rev-parse", "HEAD")
+    head = git(kept.folder, "rev-parse", "HEAD")
     counts = {"commit": head, "rebuilt": 3, "diagnostics": []}
     assert (done.code, done.document) == (0, {"format": "syncengine.rebuild/v1", **counts})
     rows = kept.rows()
@@ -107,9 +93,9 @@ def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) 
     """The run has the commit, so that older ones are refused. Approvals in the project file become invalid."""
     kept.wants(tagCategories=[category("acme"), category("other")], tags=[])
     approval = kept.plan().gate.approve
-    git(kept, "checkout", "-q", ".")
+    git(kept.folder, "checkout", "-q", ".")
     kept.settings("approvals:", f"  - {approval}")
-    head = commit_all(kept)
+    head = commit_all(kept.folder)
     lose(kept)
     assert rebuild(kept).code == 0
     run = kept.run("state", "history", "--format", "json").document["runs"][0]
@@ -140,8 +126,7 @@ def test_an_invalid_revision_is_refused_with_its_places(kept: Project) -> None:
 def test_a_missing_commit_of_a_shallow_clone_is_reported_with_the_cure(kept: Project, tmp_path: Path) -> None:
     """The message suggests `fetch-depth: 0`. The latest commit can be rebuilt."""
     there = tmp_path / "shallow"
-    command = ["git", "clone", "-q", "--depth", "1", f"file://{kept.folder}", str(there)]
-    subprocess.run(command, check=True, env={**os.environ, **AUTHOR})
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{kept.folder}", str(there))
     shallow = Project(there, kept.url)
     refused = rebuild(shallow, revision="HEAD~1")
     assert (refused.code, "fetch-depth: 0" in refused.err) == (64, True), refused.err
@@ -155,7 +140,7 @@ def test_rows_of_databases_are_not_rebuilt(kept: Project) -> None:
         "generate:\n  - forEach: {sql: {source: matters, query: SELECT 1 AS n}}\n    tags: [{name: 'M-{{ row.n }}'}]\n"
     )
     (kept.folder / "manifests/rows.yaml").write_text(block)
-    commit_all(kept)
+    commit_all(kept.folder)
     lose(kept)
     done = rebuild(kept, "--format", "json")
     assert (done.code, done.document["rebuilt"]) == (0, 3)
@@ -174,9 +159,9 @@ def test_an_environment_is_rebuilt_by_itself(kept: Project) -> None:
     kept.settings("environments:", "  live: {manifests: [live], state: live.db}", "  test: {}")
     (kept.folder / "live").mkdir()
     (kept.folder / "live/all.yaml").write_text("tags: [{name: LIVE-1}, {name: LIVE-2}]\n")
-    commit_all(kept)
+    commit_all(kept.folder)
     (kept.folder / "live/all.yaml").write_text("tags: [{name: LIVE-1}]\n")
-    commit_all(kept)
+    commit_all(kept.folder)
     done = kept.run("--env", "live", "state", "rebuild", "--from-git", "HEAD", "-y")
     assert done.code == 0, done.err
     listed = kept.run("--env", "live", "state", "list", "--format", "json").document["resources"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,12 @@ from syncengine.plan.model import Tree
 from syncengine.plan.saved import load
 from syncengine.plan.saved import save as save_plan
 from syncengine.render.documents import SHOWN
+from tests.support.git import commit_all, git
 
 from .program import Ended, Project, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
-
-AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *AUTHOR, *words], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def commit(project: Project, message: str = "Change") -> None:
-    git(project.folder, "add", "-A")
-    git(project.folder, "commit", "-qm", message)
 
 
 @pytest.fixture
@@ -37,10 +25,10 @@ def repository(project: Project) -> Project:
     git(project.folder, "init", "-q", "-b", "main")
     (project.folder / ".gitignore").write_text("*.plan\n*.json\nignored*\n")
     project.wants(tags=[tag("FIRST-1")])
-    commit(project)
+    commit_all(project.folder)
     git(project.folder, "checkout", "-qb", "topic")
     project.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])
-    commit(project)
+    commit_all(project.folder)
     return project
 
 
@@ -94,7 +82,7 @@ def test_a_plan_is_refused_after_another_merge(repository: Project, service: Ser
     save(repository)
     git(repository.folder, "checkout", "-q", "main")
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit(repository)
+    commit_all(repository.folder)
     git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
     assert_not_merged(repository, service, "manifests/more.yaml differs)")
 
@@ -107,7 +95,7 @@ def test_only_the_folder_of_the_project_counts(repository: Project, tmp_path: Pa
     (repository.folder / ".git").rename(tmp_path / "former")
     repository.folder.rename(outer / "project")
     repository.folder = outer / "project"
-    commit(repository)
+    commit_all(repository.folder)
     save(repository)
     (outer / "elsewhere.txt").write_text("changed\n")
     git(outer, "add", "-A")
@@ -130,7 +118,7 @@ def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project)
     """The plan is applied if the tree has no other change."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     save(repository)
-    commit(repository)
+    commit_all(repository.folder)
     assert_applied(repository)
 
 
@@ -138,14 +126,14 @@ def test_a_plan_is_refused_if_another_file_was_committed_too(repository: Project
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     save(repository)
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit(repository)
+    commit_all(repository.folder)
     assert_not_merged(repository, service)
 
 
 def test_an_uncommitted_delete_of_a_manifest_is_an_input(repository: Project, service: Service) -> None:
     """The plan removes its tags, but no tree lacks the manifest."""
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit(repository)
+    commit_all(repository.folder)
     (repository.folder / "manifests" / "more.yaml").unlink()
     assert "manifests/more.yaml" in save(repository).out
     git(repository.folder, "checkout", "-q", "--", ".")
@@ -166,7 +154,7 @@ def test_ignored_data_is_an_input(repository: Project, service: Service, name: s
     file.parent.mkdir(exist_ok=True)
     file.write_text("name\nROW-1\n")
     generates(repository, f"../{name}")
-    commit(repository)
+    commit_all(repository.folder)
     assert name in save(repository).out
     file.write_text("name\nROW-2\n")
     assert_not_merged(repository, service, name)
@@ -176,7 +164,7 @@ def test_templates_and_their_parts_are_inputs(repository: Project, service: Serv
     """A file that a text template includes is compared as well."""
     (repository.folder / "ignored.j2").write_text("- {name: PART-1}\n")
     (repository.folder / "manifests" / "text.yaml.j2").write_text("tags:\n{% include 'ignored.j2' %}")
-    commit(repository)
+    commit_all(repository.folder)
     assert "ignored.j2" in save(repository).out
     (repository.folder / "ignored.j2").write_text("- {name: PART-2}\n")
     assert_not_merged(repository, service, "ignored.j2")
@@ -189,7 +177,7 @@ def test_data_outside_the_project_is_an_input(repository: Project, service: Serv
     (beyond / "rows.csv").write_text("name\nROW-1\n")
     repository.settings("dataFolders: [../beyond]")
     generates(repository, "../../beyond/rows.csv")
-    commit(repository)
+    commit_all(repository.folder)
     assert "../beyond/rows.csv" in save(repository).out
     (beyond / "rows.csv").write_text("name\nROW-2\n")
     assert_not_merged(repository, service, "../beyond/rows.csv")
@@ -212,7 +200,7 @@ def test_a_plan_with_a_base_is_of_the_merged_tree(repository: Project, service: 
     """With `--base`, the plan is refused on the branch and applied once the branch is merged."""
     git(repository.folder, "checkout", "-q", "main")
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit(repository)
+    commit_all(repository.folder)
     git(repository.folder, "checkout", "-q", "topic")
     save(repository, "--base", "main")
     done = repository.run("apply", "saved.plan", "--format", "json")
@@ -230,10 +218,10 @@ def test_inputs_outside_the_merged_tree_are_compared(repository: Project, servic
     file.write_text("name\nROW-1\n")
     repository.settings("dataFolders: [..]")
     generates(repository, f"../{name}")
-    commit(repository)
+    commit_all(repository.folder)
     git(repository.folder, "checkout", "-q", "main")
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit(repository)
+    commit_all(repository.folder)
     git(repository.folder, "checkout", "-q", "topic")
     said = save(repository, "--base", "main").out
     assert name in said

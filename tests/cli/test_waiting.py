@@ -14,10 +14,11 @@ import pytest
 
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
+from tests.support.git import git
 
 from .program import Project, ended, tag
 from .service import Json, Service
-from .test_state_rebuild import commit, git
+from .test_state_rebuild import commit
 
 REPORT = ("--report", "json=report.json")
 
@@ -133,7 +134,7 @@ def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -
 
 def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) -> None:
     """`state rebuild` does not record the older commit."""
-    git(project, "init", "-q", "-b", "main", ".")
+    git(project.folder, "init", "-q", "-b", "main", ".")
     (project.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
     commit(project, tags=[tag("FIRST")])
     project.settle(tags=[tag("FIRST")])
