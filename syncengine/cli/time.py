@@ -132,6 +132,8 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
 def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
     """Return the group in the file `source` (`-` is stdin), or the group with this id from the inbox."""
+    from syncengine.document.json_text import InvalidJson
+    from syncengine.service.answers import read_loosely
     from syncengine.state.inbox import open_inbox
 
     file = options.folder / source
@@ -144,15 +146,25 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
         with open_inbox(project.state, write=False) as inbox:
             return _group_entry(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
     try:
-        group = json.loads(text)  # of all readers of JSON it alone tells the place
-    except (ValueError, RecursionError) as error:
-        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise SyncengineError(f"{source}{place}: this is not JSON", code="bad-json") from None
+        group = read_loosely(text)  # as `serve` reads what the service sends
+    except InvalidJson:
+        raise SyncengineError(f"{source}{_place_in(text)}: this is not JSON", code="bad-json") from None
     if isinstance(group, list) and len(group) == 1:
         group = group[0]
     if not isinstance(group, dict):
         raise SyncengineError(f"{source} must contain one group of posted time, as a JSON object", code="bad-json")
     return group
+
+
+def _place_in(text: bytes) -> str:
+    """Return the line and the column at which a text stops being JSON, as the end of a file's name, if it is known."""
+    try:
+        json.loads(text, strict=False)  # of all readers of JSON it alone tells the place
+    except json.JSONDecodeError as error:
+        return f":{error.lineno}:{error.colno}"
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def _group_entry(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:

@@ -358,6 +358,16 @@ def test_a_file_that_holds_no_group_is_an_error_that_names_it(text: str, folder:
     assert (ended.code, "group.json" in ended.err) == (1, True)
 
 
+def test_a_preview_reads_what_serve_would_read(folder: Path) -> None:
+    """A text that is not UTF-8, a line break within a text, a number beyond all others: the service may send them."""
+    (folder / "group.json").write_bytes(
+        b'{"groupId": "g9", "description": "M\xfcller\nand son", "timestamp": 1e999, "totalDurationSecs": 60,'
+        b' "tags": [{"name": "ACME-0042"}]}'
+    )
+    document = program(folder, "preview", "group.json", "--format", "json").document
+    assert (document["groupId"], document["outcome"]) == ("g9", "SUCCESS")
+
+
 def test_preview_reports_project_errors_with_line_and_column(tmp_path: Path) -> None:
     """`preview` checks the project although it opens no sink."""
     text = "deliver:\n  - {name: a, when: tga, jsonl: {path: a}}\n"
