@@ -189,8 +189,8 @@ class Delivery:
         """Return how many groups may be delivered at once: none after `stop` or if a sink is down, one if in doubt."""
         return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
-    async def catch_up(self, stop: asyncio.Event) -> int:
-        """Deliver the groups that `time retry` requested, and return their number.
+    async def catch_up(self, stop: asyncio.Event, deliver: Callable[[str], Awaitable[object]] | None = None) -> int:
+        """Deliver the groups that `time retry` requested, by `again` or `deliver`, and return their number.
 
         Stop when `stop` is set or a sink is down; further groups remain requested. `serve` calls this between rounds,
         because only the holder of the lease delivers, and other processes can only request it.
@@ -199,7 +199,8 @@ class Delivery:
             self._tidied = self._clock()
             before = self._now() - self._keep
             await self.writer.write(lambda tx: tx.reduce(before))
-        return await side_by_side(each(await to_thread(self.inbox.redeliveries)), self.again, lambda: self.width(stop))
+        asked = each(await to_thread(self.inbox.redeliveries))
+        return await side_by_side(asked, deliver or self.again, lambda: self.width(stop))
 
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it. Return the verdict, or `None` when there is none."""

@@ -11,6 +11,7 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from syncengine.errors import SyncengineError
@@ -58,6 +59,15 @@ COMPANY = 0.02
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team now has a webhook, so the service accepts no status for groups fetched before"
+
+
+async def deliver_and_tell(delivery: Delivery, id: str, tell: Tell) -> None:
+    """Deliver a group of the inbox to the sinks that lack it, and tell its verdict."""
+    verdict = await delivery.again(id)
+    if verdict is not None and verdict.is_final:
+        tell(Taken(id, verdict))
+    elif verdict is not None:
+        tell(RetryLater(SINK, f"{id} is held back and will be tried again: {verdict.message}", 0.0))
 
 
 class WebhookRegistered(SyncengineError):
@@ -108,11 +118,7 @@ class Fetching:
         return await self.delivery.resume(self.stop, self._deliver)
 
     async def _deliver(self, id: str) -> None:
-        verdict = await self._try(id, self.delivery.again(id))
-        if verdict is not None and verdict.is_final:
-            self.tell(Taken(id, verdict))
-        elif verdict is not None:
-            self.tell(RetryLater(SINK, f"{id} is held back and will be tried again: {verdict.message}", 0.0))
+        await self._try(id, deliver_and_tell(self.delivery, id, self.tell))
 
     async def fetch(self) -> None:
         """Fetch once, and store the fetched groups in the inbox."""
@@ -313,6 +319,8 @@ async def pull(
             troubled.append(event.group_id)
         tell(event)
 
+    deliver = partial(deliver_and_tell, delivery, tell=tell)
+
     async def fetch_round() -> None:
         if delivery.is_cautious:
             await Fetching(client, delivery, lambda: 1, heard, stop, call_seconds, pace).round()
@@ -325,8 +333,7 @@ async def pull(
         # The failed groups are delivered again before their failure is acknowledged, then the groups not yet begun.
         await slept(pace.again, stop)
         for id in tuple(troubled):
-            if verdict := await delivery.again(id):
-                tell(Taken(id, verdict))
+            await deliver(id)
             if stop.is_set() or delivery.troubles:
                 return
         await fetching.deliver_stored()
@@ -340,8 +347,8 @@ async def pull(
         await delivery.check_sinks()
     down = tuple(dict.fromkeys((*before, *delivery.troubles)))  # a good probe does not prove write access
     if not down:
-        await delivery.resume(stop)
-        await delivery.catch_up(stop)
+        await delivery.resume(stop, deliver)
+        await delivery.catch_up(stop, deliver)
         down = delivery.troubles
     await acknowledging.round()
     if not down:

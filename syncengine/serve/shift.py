@@ -22,7 +22,7 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.drift import DriftKind
 from syncengine.posted_time.drift_reading import TagWatch
 from syncengine.posted_time.events import SinkTrouble, Verdict, message_of
-from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegistered
+from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegistered, deliver_and_tell
 from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import BackOff, slept
 from syncengine.project.delivery_schema import BIND, Mode
@@ -195,15 +195,13 @@ class Shift:
     def _bind(self) -> tuple[str, int]:
         return (self._section.webhook.bind if self._section.webhook else None) or BIND
 
-    def _note_verdict(self, outcome: PostedTimeStatus) -> None:
-        self._note_deliveries()
-        if outcome is PostedTimeStatus.TROUBLE:
-            self._a_sink_failed.set()
+    async def _deliver_stored(self, id: str) -> None:
+        await deliver_and_tell(self._delivery, id, self._tell)
 
-    def _note_deliveries(self) -> None:
-        """Have new verdicts sent, and the sinks checked if one has failed and not been shown to work since."""
+    def _note_verdict(self, outcome: PostedTimeStatus) -> None:
+        """Have a new verdict sent, and the sinks checked if one has failed and not been shown to work since."""
         self._acknowledging.ring()
-        if self._delivery.is_cautious:
+        if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
             self._a_sink_failed.set()
 
     async def _watch_lease(self, lease: Lease) -> None:
@@ -217,8 +215,7 @@ class Shift:
         if not self._ready.is_set():  # else this loop was restarted after trouble
             await prove_team(self._client, self._project)
             await self._register()
-            if await self._delivery.resume(self._stop):
-                self._note_deliveries()
+            await self._delivery.resume(self._stop, self._deliver_stored)
             self._ready.set()
         registrar = Registrar(
             self._client,
@@ -302,8 +299,7 @@ class Shift:
         """Deliver the groups whose delivery was requested, after the registration, whose answer templates may need."""
         await slept(float("inf"), self._ready, self._stop)
         while not self._stop.is_set():
-            if await self._delivery.catch_up(self._stop):
-                self._note_deliveries()
+            await self._delivery.catch_up(self._stop, self._deliver_stored)
             await slept(self._pace.down, self._stop)
 
     async def _check_sinks(self) -> None:

@@ -154,7 +154,8 @@ def test_sigterm_finishes_and_acknowledges_the_groups_in_hand(estate: World) -> 
 
 
 def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None:
-    """After SIGKILL during the first of three fetched groups, the next process delivers and acknowledges all three."""
+    """After SIGKILL during the first of three fetched groups, the next process delivers and acknowledges all three, and
+    its log tells of them as of any others."""
     with receiving() as target:
         target.holding.clear()
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
@@ -165,6 +166,7 @@ def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None
         served.process.kill()
         served.process.wait()
         target.holding.set()
-        estate.serve()
+        served = estate.serve()
         estate.all_succeed()
         assert {call["id"] for call in target.calls} == {"a", "b", "c"}
+        assert sorted(served.says("taken", 3)) == [f"group {id}: SUCCESS" for id in "abc"]
