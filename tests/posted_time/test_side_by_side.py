@@ -25,7 +25,7 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.pace import WIDTH, each, side_by_side
+from syncengine.posted_time.pace import WIDTH, Turns, each, side_by_side
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
@@ -80,6 +80,36 @@ def test_side_by_side_waits_for_everything_it_began() -> None:
     assert (most, now) == (3, 0)
     assert ended == sorted(ended) == list(range(len(ended)))
     assert len(ended) < 10
+
+
+@pytest.mark.parametrize(("ends", "turns"), [("+++++", 6), ("++++-", 6), ("-+-++", 4), ("--+++", 3)])
+def test_who_waits_while_two_of_two_turns_are_in_vain_gives_up(ends: str, turns: int) -> None:
+    """`ends` are the ends of turns, `-` without an answer; `turns` is how many of six callers get one."""
+
+    async def play() -> int:
+        target, had = Turns(2), 0
+        awake = [asyncio.Event() for _ in ends]
+
+        async def caller(number: int) -> None:
+            nonlocal had
+            async with target.one(TimeoutError()):
+                had += 1
+                if number < len(ends):
+                    await awake[number].wait()
+                    if ends[number] == "-":
+                        target.give_up()
+
+        callers = [asyncio.create_task(caller(number)) for number in range(6)]
+        for event in awake:
+            await asyncio.sleep(0)
+            event.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+        await asyncio.wait(callers)
+        assert all(isinstance(one.exception(), TimeoutError | None) for one in callers)
+        return had
+
+    assert asyncio.run(play()) == turns
 
 
 # --- the inbox
