@@ -289,49 +289,24 @@ def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "encoding", "words"),
+    ("written", "encoding", "words"),
     [
-        (
-            b"\xef\xbb\xbfn,v\nA," + "é\n".encode("cp1252"),
-            "utf-8",
-            "r.csv:2: byte 0xe9 is not valid UTF-8; the file is probably cp1252",
-        ),
-        (
-            "n,v\nA,Müller\n".encode("cp1252"),
-            "utf-8",
-            "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably cp1252",
-        ),
-        (
-            "n,v\nA,Müller\n".encode("utf-16"),
-            "utf-8",
-            "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-16",
-        ),
-        (
-            "n,v\nA,Müller\n".encode("utf-32"),
-            "utf-8",
-            "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-32",
-        ),
-        (
-            "n,v\nA,Müller\n".encode("utf-16-le"),
-            "utf-8",
-            "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably utf-16-le",
-        ),
-        (
-            "n,v\nA,Müller\n".encode("utf-16-be"),
-            "cp1252",
-            "r.csv:1: every other byte is 0; the file is probably utf-16-be",
-        ),
-        ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not valid ASCII; the file is probably utf-8"),
-        (
-            "n,v\nA,Müller\n".encode("utf-8-sig"),
-            "cp1252",
-            "r.csv:1: the file begins with the byte order mark of UTF-8: write `encoding: utf-8`",
-        ),
+        ("cp1252", "utf-8", "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably cp1252"),
+        ("utf-16", "utf-8", "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-16"),
+        ("utf-32", "utf-8", "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-32"),
+        ("utf-16-le", "utf-8", "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably utf-16-le"),
+        ("utf-16-be", "cp1252", "r.csv:1: every other byte is 0; the file is probably utf-16-be"),
+        ("utf-8", "ascii", "r.csv:2: byte 0xc3 is not valid ASCII; the file is probably utf-8"),
+        ("utf-8-sig", "cp1252", "r.csv:1: the file begins with the byte order mark of UTF-8: write `encoding: utf-8`"),
+        ("half", "utf-8", "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably cp1252"),
     ],
 )
-def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str, words: str) -> None:
+def test_another_encoding_is_named(tmp_path: Path, written: str, encoding: str, words: str) -> None:
     """The message has the line, the byte, and the encoding to write."""
     block = HEAD.replace("r.csv", f"r.csv, encoding: {encoding}") + "    tags: [{name: '{{ row.n }}'}]\n"
+    text = "n,v\nA,Müller\n"
+    # Half of it is UTF-8, with the mark of it, and half is not.
+    content = "\ufeff".encode() + text.encode("cp1252") if written == "half" else text.encode(written)
     (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
     assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncengine.state.inbox import open_inbox
-from tests.cli.service import KEY
+from tests.cli.service import AT_ONCE, KEY
 from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world
 from tests.settings.test_schema import judge
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def estate(tmp_path: Path) -> Iterator[World]:
     with world(tmp_path) as made:
+        made.service.choose(holdSeconds=0)
         yield made
 
 
@@ -105,7 +106,7 @@ def test_a_project_without_manifests_remembers_its_team(estate: World, words: tu
 
 @pytest.mark.parametrize(
     "fault",
-    [{"status": 204}, {"status": 200, "body": ["odd"]}, {"status": 500}],
+    [{"status": 204}, {"status": 200, "body": ["odd"]}, {"status": 500, "headers": AT_ONCE}],
     ids=["204", "invalid", "500"],
 )
 def test_a_pull_goes_on_without_the_connector_configuration(estate: World, fault: dict[str, Any]) -> None:
@@ -225,7 +226,7 @@ def test_a_retry_uses_the_connector_configuration(estate: World) -> None:
     assert estate.told("registerConnector") == before
     _refused(estate, "b")
     estate.settings(sinks=LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK or 'none' }}"))
-    estate.service.fault("registerConnector", times=None, status=500)
+    estate.service.fault("registerConnector", times=None, status=500, headers=AT_ONCE)
     done = estate.project.run("time", "retry", "b")
     assert (done.code, "could not be registered" in done.err) == (0, True)
     assert estate.matters() == ["desk 7", "desk 7"]
@@ -248,7 +249,7 @@ def test_register_stores_the_connector_configuration(estate: World) -> None:
     assert not rehearsed()
     estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": True})
     assert estate.project.run("connector", "register").code == 0
-    estate.service.fault("registerConnector", times=None, status=500)
+    estate.service.fault("registerConnector", times=None, status=500, headers=AT_ONCE)
     assert (rehearsed(), "Worked:" in pulled("a")) == (True, True)
     estate.service.heal()
     estate.service.choose(connectorConfiguration={})
