@@ -14,23 +14,6 @@ from tests.serve.world import CALLER_KEY, World, eventually, world
 from tests.support import loopback
 from tests.support.ports import unused_port
 
-DAY = 86400
-
-
-def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
-    """After 59 days a group still has its body; after 61 days only its id and receipts remain."""
-    now = 1_000_000.0
-    with at_work(delivering(tmp_path, now=lambda: now)) as desk:
-        desk.take(raw())
-        desk.acknowledge("g1")
-        whole = []
-        for days in (59, 2):
-            now += days * DAY
-            desk.catch_up()
-            (entry,) = desk.inbox.entries()
-            whole.append(entry.body is not None)
-        assert whole == [True, False]
-
 
 def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
     """A template that changes or disappears later does not affect groups until the project is loaded again."""

@@ -262,15 +262,19 @@ def test_the_whole_story_of_a_group_is_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("keep", "days"), [("keep: 30d\n", 30), ("", 60)], ids=["set", "default"])
+def test_old_groups_are_reduced_to_id_and_receipts(keep: str, days: int, tmp_path: Path) -> None:
     """After `keep`, a group keeps its id and receipts, so a later offer is recognized. Groups that are not acknowledged
     stay whole."""
     now = 1_000_000.0
-    with at_work(delivering(tmp_path, more=LOOKUPS + "keep: 30d\n", now=lambda: now)) as desk:
+    with at_work(delivering(tmp_path, more=LOOKUPS + keep, now=lambda: now)) as desk:
         desk.take(raw(description="a secret matter"))
         desk.acknowledge("g1")
         desk.take(raw("g2"))
-        now += 31 * 86400
+        now += (days - 1) * 86400
+        desk.catch_up()
+        assert desk.entry("g1").body is not None
+        now += 2 * 86400
         desk.take(raw("g3"))
         desk.acknowledge("g3")
         desk.catch_up()

@@ -148,17 +148,6 @@ def test_a_webhook_whose_registration_lost_its_answer_is_ours(estate: World) -> 
     estate.deliver("a")
 
 
-def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
-    """Without a key, anybody could post time: `serve` exits with 8 and registers nothing."""
-    port = unused_port()
-    hook = f'  mode: webhook\n  webhook: {{callbackUrl: "http://127.0.0.1:{port}/", bind: "127.0.0.1:{port}"}}\n'
-    estate.settings(posted=hook)
-    served = estate.serve()
-    assert served.ends() == 8
-    assert "callerKey" in served.messages("ended")[0]
-    assert estate.told("registerWebhook") == 0
-
-
 @pytest.mark.parametrize("ends", ["SIGTERM", "reload"])
 def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, ends: str) -> None:
     """A group whose sink is slow is delivered once and acknowledged, despite SIGTERM or a reload."""
