@@ -16,10 +16,7 @@ from tests.manifest.loading import loaded, problems
 PROJECT = "version: 1\nsources: {pms: {sql: pms.db}, crm: {http: {url: 'http://127.0.0.1:9'}}}\n"
 WRONG = {
     "an unknown option": ("'../r.csv', delimeter=';'", "`data` has no option `delimeter`; did you mean `delimiter`?"),
-    "a setting of another kind": (
-        "source='crm', nxt='x'",
-        "`data` has no option `nxt`; did you mean `next`?",
-    ),
+    "a setting of another kind": ("source='crm', nxt='x'", "`data` has no option `nxt`; did you mean `next`?"),
     "a long delimiter": ("'../r.csv', delimiter=';;'", "`data`: `delimiter` must be one character, or `tab`"),
     "a delimiter of JSON": ("'../r.json', delimiter=';'", "`data`: `delimiter` can be used with `csv` only"),
     "the list of a CSV file": ("'../r.csv', items='a'", "`data`: `items` can be used with json and yaml only"),
@@ -39,10 +36,7 @@ WRONG = {
         "`data`: `params.a` must be text, a number, true, false or null",
     ),
     "parameters in a list": ("source='pms', query='SELECT 1', params=[1]", "`data`: `params` must be a mapping"),
-    "a query of a service": (
-        "source='crm', path='/m', query={'a': 1}",
-        "`data`: `query` must be text, not a mapping",
-    ),
+    "a query of a service": ("source='crm', path='/m', query={'a': 1}", "`data`: `query` must be text, not a mapping"),
     "paging of a database": ("source='pms', query='SELECT 1', page='p'", "`data`: sql has no field `page`"),
     "two ways of paging": (
         "source='crm', page='p', next='n'",

@@ -254,10 +254,7 @@ SOURCES = {
     "blank behind a quote": ('n,v\n"A" ,x\n', "r.csv:2: text follows a closing quotation mark"),
     "blank before a quote": ('n, v\nA, "x"\n', "r.csv:2: in column 2, a blank stands before the quotation mark"),
     "blank before a quote in the header": ('n, "v"\nA,x\n', "r.csv:1: in column 2, a blank stands before"),
-    "blank before a quote after many lines": (
-        'n,v\r"A\rB",1\rC, "x"\r',
-        "r.csv:4: in column 2, a blank stands before",
-    ),
+    "blank before a quote after many lines": ('n,v\r"A\rB",1\rC, "x"\r', "r.csv:4: in column 2, a blank stands before"),
     "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
 
@@ -704,7 +701,7 @@ def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: s
     files = {"r.csv": ROWS, "manifests/m.yaml.j2": template, "parts/macros.j2": MACROS}
     found = errors(problems(tmp_path / "a", files))
     assert [(d.code, d.file, d.line, d.data and d.data.row) for d in found] == [
-        ("unknown-field", "parts/macros.j2", 6, 2),
+        ("unknown-field", "parts/macros.j2", 6, 2)
     ]
     assert found[0].message.endswith("(r.csv:2, and 1 more row)")
     made = loaded(

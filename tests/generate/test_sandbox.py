@@ -524,7 +524,7 @@ FORTY = {
     },
     "paths": {
         "manifests/m.yaml": "generate:\n"
-        + f"  - forEach: {{csv: '{RUNAWAY}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n" * 40,
+        + f"  - forEach: {{csv: '{RUNAWAY}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n" * 40
     },
 }
 

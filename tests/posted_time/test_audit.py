@@ -70,10 +70,7 @@ def test_a_group_that_was_decided_without_a_sink_is_told_from_one_whose_receipt_
 def test_a_receipt_of_a_group_that_is_not_posted_is_reported() -> None:
     """The service lists the group as PENDING, or does not list it."""
     found = audit([posted("a", status="PENDING")], [taken("a"), taken("b")], BOTH, {}, SINCE)
-    assert found.unposted == (
-        Unposted("a", "ledger", NOW - DAY, "PENDING"),
-        Unposted("b", "ledger", NOW - DAY, None),
-    )
+    assert found.unposted == (Unposted("a", "ledger", NOW - DAY, "PENDING"), Unposted("b", "ledger", NOW - DAY, None))
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,7 @@ UNTAGGED = raw("g2", tags=[])
 def test_a_refuse_rule_refuses_a_group_with_its_message(tmp_path: Path) -> None:
     """No lookup or sink sees the group, and the next group is delivered."""
     verdicts = taking(delivering(tmp_path, more=REFUSE + LOOKUPS), UNTAGGED, raw())
-    assert verdicts == [
-        Verdict(REFUSED, "Assign a tag, Jo Doe."),
-        Verdict(SUCCESS, None, "L-g1"),
-    ]
+    assert verdicts == [Verdict(REFUSED, "Assign a tag, Jo Doe."), Verdict(SUCCESS, None, "L-g1")]
 
 
 def test_a_lookup_that_finds_nothing_refuses_with_its_message(tmp_path: Path) -> None:
@@ -205,11 +202,7 @@ def test_only_the_sink_that_lacks_a_group_gets_it_again(tmp_path: Path) -> None:
         receiver.answer = lambda got: (next(statuses), {"id": 5})
         delivery = delivering(tmp_path, SQL_SINK + http_sink(receiver.url))
         verdicts = taking(delivery, raw(), raw(), raw())
-    assert outcomes(verdicts) == [
-        TROUBLE,
-        TROUBLE,
-        SUCCESS,
-    ]
+    assert outcomes(verdicts) == [TROUBLE, TROUBLE, SUCCESS]
     assert (len(rows(tmp_path)), len(receiver.got), verdicts[2].external_id) == (1, 3, "L-g1")
 
 

@@ -83,12 +83,7 @@ def drifted(team: Team) -> Team:
     return team
 
 
-EACH = {
-    "tag/ACME-0042": "differs",
-    "tag/HUSH-1": "differs",
-    "tag/NEW 1": "unknown",
-    "tag/OLD": "retired-in-use",
-}
+EACH = {"tag/ACME-0042": "differs", "tag/HUSH-1": "differs", "tag/NEW 1": "unknown", "tag/OLD": "retired-in-use"}
 
 
 # --- requests

@@ -173,11 +173,7 @@ def test_an_edited_total_is_weighted_only_with_weighting_always() -> None:
     untouched = group(**weighted(50))
     by = {w: (duration_of(edited, settings(weighting=w)).seconds, duration_of(untouched, settings(weighting=w)).seconds)
           for w in Weighting}  # fmt: skip
-    assert by == {
-        Weighting.ALWAYS: (2000, 1800),
-        Weighting.NEVER: (4000, 3600),
-        Weighting.UNLESS_EDITED: (4000, 1800),
-    }
+    assert by == {Weighting.ALWAYS: (2000, 1800), Weighting.NEVER: (4000, 3600), Weighting.UNLESS_EDITED: (4000, 1800)}
 
 
 def test_rounding_up_comes_last() -> None:

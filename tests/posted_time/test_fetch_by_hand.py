@@ -284,10 +284,7 @@ def test_register_says_if_a_client_is_already_registered(estate: World) -> None:
     """If this project did not register it, the output repeats the answer of the service."""
     assert estate.project.run("time", "register").out == "Registered a fetch client.\n"
     again = estate.project.run("time", "register")
-    assert (again.code, again.out) == (
-        0,
-        "Nothing changed: this project has already registered a fetch client.\n",
-    )
+    assert (again.code, again.out) == (0, "Nothing changed: this project has already registered a fetch client.\n")
     shutil.rmtree(estate.project.folder / ".syncengine")
     foreign = estate.project.run("time", "register")
     assert (foreign.code, foreign.out.startswith("Nothing changed: the team already has a fetch client")) == (0, True)

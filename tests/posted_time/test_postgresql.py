@@ -143,10 +143,7 @@ def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [
-        ({"password": "wrong"}, TroubleKind.AUTHENTICATION),
-        ({"role": "reader"}, TroubleKind.PERMISSIONS),
-    ],
+    [({"password": "wrong"}, TroubleKind.AUTHENTICATION), ({"role": "reader"}, TroubleKind.PERMISSIONS)],
     ids=["password", "rights"],
 )
 def test_missing_access_is_trouble_of_its_kind(

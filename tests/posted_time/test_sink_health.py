@@ -104,7 +104,7 @@ STORIES: dict[str, Story] = {
         (LONG_ENOUGH, good, UP),
     ],
     "trouble of a single group, such as a deadlock, does not count": [
-        (0, fails(Failed(TroubleKind.UNKNOWN, "x", is_down=False)), UP),
+        (0, fails(Failed(TroubleKind.UNKNOWN, "x", is_down=False)), UP)
     ],
     "a sink that answers only probes is down until it takes a group": [
         (0, fails(UNREACHED), DOUBTED),

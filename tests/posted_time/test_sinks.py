@@ -68,8 +68,7 @@ def test_posted_text_is_bound_as_a_parameter_and_never_run_as_sql(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"totalDurationSecs": 0, "timeRows": []}, {"timeRows": [row(durationSecs=0)], "totalDurationSecs": 0}],
+    "change", [{"totalDurationSecs": 0, "timeRows": []}, {"timeRows": [row(durationSecs=0)], "totalDurationSecs": 0}]
 )
 def test_a_violated_constraint_refuses_the_group(change: dict[str, Any], tmp_path: Path) -> None:
     """With a message of our own, or the project's; neither row nor receipt is stored."""
@@ -212,11 +211,7 @@ STATUSES: dict[int | None, tuple[PostedTimeStatus, TroubleKind | None, PostedTim
 
 @pytest.mark.parametrize(("status", "outcome", "kind", "changed"), [(s, *then) for s, then in STATUSES.items()])
 def test_each_status_is_a_success_a_refusal_or_trouble(
-    status: int | None,
-    outcome: PostedTimeStatus,
-    kind: TroubleKind | None,
-    changed: PostedTimeStatus,
-    tmp_path: Path,
+    status: int | None, outcome: PostedTimeStatus, kind: TroubleKind | None, changed: PostedTimeStatus, tmp_path: Path
 ) -> None:
     """The text of the receiver is not shown to the user.
 
@@ -409,10 +404,7 @@ def test_a_value_in_a_path_is_encoded_as_one_segment(name: str, sent: str, tmp_p
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (
-        SUCCESS,
-        [f"/api/time/{sent}/time"],
-    )
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [f"/api/time/{sent}/time"])
 
 
 PATHS = {

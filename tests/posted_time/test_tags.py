@@ -166,10 +166,7 @@ def test_identical_tags_are_one_and_different_tags_of_one_name_are_refused(tmp_p
 def test_a_sink_for_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None:
     """It uses the first tag in its lookup: that tag would get all the time, and the others none."""
     (verdict,) = taking(delivering(tmp_path), several())
-    assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (
-        REFUSED,
-        True,
-    )
+    assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (REFUSED, True)
     assert rows(tmp_path) == []
 
 

@@ -97,11 +97,7 @@ def test_a_group_with_an_invalid_duration_is_refused(odd: bytes, tmp_path: Path)
     posted = line(tmp_path)
     body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
     told, _ = fetched(posted, body, last="b")
-    assert outcomes(told) == {
-        "a": SUCCESS,
-        "odd": REFUSED,
-        "b": SUCCESS,
-    }
+    assert outcomes(told) == {"a": SUCCESS, "odd": REFUSED, "b": SUCCESS}
     assert sorted(posted.rows()) == ["a", "b"]
 
 
@@ -122,12 +118,7 @@ def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, 
     posted = line(tmp_path)
     body = listing(written("a"), broken, written("b"))
     told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
-    assert outcomes(told) == {
-        "a": SUCCESS,
-        "bad": REFUSED,
-        "b": SUCCESS,
-        "c": SUCCESS,
-    }
+    assert outcomes(told) == {"a": SUCCESS, "bad": REFUSED, "b": SUCCESS, "c": SUCCESS}
     assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
     with open_inbox(posted.project().state, write=False) as inbox:
         (entry,) = [entry for entry in inbox.entries() if entry.group_id == "bad"]

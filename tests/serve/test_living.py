@@ -160,10 +160,7 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
 
 @pytest.mark.parametrize(
     ("posted", "place"),
-    [
-        ("  unmatched: perhaps", "syncengine.yaml:"),
-        ('  refuse: [{when: "tga", message: No.}]', "syncengine.yaml:"),
-    ],
+    [("  unmatched: perhaps", "syncengine.yaml:"), ('  refuse: [{when: "tga", message: No.}]', "syncengine.yaml:")],
     ids=["a bad value", "an unknown name in a template"],
 )
 def test_an_invalid_configuration_is_logged_and_the_old_one_stays_in_use(

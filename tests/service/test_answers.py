@@ -82,14 +82,7 @@ def test_data_of_a_success_is_unchanged_even_if_it_holds_the_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "spelt",
-    [
-        'a/b"c+=',
-        r"a\/b\"c+=",
-        r"a/b\u0022c\u002B\u003d",
-        "a%2Fb%22c%2B%3d",
-        "a&#x2F;b&quot;c&#43;=",
-    ],
+    "spelt", ['a/b"c+=', r"a\/b\"c+=", r"a/b\u0022c\u002B\u003d", "a%2Fb%22c%2B%3d", "a&#x2F;b&quot;c&#43;="]
 )
 def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
     r"""As in JSON, a URL or HTML: some services write `\/` or `\u002F` for `/`, and pages of gateways `&#x2F;`."""

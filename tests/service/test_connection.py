@@ -132,11 +132,7 @@ def test_an_odd_answer_does_not_affect_the_next_one(raw: bytes) -> None:
 
 
 ANSWER = b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s"
-UNASKED = {
-    "another answer": ANSWER % (200, 5, b'"old"'),
-    "408": ANSWER % (408, 0, b""),
-    "end of stream": b"",
-}
+UNASKED = {"another answer": ANSWER % (200, 5, b'"old"'), "408": ANSWER % (408, 0, b""), "end of stream": b""}
 
 
 @pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED.keys())
