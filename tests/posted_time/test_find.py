@@ -8,8 +8,10 @@ import os
 import random
 import textwrap
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -102,116 +104,121 @@ def test_each_group_is_there_once_whatever_is_cut_late_or_killed(seed: int, tmp_
         assert all(external in numbers[id] for id, external in told.items())
 
 
-def lost(connector: Connector, pms: Forgetful, mood: str = "lost", group: str = "g1") -> None:
-    """Deliver a group whose outcome stays unknown."""
-    pms.moods.append(mood)
-    (verdict,) = connector.take(raw(group))
-    assert verdict.outcome is TROUBLE
+class Case(NamedTuple):
+    """A receiver that ignores keys, and a connector whose sink looks groups up there."""
+
+    clock: Clock
+    pms: Forgetful
+    connector: Connector
+
+    def loses(self, mood: str = "lost", group: str = "g1") -> None:
+        """Deliver a group whose outcome stays unknown."""
+        self.pms.moods.append(mood)
+        (verdict,) = self.connector.take(raw(group))
+        assert verdict.outcome is TROUBLE
+
+    def lists(self, status: int, answer: object) -> None:
+        """Give this answer whenever the list of entries is asked for."""
+        pms = self.pms
+        pms.receiver.answer = lambda got: (status, answer) if got.method == "GET" else pms.answer(got)
 
 
-def test_find_asks_only_after_an_unclear_attempt_and_a_wait(tmp_path: Path) -> None:
-    """During the wait nothing is sent, and the trouble is explained in the note that `time show` prints."""
+@contextmanager
+def finding(folder: Path, find: str = FIND) -> Iterator[Case]:
     clock = Clock()
     with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        assert connector.take(raw("g0"))[0].outcome is SUCCESS
-        lost(connector, pms)
-        assert pms.questions == []
-        clock.at += 59
-        (verdict,) = connector.take(raw("g1"))
-        assert (verdict.outcome, pms.questions) == (TROUBLE, [])
-        assert verdict.message is not None
-        assert verdict.message.startswith("pms may already have this time.")
-        with open_inbox(connector.project.state, write=False) as inbox:
-            entry = inbox.entry("g1")
-            assert entry is not None
-            assert (entry.note or "").startswith("perhaps taken: ")
-        clock.at += 20
-        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E1")]
-        assert len(pms.questions) == 1
-        assert len(pms.has("g1")) == 1
+        yield Case(clock, pms, Connector(folder, finding_sink(pms.receiver.url, find), clock))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Case]:
+    with finding(tmp_path) as case:
+        yield case
+
+
+def test_find_asks_only_after_an_unclear_attempt_and_a_wait(case: Case) -> None:
+    """During the wait nothing is sent, and the trouble is explained in the note that `time show` prints."""
+    assert case.connector.take(raw("g0"))[0].outcome is SUCCESS
+    case.loses()
+    assert case.pms.questions == []
+    case.clock.at += 59
+    (verdict,) = case.connector.take(raw("g1"))
+    assert (verdict.outcome, case.pms.questions) == (TROUBLE, [])
+    assert verdict.message is not None
+    assert verdict.message.startswith("pms may already have this time.")
+    with open_inbox(case.connector.project.state, write=False) as inbox:
+        entry = inbox.entry("g1")
+        assert entry is not None
+        assert (entry.note or "").startswith("perhaps taken: ")
+    case.clock.at += 20
+    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E1")]
+    assert len(case.pms.questions) == 1
+    assert len(case.pms.has("g1")) == 1
 
 
 @pytest.mark.parametrize("mood", ["cut", "late"])
-def test_a_group_that_is_not_found_is_sent_again(mood: str, tmp_path: Path) -> None:
+def test_a_group_that_is_not_found_is_sent_again(mood: str, case: Case) -> None:
     """An entry that is made late is found, because `find` asks after the wait."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms, mood)
-        clock.at += 61
-        assert connector.take(raw("g1"))[0].outcome is SUCCESS
-        assert len(pms.has("g1")) == 1
+    case.loses(mood)
+    case.clock.at += 61
+    assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
+    assert len(case.pms.has("g1")) == 1
 
 
 def test_find_without_after_waits_for_the_timeout_and_a_minute(tmp_path: Path) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        sink = finding_sink(pms.receiver.url, FIND.replace(", after: 60s", ""), more="").replace(
-            "json:", "timeout: 7s, json:"
-        )
-        connector = Connector(tmp_path, sink, clock)
-        lost(connector, pms)
-        clock.at += 66
-        assert connector.take(raw("g1"))[0].outcome is TROUBLE
-        clock.at += 2
-        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+    with finding(tmp_path, FIND.replace(", after: 60s}", "}, timeout: 7s")) as case:
+        case.loses()
+        case.clock.at += 66
+        assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
+        case.clock.at += 2
+        assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
 
 
-def test_find_reads_every_page_and_matches_the_whole_reference(tmp_path: Path) -> None:
+def test_find_reads_every_page_and_matches_the_whole_reference(case: Case) -> None:
     """The first pages hold entries whose references have the same prefix."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        connector.take(*(raw(f"g1{number}") for number in range(7)))
-        lost(connector, pms)
-        clock.at += 80
-        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E7")]
-        assert len(pms.questions) == 3
+    case.connector.take(*(raw(f"g1{number}") for number in range(7)))
+    case.loses()
+    case.clock.at += 80
+    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E7")]
+    assert len(case.pms.questions) == 3
 
 
-def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(tmp_path: Path) -> None:
+def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(case: Case) -> None:
     """`time retry --sink` is for a receiver that was restored from a backup: what it has is not sent once more, and a
     receiver that cannot be asked gets nothing."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
 
-        def asked_again() -> str:
-            with open_inbox(connector.project.state, write=True) as inbox:
-                inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
-            deliver_again(connector.project, {}, ["g0", "g1"], lambda: None)
-            with open_inbox(connector.project.state, write=False) as inbox:
-                return " ".join(found.status for entry in inbox.entries() for found in entry.deliveries)
+    def asked_again() -> str:
+        with open_inbox(case.connector.project.state, write=True) as inbox:
+            inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
+        deliver_again(case.connector.project, {}, ["g0", "g1"], lambda: None)
+        with open_inbox(case.connector.project.state, write=False) as inbox:
+            return " ".join(found.status for entry in inbox.entries() for found in entry.deliveries)
 
-        connector.take(raw("g0"), raw("g1"))
-        clock.at += 60
-        pms.asking = ("down",)
-        assert asked_again() == "again again"
-        pms.asking = ("answer",)
-        assert asked_again() == "accepted accepted"
-        assert len(pms.entries) == 2
-        pms.entries[:] = pms.has("g0")
-        assert asked_again() == "accepted accepted"
-    assert sorted(entry.reference for entry in pms.entries) == ["g0", "g1"]
+    case.connector.take(raw("g0"), raw("g1"))
+    case.clock.at += 60
+    case.pms.asking = ("down",)
+    assert asked_again() == "again again"
+    case.pms.asking = ("answer",)
+    assert asked_again() == "accepted accepted"
+    assert len(case.pms.entries) == 2
+    case.pms.entries[:] = case.pms.has("g0")
+    assert asked_again() == "accepted accepted"
+    assert sorted(entry.reference for entry in case.pms.entries) == ["g0", "g1"]
 
 
-def test_two_entries_of_a_group_are_a_conflict(tmp_path: Path) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms)
-        pms.entries.append(pms.entries[0])
-        pms.usual = ("refuse",)
-        clock.at += 80
-        pms.entries[1] = type(pms.entries[0])("g1", 3600, 9, clock.at - 50, clock.at - 50)
-        (verdict,) = connector.take(raw("g1"))
-        assert verdict.outcome is REFUSED
-        assert "more than once" in (verdict.message or "")
-        with open_inbox(connector.project.state, write=False) as inbox:
-            entry = inbox.entry("g1")
-            assert entry is not None
-            assert entry.state == "conflict"
+def test_two_entries_of_a_group_are_a_conflict(case: Case) -> None:
+    case.loses()
+    case.pms.entries.append(case.pms.entries[0])
+    case.pms.usual = ("refuse",)
+    case.clock.at += 80
+    case.pms.entries[1] = type(case.pms.entries[0])("g1", 3600, 9, case.clock.at - 50, case.clock.at - 50)
+    (verdict,) = case.connector.take(raw("g1"))
+    assert verdict.outcome is REFUSED
+    assert "more than once" in (verdict.message or "")
+    with open_inbox(case.connector.project.state, write=False) as inbox:
+        entry = inbox.entry("g1")
+        assert entry is not None
+        assert entry.state == "conflict"
 
 
 ANSWERS = {
@@ -227,17 +234,14 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        find = FIND.replace(" paging: {cursor: at, at: next_cursor},", "")
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url, find), clock)
-        lost(connector, pms, "cut")
-        clock.at += 80
-        pms.receiver.answer = lambda got: (200, answer) if got.method == "GET" else pms.answer(got)
-        assert connector.take(raw("g1"))[0].outcome is TROUBLE
-        assert pms.entries == []
-        pms.receiver.answer = pms.answer
-        assert connector.take(raw("g1"))[0].outcome is SUCCESS
+    with finding(tmp_path, FIND.replace(" paging: {cursor: at, at: next_cursor},", "")) as case:
+        case.loses("cut")
+        case.clock.at += 80
+        case.lists(200, answer)
+        assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
+        assert case.pms.entries == []
+        case.pms.receiver.answer = case.pms.answer
+        assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
 
 
 Pages = Callable[[str], dict[str, object]]
@@ -262,40 +266,35 @@ INCOMPLETE: dict[str, Pages] = {
 
 @pytest.mark.parametrize("pages", INCOMPLETE.values(), ids=INCOMPLETE.keys())
 def test_of_a_list_that_is_not_whole_nothing_is_said_to_be_missing(
-    pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pages: Pages, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after a bounded number of pages, and nothing is sent."""
     monkeypatch.setattr("syncengine.posted_time.sinks.find.MOST_PAGES", 20)
-    clock, sent = Clock(), 0
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms)
-        clock.at += 80
+    case.loses()
+    case.clock.at += 80
+    sent = 0
 
-        def answer(got: Got) -> tuple[int, object] | None:
-            nonlocal sent
-            sent += got.method == "POST"
-            pms.questions.append(got.path)
-            return 200, pages(parse_qs(urlsplit(got.path).query).get("at", ["0"])[0])
+    def answer(got: Got) -> tuple[int, object] | None:
+        nonlocal sent
+        sent += got.method == "POST"
+        case.pms.questions.append(got.path)
+        return 200, pages(parse_qs(urlsplit(got.path).query).get("at", ["0"])[0])
 
-        pms.receiver.answer = answer
-        assert connector.take(raw("g1"))[0].outcome is TROUBLE
-        assert (sent, len(pms.questions) <= 20) == (0, True)
+    case.pms.receiver.answer = answer
+    assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
+    assert (sent, len(case.pms.questions) <= 20) == (0, True)
 
 
-def test_a_group_on_the_last_page_is_found(tmp_path: Path) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms)
-        clock.at += 80
-        last = {
-            "0": page("x", following="1", total=3),
-            "1": page("y", following="2", total=3),
-            "2": page("g1", total=3),
-        }
-        pms.receiver.answer = lambda got: (200, last[parse_qs(urlsplit(got.path).query).get("at", ["0"])[0]])
-        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "Eg1-None")]
+def test_a_group_on_the_last_page_is_found(case: Case) -> None:
+    case.loses()
+    case.clock.at += 80
+    last = {
+        "0": page("x", following="1", total=3),
+        "1": page("y", following="2", total=3),
+        "2": page("g1", total=3),
+    }
+    case.pms.receiver.answer = lambda got: (200, last[parse_qs(urlsplit(got.path).query).get("at", ["0"])[0]])
+    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "Eg1-None")]
 
 
 WITHOUT_VALUE = {
@@ -348,70 +347,56 @@ def test_a_null_that_a_reference_does_not_write_is_none(reference: str, tmp_path
 
 def _asked(entry: object, reference: str, folder: Path) -> tuple[PostedTimeStatus, int]:
     """The outcome of a group that is taken while its answer is lost, if the list has only this entry; and the POSTs."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        asked, read = "filter: \"ref eq '{{ group.groupId }}'\"", f'"{reference}"'
-        find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", read)
-        find = find.replace(" externalId: 'E{{ entry.id }}', paging: {cursor: at, at: next_cursor},", "")
-        connector = Connector(folder, finding_sink(pms.receiver.url, find), clock)
-        lost(connector, pms)
-        clock.at += 80
-        answer = {"data": {"entries": [entry]}}
-        pms.receiver.answer = lambda got: (200, answer) if got.method == "GET" else pms.answer(got)
-        (verdict,) = connector.take(raw("g1"))
-        return verdict.outcome, len(pms.entries)
+    asked, read = "filter: \"ref eq '{{ group.groupId }}'\"", f'"{reference}"'
+    find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", read)
+    find = find.replace(" externalId: 'E{{ entry.id }}', paging: {cursor: at, at: next_cursor},", "")
+    with finding(folder, find) as case:
+        case.loses()
+        case.clock.at += 80
+        case.lists(200, {"data": {"entries": [entry]}})
+        (verdict,) = case.connector.take(raw("g1"))
+        return verdict.outcome, len(case.pms.entries)
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(404, SUCCESS), (401, TROUBLE), (500, TROUBLE), (302, TROUBLE)])
-def test_only_a_404_of_find_means_that_the_entry_is_missing(
-    status: int, outcome: PostedTimeStatus, tmp_path: Path
-) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms, "cut")
-        clock.at += 80
-        pms.receiver.answer = lambda got: (status, {}) if got.method == "GET" else pms.answer(got)
-        assert connector.take(raw("g1"))[0].outcome is outcome
-        assert len(pms.entries) == (outcome is SUCCESS)
+def test_only_a_404_of_find_means_that_the_entry_is_missing(status: int, outcome: PostedTimeStatus, case: Case) -> None:
+    case.loses("cut")
+    case.clock.at += 80
+    case.lists(status, {})
+    assert case.connector.take(raw("g1"))[0].outcome is outcome
+    assert len(case.pms.entries) == (outcome is SUCCESS)
 
 
-def test_changed_content_is_sent_only_if_the_first_is_not_found(tmp_path: Path) -> None:
+def test_changed_content_is_sent_only_if_the_first_is_not_found(case: Case) -> None:
     """Otherwise it is a conflict, and an offer of the first content is answered with SUCCESS."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms, "cut", "g0")
-        lost(connector, pms, "lost", "g1")
-        other = [raw(id, totalDurationSecs=7200) for id in ("g0", "g1")]
-        assert [one.outcome for one in connector.take(*other)] == [TROUBLE, TROUBLE]
-        clock.at += 80
-        assert [one.outcome for one in connector.take(*other)] == [SUCCESS, REFUSED]
-        assert [one.secs for one in pms.has("g0")] == [7200]
-        assert [one.secs for one in pms.has("g1")] == [3600]
-        assert connector.take(raw("g1"))[0].outcome is SUCCESS
-        assert len(pms.entries) == 2
+    case.loses("cut", "g0")
+    case.loses("lost", "g1")
+    other = [raw(id, totalDurationSecs=7200) for id in ("g0", "g1")]
+    assert [one.outcome for one in case.connector.take(*other)] == [TROUBLE, TROUBLE]
+    case.clock.at += 80
+    assert [one.outcome for one in case.connector.take(*other)] == [SUCCESS, REFUSED]
+    assert [one.secs for one in case.pms.has("g0")] == [7200]
+    assert [one.secs for one in case.pms.has("g1")] == [3600]
+    assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
+    assert len(case.pms.entries) == 2
 
 
-def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(tmp_path: Path) -> None:
+def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(case: Case) -> None:
     """`find` asks once more after a 409, as the first request may have been executed before the repeat."""
-    clock = Clock()
-    with forgetting(clock) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        lost(connector, pms, "cut")
-        clock.at += 80
+    case.loses("cut")
+    case.clock.at += 80
 
-        def executed_then_refused(got: object) -> tuple[int, object] | None:
-            if getattr(got, "method", "") == "POST":
-                pms.moods.append("take")
-                pms.answer(got)  # type: ignore[arg-type] # as a test calls it
-                pms.entries[-1] = type(pms.entries[-1])("g1", 3600, 0, clock.at, clock.at)
-                return 409, {}
-            return pms.answer(got)  # type: ignore[arg-type] # as a test calls it
+    def executed_then_refused(got: object) -> tuple[int, object] | None:
+        if getattr(got, "method", "") == "POST":
+            case.pms.moods.append("take")
+            case.pms.answer(got)  # type: ignore[arg-type] # as a test calls it
+            case.pms.entries[-1] = type(case.pms.entries[-1])("g1", 3600, 0, case.clock.at, case.clock.at)
+            return 409, {}
+        return case.pms.answer(got)  # type: ignore[arg-type] # as a test calls it
 
-        pms.receiver.answer = executed_then_refused
-        assert connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E0")]
-        assert len(pms.entries) == 1
+    case.pms.receiver.answer = executed_then_refused
+    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E0")]
+    assert len(case.pms.entries) == 1
 
 
 def test_each_tag_has_a_reference_of_its_own(tmp_path: Path) -> None:
