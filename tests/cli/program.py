@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from syncengine.resource import Recorded
 from syncengine.state.store import open_state
 from tests.support import warm
 
-from .service import KEY, Json
+from .service import KEY, Json, Service
 
 PROGRAM = [sys.executable, "-m", "syncengine"]
 SECTIONS = ("tagCategories", "activityTypes", "tags", "removed")
@@ -103,12 +104,10 @@ class Project:
             **{"cwd": self.folder, **streams},
         )
 
-    def run(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> Ended:
-        """Run the program until it ends. `more` are options of `subprocess.Popen`."""
-        if more:
-            return ended(self.start(*arguments, environ=environ, **more))
-        done = warm.run(arguments, folder=self.folder, environ=self.surroundings(environ), seconds=TIMEOUT_SECONDS)
-        return _checked(Ended(*done))
+    def run(self, *arguments: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Ended:
+        """Run the program until it ends, in the project's folder or in `cwd`."""
+        surroundings = self.surroundings(environ)
+        return _checked(Ended(*warm.run(arguments, folder=cwd or self.folder, environ=surroundings)))
 
     def apply(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
         """Run `apply` with JSON output and with the approval that the gate asks for, if any."""
@@ -116,6 +115,19 @@ class Project:
 
     def start_apply(self, *arguments: str) -> subprocess.Popen[str]:
         return self.start("apply", "-y", "--format", "json", *self.approvals(), *arguments)
+
+    def kill_during(self, service: Service, operation: str, *arguments: str, after: int = 0) -> None:
+        """Run the program, and kill it while it waits for the answer to an operation, of which it got `after` before.
+
+        The service has executed that call, too.
+        """
+        calls = service.asked().count(operation) + after + 1
+        service.fault(operation, after=after, times=None, delay=60)
+        process = self.start(*arguments)
+        service.wait_for(operation, calls)
+        process.kill()
+        assert ended(process).code == -signal.SIGKILL
+        service.heal()
 
     def approvals(self) -> tuple[str, ...]:
         asked = self.plan().gate.approve

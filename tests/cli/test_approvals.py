@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,13 @@ from typing import Any
 import pytest
 
 from .conftest import moved
-from .program import Ended, Project, activity_type, category, ended, tag
+from .program import Ended, Project, activity_type, category, tag
 from .service import Service, serving
 
 pytestmark = pytest.mark.slow
 
 MEMBERS = [f"J-{number:02}" for number in range(36)]
 OTHERS = [f"O-{number:02}" for number in range(60)]
-DELAYED: dict[str, Any] = {"delay": 60}
-"""The service executes the request, but does not answer while the test runs."""
 
 
 def others(project: Project, names: list[str]) -> None:
@@ -69,11 +66,7 @@ def killed_firm(request: pytest.FixtureRequest, settled_firm: Path, tmp_path_fac
         others(project, OTHERS[30:])
         asked = gate(project)
         approval = units(asked)["manifests/others.yaml"] if request.param == "unit" else asked["approve"]
-        service.fault("deleteKeyword", after=10, times=None, **DELAYED)
-        process = project.start("apply", "-y", "--approve-deletes", approval)
-        service.wait_for("deleteKeyword", 11)
-        process.kill()
-        assert ended(process).code == -signal.SIGKILL
+        project.kill_during(service, "deleteKeyword", "apply", "-y", "--approve-deletes", approval, after=10)
         (project.folder / "approval").write_text(approval, encoding="utf-8")
     return folder
 
@@ -231,12 +224,7 @@ def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -
     assert firm.run("plan", "--out", "saved.plan").code == 0
     approval = json.loads((firm.folder / "saved.plan").read_bytes())["gate"]["units"][0]["approve"]
     assert firm.run("apply", "saved.plan").code == 4
-    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
-    process = firm.start("apply", "saved.plan", "--approve-deletes", approval)
-    service.wait_for("deleteKeyword", 11)
-    process.kill()
-    assert ended(process).code == -signal.SIGKILL
-    service.heal()
+    firm.kill_during(service, "deleteKeyword", "apply", "saved.plan", "--approve-deletes", approval, after=10)
     done = firm.run("apply", "saved.plan", "--format", "json")
     assert done.code == 0, done.out
 
@@ -409,12 +397,7 @@ def test_approvals_in_use_after_a_kill_are_not_warned_of(firm: Project, service:
     assert asked["approve"] == units(asked)["manifests/others.yaml"]
     approve(firm, asked["approve"])
     assert unused(firm) == []
-    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
-    process = firm.start("apply", "-y")
-    service.wait_for("deleteKeyword", 11)
-    process.kill()
-    assert ended(process).code == -signal.SIGKILL
-    service.heal()
+    firm.kill_during(service, "deleteKeyword", "apply", "-y", after=10)
     assert unused(firm) == []
     assert applied(firm).code == 0
     assert unused(firm) == []  # calls of the run that was killed may still be executed

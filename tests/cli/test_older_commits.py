@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.git import commit_all, git
 
-from .program import Ended, Project, ended, tag
+from .program import Ended, Project, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
@@ -72,11 +72,7 @@ def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(merged: Project
     git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Meanwhile")
     git(merged.folder, "merge", "-q", "--squash", "topic")
     git(merged.folder, "commit", "-qm", "Squash")
-    service.fault("upsertTags", delay=60)
-    process = merged.start("apply", "saved.plan")
-    service.wait_for("upsertTags")
-    process.kill()
-    ended(process)
+    merged.kill_during(service, "upsertTags", "apply", "saved.plan")
     assert merged.run("apply", "saved.plan").code == 0
     (last, *_) = merged.run("state", "history", "--format", "json").document["runs"]
     assert last["commit"] == git(merged.folder, "rev-parse", "HEAD")

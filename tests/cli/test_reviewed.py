@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from .program import Ended, Project, category, ended, tag
+from .program import Ended, Project, category, tag
 from .service import Json, Service
 
 pytestmark = pytest.mark.slow
@@ -39,17 +39,6 @@ def review(project: Project, file: str = "plan.json", *more: str) -> None:
 
 def apply(project: Project, *more: str, file: str = "plan.json") -> Ended:
     return project.run("apply", "-y", "--format", "json", "--reviewed", file, *more)
-
-
-def killed(project: Project, service: Service, operation: str, *command: str) -> None:
-    """Kill a command while the service executes an operation."""
-    asked = service.asked().count(operation)
-    service.fault(operation, delay=60)
-    process = project.start(*command)
-    service.wait_for(operation, asked + 1)
-    process.kill()
-    ended(process)
-    service.heal()
 
 
 def errors(done: Ended) -> list[Json]:
@@ -169,7 +158,7 @@ def test_a_plan_reviewed_before_the_first_apply_can_be_repeated(project: Project
     project.wants(**WANTED)
     review(project)
     assert json.loads((project.folder / "plan.json").read_text())["basis"]["lineage"] is None
-    killed(project, service, "upsertTags", "apply", "-y", "--reviewed", "plan.json")
+    project.kill_during(service, "upsertTags", "apply", "-y", "--reviewed", "plan.json")
     assert apply(project, "--lock-timeout", "0s").code == 0
     assert project.plan().changes == ()
 
@@ -353,7 +342,7 @@ def test_whole_units_may_be_missing(renaming: Project) -> None:
 
 def test_a_reviewed_plan_that_was_killed_goes_through_again(renaming: Project, service: Service) -> None:
     """What the killed run has done or begun counts as reviewed; tests/applying tries every instant."""
-    killed(renaming, service, "deleteKeyword", "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
+    renaming.kill_during(service, "deleteKeyword", "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
     done = apply(renaming, "--lock-timeout", "0s", *renaming.approvals())
     assert done.code == 0, done.out
     assert renaming.plan().changes == ()
@@ -362,7 +351,7 @@ def test_a_reviewed_plan_that_was_killed_goes_through_again(renaming: Project, s
 def test_what_another_run_began_does_not_count_as_reviewed(reviewed: Project, service: Service) -> None:
     """If a run without this review left the row in doubt, the reviewed plan is refused."""
     reviewed.wants(**changed("A-1", description="three"))
-    killed(reviewed, service, "upsertTags", "apply", "-y")
+    reviewed.kill_during(service, "upsertTags", "apply", "-y")
     reviewed.wants(**WANTED)
     assert apply(reviewed, "--lock-timeout", "0s").code == 5
 
@@ -530,7 +519,7 @@ def test_a_reviewed_rename_that_opens_tags_goes_on_after_a_kill(project: Project
     project.wants(tags=OPENED)
     review(project)
     command = ("apply", "-y", "--reviewed", "plan.json", *project.approvals())
-    killed(project, service, "upsertTags", *command)
+    project.kill_during(service, "upsertTags", *command)
     done = apply(project)
     assert done.code == 0, done.out
     assert project.plan().changes == ()

@@ -217,11 +217,7 @@ def test_a_saved_plan_that_the_service_refused_is_used_up(saved: Project, servic
 
 def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
     """A saved plan is used up only once its run has ended."""
-    service.fault("upsertTags", delay=60)
-    process = saved.start("apply", "saved.plan")
-    service.wait_for("upsertTags")
-    process.kill()
-    ended(process)
+    saved.kill_during(service, "upsertTags", "apply", "saved.plan")
     done = saved.run("apply", "saved.plan", "--lock-timeout", "0s")
     assert done.code == 0, done.err
     assert saved.plan().changes == ()

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sqlite3
 from contextlib import closing
-from typing import Any
 
 import pytest
 
-from .program import Ended, Project, activity_type, ended, tag
+from .program import Ended, Project, activity_type, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
 
 DAY = 86_400
 RETIRES = "policy: {tagRemoval: retire}"
-DELAYED: dict[str, Any] = {"delay": 60}
-"""The service executes the request, but does not answer while the test runs."""
-
 NAMES = [f"T-{number:02}" for number in range(24)]
 
 
@@ -118,13 +113,8 @@ def test_an_approved_repeat_of_failed_removals_makes_them_approved(losing: Proje
 
 def test_removals_of_a_killed_run_count(losing: Project, service: Service) -> None:
     """This holds for calls with and without an answer."""
-    service.fault("deleteKeyword", after=4, times=None, **DELAYED)
     targets = [word for number in range(6) for word in ("--target", f"tag/{NAMES[number]}")]
-    process = losing.start("apply", "-y", *targets)
-    service.wait_for("deleteKeyword", 5)
-    process.kill()
-    assert ended(process).code == -signal.SIGKILL
-    service.heal()
+    losing.kill_during(service, "deleteKeyword", "apply", "-y", *targets, after=4)
     done = step(losing, range(6, 10))
     assert done.code == 4
     assert int(refused(done)[0].split()[0]) in (8, 9, 10)

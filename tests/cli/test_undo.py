@@ -18,7 +18,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.git import commit_all, git
 
-from .program import Ended, Project, activity_type, category, ended, tag
+from .program import Ended, Project, activity_type, category, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
@@ -217,11 +217,7 @@ def test_the_last_run_is_the_last_that_changed_something(project: Project, servi
     """`--undo last` skips runs that only sent the same values again."""
     project.settle(tags=[tag("A", description="one")])
     project.wants(tags=[tag("A", description="two")])
-    service.fault("upsertTags", delay=60)
-    process = project.start_apply()
-    service.wait_for("upsertTags", 2)
-    process.kill()
-    ended(process)
+    project.kill_during(service, "upsertTags", "apply", "-y")
     assert project.apply().code == 0
     assert project.apply("--reassert").code == 0
     assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
@@ -572,12 +568,7 @@ def test_one_undo_restores_a_swept_activity_type(project: Project, service: Serv
     if way == "complete":
         assert project.apply().code == 0
     else:
-        service.fault("completeSyncSession", delay=30)
-        process = project.start_apply()
-        service.wait_for("completeSyncSession", 1)
-        process.kill()
-        process.communicate()
-        service.heal()
+        project.kill_during(service, "completeSyncSession", "apply", "-y", *project.approvals())
     run = last(project)
     undo(project, run)
     assert {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]} == {"A", "GOES"}

@@ -147,12 +147,13 @@ def generates(project: Project, data: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv"])
-def test_ignored_data_is_an_input(repository: Project, service: Service, name: str) -> None:
-    """A data file that Git ignores is compared, wherever it is in the project."""
+@pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv", "../beyond/rows.csv"])
+def test_data_that_no_tree_has_is_an_input(repository: Project, service: Service, name: str) -> None:
+    """A file that Git ignores is compared, wherever it is in the project, and one outside of the project."""
     file = repository.folder / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("name\nROW-1\n")
+    repository.settings("dataFolders: [., ..]")
     generates(repository, f"../{name}")
     commit_all(repository.folder)
     assert name in save(repository).out
@@ -168,19 +169,6 @@ def test_templates_and_their_parts_are_inputs(repository: Project, service: Serv
     assert "ignored.j2" in save(repository).out
     (repository.folder / "ignored.j2").write_text("- {name: PART-2}\n")
     assert_not_merged(repository, service, "ignored.j2")
-
-
-def test_data_outside_the_project_is_an_input(repository: Project, service: Service, tmp_path: Path) -> None:
-    """The project's tree does not contain it."""
-    beyond = tmp_path / "beyond"
-    beyond.mkdir()
-    (beyond / "rows.csv").write_text("name\nROW-1\n")
-    repository.settings("dataFolders: [../beyond]")
-    generates(repository, "../../beyond/rows.csv")
-    commit_all(repository.folder)
-    assert "../beyond/rows.csv" in save(repository).out
-    (beyond / "rows.csv").write_text("name\nROW-2\n")
-    assert_not_merged(repository, service, "../beyond/rows.csv")
 
 
 def test_a_changed_project_file_is_an_input(repository: Project) -> None:
