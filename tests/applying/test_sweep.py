@@ -159,6 +159,14 @@ def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Ben
     swept.assert_converges()
 
 
+def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
+    """An empty id does not count as success (docs/planning.md 4.9)."""
+    swept.sandbox.fault("startSyncSession", status=200, body={})
+    ended = swept.apply()
+    assert (ended.exit_code, ended.order()) == (3, ["startSyncSession"])
+    swept.assert_converges()
+
+
 # --- sessions that die (3.5)
 
 

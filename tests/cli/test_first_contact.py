@@ -9,7 +9,6 @@ from .service import Service
 from .test_terminal import QUESTION, terminal
 
 ADVICE = "syncengine adopt FILE"
-EXISTING = "name,description\nA-1,by hand\n"
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.support import warm
 from tests.support.git import AUTHOR, commit_all, git
 
 Json = dict[str, Any]
+PLACES = {"settings": "syncengine.yaml", "rules": "policies/all.yaml"}
 PROJECT = "version: 1\nservice: {baseUrl: sandbox}\npolicy:\n  tagRemoval: retire\n"
 
 
@@ -40,10 +41,17 @@ class Clone:
         path.write_text(text, encoding="utf-8")
 
     def commit(self, **files: str | None) -> str:
-        """Write `manifests/NAME.yaml`, or `syncengine.yaml` for `settings`, and commit everything."""
+        """Write `manifests/NAME.yaml`, or the file of the `settings` or `rules`, and commit everything."""
         for name, text in files.items():
-            self.write("syncengine.yaml" if name == "settings" else f"manifests/{name}.yaml", text)
+            self.write(PLACES.get(name, f"manifests/{name}.yaml"), text)
         return commit_all(self.folder)
+
+    def merge_unapplied(self, **files: str | None) -> None:
+        """Commit these files to main and push it, without an apply; the branch `pr` begins there anew."""
+        self.git("checkout", "-q", "main")
+        self.commit(**files)
+        self.push()
+        self.git("checkout", "-q", "-B", "pr")
 
     def push(self, branch: str = "main") -> None:
         self.git("push", "-q", "origin", f"HEAD:{branch}")

@@ -72,11 +72,8 @@ def test_files_of_secrets_are_not_read(fork: Clone) -> None:
 
 def test_resources_that_a_new_live_source_may_make_are_not_removed(fork: Clone) -> None:
     """If a block reads a live source instead of a file, resources from the file count as possibly kept, not removed."""
-    fork.git("checkout", "-q", "main")
     fork.write("data/m.csv", "n\nEgan matters\nFenn matters\n")
-    fork.commit(more=FROM_CSV)
-    fork.push()
-    fork.git("checkout", "-q", "-B", "pr")
+    fork.merge_unapplied(more=FROM_CSV)
     fork.commit(more=FROM_SQL, tags=tags(Abel="one", Brun="two"))
     plan = compared(fork)
     assert origins(plan) == {"tag/Brun": "pull-request"}
@@ -133,13 +130,10 @@ def test_a_first_pull_request_needs_no_state(forge: Forge) -> None:
 
 def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -> None:
     """Without a state, a removed category deletes its tags, and a tag with `previously` is compared as a rename."""
-    fork.git("checkout", "-q", "main")
-    fork.commit(
+    fork.merge_unapplied(
         live="tags: []\n",
         groups="tagCategories: [{externalId: g, label: G}]\ntags: [{name: In g, category: g}, {name: Old one}]\n",
     )
-    fork.push()
-    fork.git("checkout", "-q", "-B", "pr")
     fork.commit(groups="tags: [{name: New one, previously: [Old one]}]\n")
     found = {change["address"]: change["action"] for change in compared(fork)["changes"]}
     assert found == {"category/g": "delete", "tag/In g": "delete", "tag/New one": "create", "tag/Old one": "retire"}
@@ -162,10 +156,7 @@ def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: Receiver
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
     clone.environ["CRM"] = crm.url
-    clone.git("checkout", "-q", "main")
-    clone.commit(settings=settings, live=block)
-    clone.push()
-    clone.git("checkout", "-q", "-B", "pr")
+    clone.merge_unapplied(settings=settings, live=block)
     clone.commit(live=f"# moved\n{block}", tags=tags(Abel="two"))
     crm.got.clear()
     plan = clone.plan()

@@ -28,13 +28,6 @@ def eight(clone: Clone) -> Clone:
     return clone
 
 
-def merge_unapplied(clone: Clone, **files: str) -> None:
-    clone.git("checkout", "-q", "main")
-    clone.commit(**files)
-    clone.push()
-    clone.git("checkout", "-q", "-B", "pr")
-
-
 def gate(clone: Clone) -> Json:
     found: Json = clone.plan()["gate"]
     return found
@@ -50,7 +43,7 @@ def test_own_removals_trip_the_gate(eight: Clone) -> None:
 
 def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> None:
     """Merged but unapplied removals keep the gate closed, but the pull request's own change sets the exit code."""
-    merge_unapplied(eight, tags=wanted(*NAMES[:5]))
+    eight.merge_unapplied(tags=wanted(*NAMES[:5]))
     eight.commit(more=wanted("New"))
     found = gate(eight)
     assert (found["tripped"], found["trippedBy"]) == (True, ["waiting"])
@@ -60,7 +53,7 @@ def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> 
 
 def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> None:
     """If only waiting and own removals together exceed the limit, the pull request needs the approval: exit 4."""
-    merge_unapplied(eight, tags=wanted(*NAMES[:6]))
+    eight.merge_unapplied(tags=wanted(*NAMES[:6]))
     eight.commit(tags=wanted(*NAMES[:4]))
     assert gate(eight)["trippedBy"] == ["pull-request"]
     assert {unit["origin"] for unit in gate(eight)["units"]} == {"pull-request"}
@@ -102,7 +95,7 @@ def test_a_count_and_a_share_both_hold(eight: Clone) -> None:
 
 def test_the_stricter_level_of_both_sides_counts(eight: Clone) -> None:
     """A diagnostic that is an error in the base stays one, even if the pull request turns it off."""
-    merge_unapplied(eight, settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
+    eight.merge_unapplied(settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: off}\n", more=both)
     assert eight.run("plan").code == 0
@@ -114,7 +107,7 @@ def test_the_stricter_level_of_both_sides_counts(eight: Clone) -> None:
 @pytest.mark.parametrize("more", [(), ("--no-state",)])
 def test_a_loosened_level_is_shown_before_the_errors_that_it_would_hide(eight: Clone, more: tuple[str, ...]) -> None:
     """A loosened level is shown before the errors that it should hide; these say that the base's level counts."""
-    merge_unapplied(eight, settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
+    eight.merge_unapplied(settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: off}\n", more=both)
     done = eight.run("plan", "--base", "origin/main", "--format", "json", *more)
@@ -130,8 +123,7 @@ def test_a_loosened_level_is_shown_before_the_errors_that_it_would_hide(eight: C
 
 def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
     """A loosened limit is shown even if the rules of the pull request are invalid."""
-    eight.write("policies/all.yaml", "rules: [{nme: x}]\n")
-    eight.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n")
+    eight.commit(rules="rules: [{nme: x}]\n", settings=PROJECT + "  maxDeletes: {tags: 100%}\n")
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
     assert done.code == 8
     first, *others = json.loads(done.out)["diagnostics"]
@@ -154,7 +146,7 @@ def test_settings_of_the_head_are_used_and_their_changes_are_shown(eight: Clone)
 
 def test_a_waiting_removal_that_is_made_differently_is_the_pull_requests(eight: Clone) -> None:
     """A waiting removal becomes the pull request's if it forgets the tag that the base would retire."""
-    merge_unapplied(eight, tags=wanted(*NAMES[:7]))
+    eight.merge_unapplied(tags=wanted(*NAMES[:7]))
     eight.commit(settings=PROJECT.replace("retire", "forget"))
     assert origins(eight.plan()) == {"tag/Hart": "pull-request"}
 

@@ -13,18 +13,13 @@ BROKEN = "tags:\n  - {name: Novel, keywords: [novel matter]}\n"
 @pytest.fixture
 def ruled(clone: Clone) -> Clone:
     """A clone whose base has a rule that denies tags without a description."""
-    clone.git("checkout", "-q", "main")
-    clone.write("policies/all.yaml", RULE)
-    clone.commit()
-    clone.push()
-    clone.git("checkout", "-q", "-B", "pr")
+    clone.merge_unapplied(rules=RULE)
     return clone
 
 
 def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
     """A rule that the pull request removes still denies its changes, and the removal is shown first."""
-    ruled.write("policies/all.yaml", None)
-    ruled.commit(more=BROKEN)
+    ruled.commit(rules=None, more=BROKEN)
     for more in ((), ("--no-state",)):
         plan = ruled.plan(*more)
         assert codes(plan)[0] == "policy-changed"
@@ -35,8 +30,7 @@ def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
 
 
 def test_a_rule_that_the_pull_request_adds_applies_at_once(clone: Clone) -> None:
-    clone.write("policies/all.yaml", RULE)
-    clone.commit(more=BROKEN)
+    clone.commit(rules=RULE, more=BROKEN)
     assert {"policy-changed", "policy-denied"} <= set(codes(clone.plan()))
     clone.commit(more=tags(Novel="one"))
     assert "policy-denied" not in codes(clone.plan())
@@ -44,8 +38,7 @@ def test_a_rule_that_the_pull_request_adds_applies_at_once(clone: Clone) -> None
 
 def test_a_rule_that_is_weakened_applies_in_both_versions(ruled: Clone) -> None:
     """A rule that the pull request changes applies in both versions, and the change is shown with both expressions."""
-    ruled.write("policies/all.yaml", RULE.replace("after and", "false and"))
-    ruled.commit(more=BROKEN)
+    ruled.commit(rules=RULE.replace("after and", "false and"), more=BROKEN)
     plan = ruled.plan()
     assert "deny after and after.description is none → deny false and" in plan["diagnostics"][0]["message"]
     assert "policy-denied" in codes(plan)
@@ -65,11 +58,7 @@ TWO = tags(Abel="one", Brun="two", Cole="one", Dorn="one", Egan="one")
 @pytest.fixture
 def asking(ruled: Clone) -> Clone:
     """A clone whose base has a rule that requires an approval."""
-    ruled.git("checkout", "-q", "main")
-    ruled.write("policies/all.yaml", ASKING)
-    ruled.commit()
-    ruled.push()
-    ruled.git("checkout", "-q", "-B", "pr")
+    ruled.merge_unapplied(rules=ASKING)
     return ruled
 
 
@@ -85,10 +74,7 @@ def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None
 
 def test_a_rule_asks_for_the_approval_of_waiting_changes(asking: Clone) -> None:
     """The gate is attributed to waiting changes until the pull request itself has a change that the rule matches."""
-    asking.git("checkout", "-q", "main")
-    asking.commit(tags=TWO)
-    asking.push()
-    asking.git("checkout", "-q", "-B", "pr")
+    asking.merge_unapplied(tags=TWO)
     asking.commit(more=tags(Finn="one"))
     assert asking.plan()["gate"]["trippedBy"] == ["waiting"]
     asking.commit(more=tags(Finn="two"))
@@ -98,32 +84,22 @@ def test_a_rule_asks_for_the_approval_of_waiting_changes(asking: Clone) -> None:
 @pytest.mark.parametrize("most", [0, 1])
 def test_a_rule_of_the_whole_plan_judges_both_sides(asking: Clone, most: int) -> None:
     """A rule for the whole plan is attributed to the pull request, even if some of the changes are waiting."""
-    asking.git("checkout", "-q", "main")
     rule = f"rules: [{{name: many, for: plan, approve: plan.summary.create > {most}}}]"
-    asking.write("policies/all.yaml", rule)
-    asking.commit(more=tags(Finn="one"))
-    asking.push()
-    asking.git("checkout", "-q", "-B", "pr")
+    asking.merge_unapplied(rules=rule, more=tags(Finn="one"))
     asking.commit(other=tags(Gray="one"))
     assert asking.plan()["gate"]["trippedBy"] == ["pull-request"]
 
 
 def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None:
     """Invalid rules in the base are a `base-invalid` warning, so that a pull request can fix them."""
-    ruled.git("checkout", "-q", "main")
-    ruled.write("policies/all.yaml", "rules: [{name: x}]")
-    ruled.commit()
-    ruled.push()
-    ruled.git("checkout", "-q", "-B", "pr")
-    ruled.write("policies/all.yaml", RULE)
-    ruled.commit(more=BROKEN)
+    ruled.merge_unapplied(rules="rules: [{name: x}]")
+    ruled.commit(rules=RULE, more=BROKEN)
     assert {"base-invalid", "policy-denied"} <= set(codes(ruled.plan()))
 
 
 def test_both_versions_of_a_rule_need_an_approval_of_their_own(asking: Clone) -> None:
     """The two versions of a changed rule have separate approvals."""
-    asking.write("policies/all.yaml", ASKING.replace("== 'two'", "!= 'one'"))
-    asking.commit(tags=TWO)
+    asking.commit(rules=ASKING.replace("== 'two'", "!= 'one'"), tags=TWO)
     approvals = {unit["unit"]: unit["approve"] for unit in asking.plan()["gate"]["units"]}
     assert set(approvals) == {"rule/described", "rule/described (base)"}
     settings = (asking.project / "syncengine.yaml").read_text(encoding="utf-8")

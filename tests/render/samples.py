@@ -319,9 +319,7 @@ def hostile() -> Plan:
             metadata_deleted=(HOSTILE,),
             reason=HOSTILE,
         ),
-        gate=replace(
-            Gate(True, (), "3@abc", units=HOSTILE_UNITS, whole="3@abc").with_approvals(()), reasons=(HOSTILE,)
-        ),
+        gate=replace(HOSTILE_GATE.with_approvals(()), reasons=(HOSTILE,)),
         notes=(Note(tag(HOSTILE), "kept", HOSTILE, source),),
         diagnostics=(
             Diagnostic(

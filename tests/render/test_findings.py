@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from syncengine.render import PLAN_REPORTS
 from syncengine.render.ci import GITHUB_SHOWS, GITLAB_SHOWS, SARIF_SHOWS
 from tests.cli.program import Project, category, tag
 
@@ -136,27 +135,6 @@ def test_gitlab_and_sarif_get_a_limited_number_of_items(project: Project, format
     made = items(format, planned(project, format)[format])
     assert len(made) == most
     assert MORE.search(json.dumps(made[-1], ensure_ascii=False))
-
-
-def test_names_cannot_command_the_runner(project: Project) -> None:
-    """A tag's name or description cannot start a workflow command of its own."""
-    project.wants(tags=[tag("a%0A::error::x ##[error]y ::stop-commands::z", description="::warning::d")])
-    text = planned(project, "github")["github"]
-    assert [line for line in text.splitlines() if not re.match(r"::(warning|notice) [^:]*::", line)] == []
-    assert "##[" not in text
-    assert "::error" not in text.replace("::error::x", "")
-
-
-def test_an_invalid_manifest_is_annotated(project: Project) -> None:
-    """`plan` with an invalid manifest exits with 8 and writes the errors in every report format."""
-    (project.folder / "manifests/all.yaml").write_text("tags: [{nme: x}]\n")
-    words = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
-    assert project.run("plan", *words).code == 8
-    for name in PLAN_REPORTS:
-        assert "unknown-field" in (project.folder / f"report.{name}").read_text(), name
-    (finding, *_) = items("sarif", (project.folder / "report.sarif").read_text())
-    region = finding["locations"][0]["physicalLocation"]["region"]
-    assert (finding["level"], region["startLine"]) == ("error", 1)
 
 
 def test_removals_of_one_file_are_annotated_one_by_one(project: Project) -> None:
