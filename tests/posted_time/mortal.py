@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
-from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Recalled, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import DeliveryKey
@@ -56,6 +56,10 @@ class Moody:
     moods: list[str] = field(default_factory=list)
     took: dict[str, set[str]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    asked_after: None = None
+
+    def receiver(self) -> str:
+        return self.name
 
     def render(self, variables: Variables) -> str:
         return str(variables["duration"].seconds)
@@ -77,7 +81,7 @@ class Moody:
             return Failed(TroubleKind.UNREACHABLE, "no answer", is_sure=False)
         return Took(f"{self.name}-{rendered.group_id}")
 
-    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes, variables: Variables | None) -> Recalled:
         return None
 
     async def probe(self) -> SinkTrouble | None:
