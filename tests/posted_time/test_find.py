@@ -136,6 +136,27 @@ def case(tmp_path: Path) -> Iterator[Case]:
         yield case
 
 
+def test_a_receiver_that_wants_ten_years_without_questions_has_a_day(case: Case) -> None:
+    """The process that was told so goes on; its clock or the receiver's may be wrong."""
+
+    async def story() -> list[PostedTimeStatus]:
+        async with Delivery.of(case.connector.project, {}, now=case.clock, clock=case.clock) as opened:
+
+            async def offered_after(seconds: float) -> PostedTimeStatus:
+                case.clock.at += seconds
+                return (await opened.take(raw("g1"), mechanism="fetch")).outcome
+
+            case.pms.moods.append("lost")
+            first = await offered_after(0)
+            case.pms.receiver.headers = {"Retry-After": "315360000"}
+            case.lists(503, {})
+            asked = await offered_after(80)
+            case.pms.receiver.headers, case.pms.receiver.answer = {}, case.pms.answer
+            return [first, asked, await offered_after(86_390), await offered_after(11)]
+
+    assert asyncio.run(story()) == [TROUBLE, TROUBLE, TROUBLE, SUCCESS]
+
+
 def test_find_asks_only_after_an_unclear_attempt_and_a_wait(case: Case) -> None:
     """During the wait nothing is sent, and the trouble is explained in the note that `time show` prints."""
     assert case.connector.take(raw("g0"))[0].outcome is SUCCESS

@@ -29,7 +29,7 @@ from syncengine.http.list_pages import (
     sign_of_partial_list,
 )
 from syncengine.http.replies import Reply, retry_after
-from syncengine.posted_time.sinks.contract import Differs, Failed, Lacks, Took, reference_in_answer
+from syncengine.posted_time.sinks.contract import LONGEST_REST, Differs, Failed, Lacks, Took, reference_in_answer
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
 from syncengine.project.delivery_schema import Paging
 from syncengine.templating.sandbox import with_nulls
@@ -172,8 +172,8 @@ def _question(find: Find, base: httpx.URL, variables: Variables) -> tuple[httpx.
 def _page(find: Find, url: httpx.URL, reply: Reply, variables: Variables, first: Page | None) -> Page:
     """Return an answer with its entries. Raise `_Unread` if it is no list of them."""
     if not 200 <= reply.status < 300:
-        rest = retry_after(reply.headers.get("retry-after"), time.time())
-        raise _Unread(f"the answer has the status {reply.status}", rest or 0.0)
+        rest = min(retry_after(reply.headers.get("retry-after"), time.time()) or 0.0, LONGEST_REST)
+        raise _Unread(f"the answer has the status {reply.status}", rest)
     if reply.content is None:
         raise _Unread("the answer is too large")
     try:
