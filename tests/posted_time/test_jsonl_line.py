@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,20 @@ def test_a_file_locked_by_another_program_is_trouble(tmp_path: Path) -> None:
     assert asyncio.run(archive.probe()) is None
     assert deliver(archive) == Took()
     assert (tmp_path / "time.jsonl").read_bytes() == LINE
+
+
+def test_lines_that_wait_behind_a_lock_give_up_with_the_first(tmp_path: Path) -> None:
+    """Otherwise each of 30 would wait for as long once more."""
+    archive = sink(tmp_path, patience=0.5)
+
+    async def story() -> list[Answer]:
+        return await asyncio.gather(*(delivering(archive, Notebook()) for _ in range(30)))
+
+    with (tmp_path / "time.jsonl").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        began = time.monotonic()
+        assert {type(answer) for answer in asyncio.run(story())} == {Failed}
+        assert time.monotonic() - began < 10
 
 
 def rotated(file: Path) -> None:
