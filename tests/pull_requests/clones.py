@@ -90,6 +90,13 @@ class Forge:
         git(self.folder, "clone", "-q", *options, f"file://{self.bare}", str(self.folder / name))
         return self.at(name, below)
 
+    def merge_elsewhere(self, clone: Clone, **files: str) -> None:
+        """Commit these files to main in another clone, and fetch main into this one."""
+        other = self.clone("other")
+        other.commit(**files)
+        other.push()
+        clone.git("fetch", "-q")
+
     def at(self, name: str, below: str = "") -> Clone:
         return Clone(self.folder / name, below)
 

@@ -96,10 +96,7 @@ def test_waiting_changes_are_folded(clone: Clone) -> None:
 
 def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge) -> None:
     """A branch behind its base is planned as merged into it, with uncommitted files, so that newer tags stay."""
-    other = forge.clone("other")
-    other.commit(more=tags(Fenn="one"))
-    other.push()
-    clone.git("fetch", "-q")
+    forge.merge_elsewhere(clone, more=tags(Fenn="one"))
     clone.git("checkout", "-q", "--detach", "origin/main")
     clone.apply()
     clone.git("checkout", "-q", "pr")
@@ -114,10 +111,7 @@ def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge)
 @pytest.mark.parametrize("is_sound", [True, False])
 def test_notes_about_the_merge_come_before_errors(clone: Clone, forge: Forge, is_sound: bool) -> None:
     """With invalid manifests, the notes about the planned merge and an invalid base come before the errors."""
-    other = forge.clone("other")
-    other.commit(more=tags(Fenn="one") if is_sound else "tags: [{name: Fenn, colour: red}]\n")
-    other.push()
-    clone.git("fetch", "-q")
+    forge.merge_elsewhere(clone, more=tags(Fenn="one") if is_sound else "tags: [{name: Fenn, colour: red}]\n")
     clone.commit(new="tags: [{name: Gast, category: nowhere}]\n")
     done = clone.run("plan", "--base", "origin/main", "--format", "json")
     found = codes(json.loads(done.out))
@@ -127,10 +121,7 @@ def test_notes_about_the_merge_come_before_errors(clone: Clone, forge: Forge, is
 
 def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -> None:
     """Even if a merge is planned, no file in `.git` changes."""
-    other = forge.clone("other")
-    other.commit(more=tags(Fenn="one"))
-    other.push()
-    clone.git("fetch", "-q")
+    forge.merge_elsewhere(clone, more=tags(Fenn="one"))
     clone.write("manifests/new.yaml", tags(Gast="one"))
 
     def files() -> dict[Path, bytes]:
@@ -143,10 +134,7 @@ def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -
 
 def test_a_conflict_in_a_manifest_is_named(clone: Clone, forge: Forge) -> None:
     """A merge conflict in a manifest exits with 8, names the file, and still writes reports."""
-    other = forge.clone("other")
-    other.commit(tags=tags(**FIRST | {"Cole": "three"}))
-    other.push()
-    clone.git("fetch", "-q")
+    forge.merge_elsewhere(clone, tags=tags(**FIRST | {"Cole": "three"}))
     clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
     done = clone.run("plan", "--base", "origin/main", "--format", "json", "--report", "markdown=report.txt")
     assert done.code == 8
