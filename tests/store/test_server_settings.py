@@ -122,6 +122,7 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
 
 def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Server, database: str) -> None:
     """As after this process was suspended in it."""
+    open_state(database, write=True).close()  # creating the tables may take longer on a busy machine
     server.sql("ALTER DATABASE st SET idle_in_transaction_session_timeout = '100ms'")
     with open_state(database, write=True) as state:
         with (
