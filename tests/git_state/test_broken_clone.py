@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import tag
+from tests.cli.program import ended, tag
 
 from .conftest import Clone
 from .places import REF, git
@@ -78,7 +78,8 @@ def test_a_full_disk_is_reported(clone: Clone, command: tuple[str, ...]) -> None
     words = (*command, versions[0]["id"]) if "restore" in command else command
     for most in (0, 4096, 65536):
         shutil.rmtree(project.folder / ".syncengine")
-        refused = project.run(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=partial(_limit_files, most))
+        limited = partial(_limit_files, most)
+        refused = ended(project.start(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=limited))
         assert refused.code == 1, most
         assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", refused.err), refused.err
         assert project.run("state", "versions", "--format", "json").document["versions"] == versions
