@@ -209,15 +209,25 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
             run.repeated_ids.add(name)
         if rule.moves and recorded_id is not None:
             _send_members(run, item, server_id, recorded_id)
-        kept, others = item.effects, list[Key]()
+        others = [] if rule.formers is None else _doubted_names(run, item, recorded_id)
+        ids, kept = {item.key: server_id}, item.effects
         if answer is IdAnswer.NEW_INSTEAD:
+            kept = (own,)
+            words = NOT_RENAMED.format(id=server_id, former=own.former)
             # Reported before it is recorded: if the run is killed in between, the next one reports it again.
-            run.remark("category-not-renamed", NOT_RENAMED.format(id=server_id, former=own.former))
-            kept, others = (own,), [effect.key for effect in item.effects[1:]]
-        if rule.formers is not None:
-            others += _doubted_names(run, item, recorded_id)
-        ended = [Item(effects=(Effect(key=key, status=rule.formers),)) for key in others]
-        run.journal.settle(call, [Item(effects=kept), *ended], {item.key: server_id})
+            run.remark("category-not-renamed", words)
+            # Together, since the next run would take the rename for done if only one of the two names were settled.
+            with run.ledger.together():
+                run.journal.settle(call, [Item(effects=kept)], ids)
+                # In the history, the intended delete of the former name failed. The row stays in doubt: an id that was
+                # refused may be one of a category that somebody deleted.
+                run.journal.fail(call, [Item(effects=item.effects[1:])], words)
+                run.journal.flush()
+                names = [*(effect.key for effect in item.effects[1:]), *others]
+                run.ledger.record([Effect(key=key, status=rule.formers) for key in names])
+        else:
+            ended = [Item(effects=(Effect(key=key, status=rule.formers),)) for key in others]
+            run.journal.settle(call, [Item(effects=kept), *ended], ids)
         for effect in kept:
             run.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
 

@@ -431,7 +431,9 @@ def _changed(key: Key, lines: Sequence[_Line], now: Recorded | None, run: str, u
     for line in own:
         after = _replayed(after or Recorded(key), line.detail, 1)
     renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
-    renamed_to = next((name for name in renames if name is not None), None)
+    # A service that refuses the id makes a new category, and the old one is released (docs/planning.md 4.8).
+    is_renamed = after is not None and after.status is Status.DELETED
+    renamed_to = next((name for name in renames if name is not None), None) if is_renamed else None
     # Later runs do not count if they were all undone, and the row is again as the run made it.
     taken_back = {other for undo in others if (other := undoes.get(undo)) in others}
     if now is not None and after is not None and not now.doubtful and not forgotten:

@@ -71,6 +71,14 @@ class Service:
     def tags(self) -> list[str]:
         return [tag["name"] for tag in self.holds()["tags"]]
 
+    def places(self) -> dict[str, str | None]:
+        """The category of each tag."""
+        return {tag["name"]: tag["category"] for tag in self.holds()["tags"]}
+
+    def person_deletes(self, kind: str, name: str) -> None:
+        """Delete something as a person does in the console."""
+        self._say("/delete", {"kind": kind, "name": name})
+
     def category_ids(self) -> dict[str, str]:
         """The service's id of each category."""
         return {each["externalId"]: each["id"] for each in self.control.get("/state").json()["categories"]}

@@ -343,6 +343,29 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
     assert service.category_ids() == ids
 
 
+@pytest.mark.parametrize("exists", [True, False], ids=["beside the old one", "after a person deleted the old one"])
+def test_a_rename_that_made_a_new_category_is_undone_and_redone(
+    project: Project, service: Service, exists: bool
+) -> None:
+    """The history says that the rename failed; the undo puts the tag into the old category, made anew if it is gone."""
+    project.settle(tagCategories=[category("old")], tags=[tag("T", category="old"), tag("U")])
+    if exists:
+        service.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
+    else:
+        service.person_deletes("category", "old")
+    project.settle(tagCategories=[category("new", previously=["old"])], tags=[tag("T", category="new"), tag("U")])
+    entries = project.run("state", "history", "category/old", "--format", "json").document["entries"]
+    told = [(each["outcome"], each["status"]["after"]) for each in entries]
+    assert told == [("settled", "active"), ("failed", "deleted"), ("recorded", "released")]
+    assert "instead of renaming category/old" in entries[1]["message"]
+    undo(project)
+    assert service.places() == {"T": "old", "U": None}
+    assert project.run("plan", "--undo", last(project, 2), "--format", "json").document["changes"] == []
+    assert project.apply("--redo").code == 0
+    assert service.places() == {"T": "new", "U": None}
+    assert project.plan().changes == ()
+
+
 def test_a_category_renamed_twice_keeps_its_id(project: Project, service: Service) -> None:
     """`--force` gives it the name from before the run, with all its tags."""
     project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
