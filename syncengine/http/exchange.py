@@ -75,6 +75,10 @@ class Unfinished(Explained, httpx.RemoteProtocolError):
     """An answer that began, but did not end in time."""
 
 
+class Packed(Explained, httpx.DecodingError):
+    """An answer that cannot be unpacked."""
+
+
 async def exchange(
     client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, needs_content: bool = True
 ) -> Reply:
@@ -129,19 +133,21 @@ async def _content(response: httpx.Response, most: int) -> bytes | None:
         if encoding in ("", "identity"):
             content += chunk
         elif encoding not in WINDOWS:  # seen only here, since the answer to HEAD has no body and may name any encoding
-            raise httpx.DecodingError(f"the answer has an encoding that was not requested: {encoding}")
+            raise Packed(f"the answer has an encoding that was not requested: {tidy(encoding)}")
         else:
-            unpacker = unpacker or zlib.decompressobj(WINDOWS[encoding])
-            try:
-                content += unpacker.decompress(
-                    chunk, most - len(content) + 1
-                )  # one more than accepted tells that it is
-            except zlib.error as error:
-                raise httpx.DecodingError(str(error)) from None
+            # Some servers join packed texts, or pad the last with zeros (RFC 1952 §2.2).
+            while (chunk := chunk if unpacker else chunk.lstrip(b"\0")) and len(content) <= most:
+                unpacker = unpacker or zlib.decompressobj(WINDOWS[encoding])
+                try:
+                    # One byte more than accepted tells that it is more.
+                    content += unpacker.decompress(chunk, most - len(content) + 1)
+                except zlib.error:
+                    raise Packed("the answer cannot be unpacked") from None
+                chunk, unpacker = unpacker.unused_data, None if unpacker.eof else unpacker
         if packed > most or len(content) > most:
             return None
-    if unpacker is not None and not unpacker.eof:
-        raise httpx.DecodingError("the answer was cut short")
+    if unpacker is not None:
+        raise Packed("the answer cannot be unpacked: it was cut short")
     return bytes(content)
 
 
@@ -194,7 +200,6 @@ _BY_CLASS: tuple[tuple[type[BaseException], str], ...] = (
     (httpx.InvalidURL, "the address is not a valid URL"),
     (httpx.UnsupportedProtocol, "the address is not an HTTP URL, or its port is invalid"),
     (httpx.ProxyError, "the proxy refuses the connection"),
-    (httpx.DecodingError, "the answer cannot be unpacked"),
     (httpx.LocalProtocolError, "a header is not one line of ASCII"),
     (httpx.ConnectError, NO_CONNECTION),
     (httpx.NetworkError, CLOSED),
