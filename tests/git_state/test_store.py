@@ -283,13 +283,14 @@ def test_variables_and_settings_of_another_repository_have_no_effect(
         f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n pushOption = x\n"
         '[remote "state"]\n url = /nowhere\n'
     )
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
-        monkeypatch.setenv(name, str(elsewhere))
-    written = store.write(None, LOCK, content(1, n=b"1"))
-    for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
-        monkeypatch.delenv(name)
+    objects = [*(elsewhere / "objects").rglob("*")]
+    with monkeypatch.context() as hook_of_elsewhere:
+        hook_of_elsewhere.setenv("GIT_CONFIG_GLOBAL", str(config))
+        for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"):
+            hook_of_elsewhere.setenv(name, str(elsewhere / "objects" if "OBJECT" in name else elsewhere))
+        written = store.write(None, LOCK, content(1, n=b"1"))
     assert git(remote, "rev-parse", REF) == written.id
+    assert [*(elsewhere / "objects").rglob("*")] == objects
 
 
 def test_the_row_of_a_lock_is_checked() -> None:

@@ -96,6 +96,7 @@ VARIABLES = {
     "GIT_EXTERNAL_DIFF": "false",
     "GIT_INDEX_FILE": "/none",
     "GIT_DIR": "/none",
+    "GIT_ICASE_PATHSPECS": "1",
     "LC_ALL": "de_DE.UTF-8",
 }
 

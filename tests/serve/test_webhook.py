@@ -113,6 +113,20 @@ def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World
     assert switches == ["unregisterFetchClient", "registerWebhook", "unregisterWebhook"]
 
 
+def test_what_was_delivered_before_a_switch_to_webhook_is_acknowledged_first(estate: World) -> None:
+    """Once the service has a webhook, it refuses the status of a fetched group, and offers the group again."""
+    estate.service.fault("updatePostedTimeStatus", times=None, status=503, headers={"Retry-After": "0"})
+    served = estate.serve_ready()
+    estate.post("a")
+    eventually(estate.ledger)
+    served.stop()
+    estate.service.heal()
+    estate.service.fault("updatePostedTimeStatus", late={"seconds": 1})
+    hooked(estate)
+    estate.serve_ready()
+    assert [(group["state"], len(group["offers"])) for group in estate.posted().values()] == [("success", 1)]
+
+
 def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
     """A team has one webhook: if this project did not register it, `serve` explains that and exits with 1."""
     hooked(estate)

@@ -18,7 +18,7 @@ from syncengine.errors import LockHeld, SyncengineError
 from syncengine.resource import Body, Key, Recorded
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
-from syncengine.state.store import State, open_state
+from syncengine.state.store import open_state
 from syncengine.state.tables import LOCK
 from tests import postgresql
 from tests.postgresql import BINARIES, Server
@@ -136,21 +136,29 @@ def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Se
             connection.execute(sa.select(LOCK)).all()
 
 
-def _setting(state: State) -> str:
-    with state.database.transaction() as connection:
-        return str(connection.exec_driver_sql("SHOW synchronous_commit").scalar_one())
+USED = [
+    ("synchronous_commit", "off", "on"),
+    ("synchronous_commit", "local", "on"),
+    ("synchronous_commit", "remote_apply", "remote_apply"),
+    ("lock_timeout", "10ms", "1min"),
+    ("lock_timeout", "2min", "2min"),
+    ("statement_timeout", "10ms", "1min"),
+    ("statement_timeout", "0", "0"),
+    ("extra_float_digits", "0", "1"),
+    ("standard_conforming_strings", "off", "on"),
+]
 
 
-@pytest.mark.parametrize(("given", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
-def test_commits_are_synchronous_whatever_the_database_sets(
-    server: Server, database: str, given: str, used: str
+@pytest.mark.parametrize(("name", "given", "used"), USED)
+def test_a_transaction_sets_what_it_needs_and_keeps_the_rest(
+    server: Server, database: str, name: str, given: str, used: str
 ) -> None:
-    """A commit is on disk before it is confirmed, in a state and in an inbox."""
-    server.sql(f"ALTER DATABASE st SET synchronous_commit = {given}")
-    with open_state(database, write=True) as state:
-        assert _setting(state) == used
-    with open_inbox(database, write=True) as inbox, inbox.database.transaction() as connection:
-        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == used
+    """A commit is on disk before it is confirmed, numbers keep all digits, and no limit cuts a large apply."""
+    server.sql(f"ALTER DATABASE st SET {name} = '{given}'")
+    with open_state(database, write=True) as state, open_inbox(database, write=True) as inbox:
+        for each in (state.database, inbox.database):
+            with each.transaction() as connection:
+                assert connection.exec_driver_sql(f"SHOW {name}").scalar_one() == used
 
 
 def test_a_database_without_an_encoding_works(server: Server, database: str) -> None:

@@ -15,10 +15,11 @@ from tests.templating.cases import Case, of_manifests, of_posted_time
 
 DOUBLED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
 NESTED = "{% set x = [[[[1]*1000]*1000]*1000]*1000 %}{% set y = [[[[1]*1000]*1000]*1000]*1000 %}{{ x == y }}"
+REPEATED = "{% set x = ['x' * 1000000] * 100 %}{{ x == x }}"
 CAPTURED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set y %}{{ n.x }}{{ n.x }}{% endset %}"
 
 
-@pytest.mark.parametrize("text", [DOUBLED, NESTED, CAPTURED + "{% set n.x = y %}{% endfor %}"])
+@pytest.mark.parametrize("text", [DOUBLED, NESTED, REPEATED, CAPTURED + "{% set n.x = y %}{% endfor %}"])
 def test_posted_time_has_the_limits_of_manifests(text: str) -> None:
     """Concatenated texts, comparisons and captures fail before they fill the memory."""
     compiled = Compiler(Path(), "syncengine.yaml").text(Written(text, 3, 5))
