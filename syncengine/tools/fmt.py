@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import ScalarEvent
 from ruamel.yaml.resolver import VersionedResolver
+from yaml import CSafeLoader, ScalarEvent, parse
+from yaml import YAMLError as ParsingError
 
 from syncengine.document import nodes
 from syncengine.document.diagnostics import Collector
@@ -87,8 +88,10 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
             return written
         else:
             reason = "formatting it twice gives different results"
-    except (YAMLError, ValueError, AssertionError, RecursionError) as error:  # what ruamel.yaml cannot do
-        reason = f"it cannot be formatted ({type(error).__name__})"
+    except (YAMLError, ParsingError, ValueError, AssertionError, RecursionError) as error:  # what libraries cannot do
+        reason = "it cannot be formatted"
+        if (mark := getattr(error, "problem_mark", None)) is not None:
+            line, reason = mark.line + 1, f"{reason}: {getattr(error, 'problem', '')}; write that text in another way"
     findings.at("cannot-lay-out", line, 1, f"left unchanged: {reason}", severity=Severity.WARNING)
     return None
 
@@ -157,9 +160,10 @@ def _comments(text: str) -> list[_Comment]:
     """Return every comment, in the order of the text: what follows a `#` behind the last scalar of its line."""
     rows = text.split("\n")
     ends: dict[int, int] = {}
-    for event in YAML(typ="safe").parse(text):
+    for event in parse(text, CSafeLoader):  # as manifests are read; ruamel.yaml's own refuses `{at: 09:00:00Z}`
         if isinstance(event, ScalarEvent):
             start, end = event.start_mark, event.end_mark
+            assert start and end  # as of every event that a parser makes
             ends |= {line: len(rows[line]) for line in range(start.line, end.line)}
             if event.style in ("|", ">"):
                 ends[start.line] = start.column  # a comment may follow the indicator

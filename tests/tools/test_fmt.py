@@ -145,6 +145,19 @@ def test_a_file_that_would_lose_a_comment_is_left_unchanged(tmp_path: Path) -> N
     assert "manifests/m.yaml:2:1: warning[cannot-lay-out]" in err
 
 
+def test_a_file_that_cannot_be_formatted_is_named_with_its_line_and_the_reason() -> None:
+    """A pair of escapes from JSON is read, and cannot be formatted; no name of an exception is shown."""
+    findings = Collector("m.yaml")
+    assert laid_out(rb'tags:\n  - {name: "\ud83d\ude00"}\n'.replace(rb"\n", b"\n"), findings) is None
+    words = "left unchanged: it cannot be formatted: found invalid Unicode character escape code; "
+    assert [(d.line, d.message.startswith(words)) for d in findings.found] == [(2, True)]
+
+
+def test_times_and_question_marks_in_braces_are_formatted() -> None:
+    text = "tags:\n  - {name: A?b, closedTimestamp: 2024-01-01T00:00:00Z}  # why\n"
+    assert lay(text.replace("  # why", " # why")) == text
+
+
 def test_an_anchor_may_be_given_again() -> None:
     """An alias means the last anchor of its name; that is valid, and nothing is said of it."""
     text = "tags:\n  - name: &a x\n    url: *a\n  - name: &a y\n    url: *a\n"
