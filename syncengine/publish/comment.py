@@ -254,15 +254,17 @@ def publish(kind: type[Host], place: CommentPlace, marker: Marker, text: str) ->
 
 def _write(host: Host, number: int, marker: Marker, text: str) -> Publishing:
     """Look at our comments and take the next step, until a look finds nothing left to do."""
-    author, created, outcome, is_last_look = host.author(), None, Published.UNCHANGED, False
+    author, created, is_last_look = host.author(), None, False
+    tried = outcome = Published.UNCHANGED
 
     def step() -> Publishing | None:
-        nonlocal author, created, outcome, is_last_look
+        nonlocal author, created, tried, outcome, is_last_look
         ours = [c for c in host.comments(number) if c.author == author and c.body.startswith(marker.prefix)]
         if created is not None and all(each.id != created.id for each in ours):
             ours.append(created)  # a list may be older than our last write
         if not ours:
-            created, outcome = host.create(number, text), Published.CREATED
+            tried = Published.CREATED
+            created, outcome = host.create(number, text), tried
             author = created.author if created is not None and created.author else author  # it may have been a guess
             return None
         # By this rule, which all jobs share, one of several comments survives: the first one of the newest run.
@@ -275,19 +277,21 @@ def _write(host: Host, number: int, marker: Marker, text: str) -> Publishing:
             return Publishing(Published.OLDER, keeper.url, f"run {run.number or run.id} is newer")
         # Hosts change line ends and outer blanks.
         is_same = keeper.body.replace("\r\n", "\n").strip() == text.replace("\r\n", "\n").strip()
+        if is_same:
+            outcome = tried  # also by a write whose answer was lost
         if is_same or (outcome is not Published.UNCHANGED and run == marker.run):
             if outcome is not Published.UPDATED or is_last_look:
                 return Publishing(outcome, keeper.url)
             is_last_look = True  # an older run may have looked before our update, and overwrite it
             time.sleep(SETTLING_SECONDS)
             return None
+        tried = Published.CREATED if tried is Published.CREATED else Published.UPDATED
         try:
             host.update(number, keeper.id, text)
         except NotThere:  # another job has deleted it since: look again
             created = None
             return None
-        outcome = Published.CREATED if outcome is Published.CREATED else Published.UPDATED
-        is_last_look = False
+        outcome, is_last_look = tried, False
         return None
 
     for _ in range(LOOKS):

@@ -194,10 +194,16 @@ def test_a_requested_wait_that_is_too_long_ends_at_once(project: Project, host: 
     assert (done.code, "3600 s" in done.err) == (9, True)
 
 
-def test_a_create_with_unknown_outcome_makes_no_second_comment(project: Project, host: Imitation) -> None:
-    host.troubles = [Trouble(502, "POST", 1, LATER, b"<html>bad gateway", executed=True)]
-    done = publish(project, host)
-    assert (done.code, len(host.bodies())) == (0, 1), done.err
+@pytest.mark.parametrize("executed", [True, False])
+def test_a_write_with_unknown_outcome_is_told_as_what_it_did(project: Project, host: Imitation, executed: bool) -> None:
+    """After a write whose answer was lost there is one comment, and its word is that of the write."""
+    for run, word in ((1, "Created"), (2, "Updated")):
+        host.troubles = [
+            Trouble(502, method, 1, LATER, b"<html>bad gateway", executed=executed)
+            for method in ("POST", "PATCH", "PUT")
+        ]
+        done = publish(project, host, run=run)
+        assert (done.code, len(host.bodies()), done.out.split(":")[0]) == (0, 1, word), done.err
 
 
 def test_an_unreachable_host_exits_with_9(project: Project, host: Imitation) -> None:
