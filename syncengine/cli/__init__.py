@@ -165,7 +165,7 @@ def _tell(invocation: Invocation, error: SyncengineError, text: str | None = Non
     tell(text or f"error[{error.code}]: {harmless(visible(error.message))}\n")
 
 
-MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
+MACHINE_FORMATS = ("json", "github", "gitlab", "sarif", "junit")
 
 
 class _Closed(io.TextIOBase):

@@ -133,7 +133,7 @@ class Output:
         """Print an error in `format`, and return its exit code. Raise it if it is that nothing can be printed."""
         if isinstance(error, OutputFailed):
             raise error
-        if format in ("text", "markdown", "html"):
+        if format in ("text", "markdown", "html", "junit"):
             self.diagnostics(error.diagnostics())
         if format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
@@ -164,7 +164,7 @@ def output_format(*names: str) -> Callable[[F], F]:
 
 
 def printing(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what adds the global options and `--format` to a command, and prints its errors as JSON or as text."""
+    """Return what adds the global options and `--format` to a command, and prints its errors so, or as text."""
 
     def printing_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         @output_format(*formats)
@@ -177,7 +177,7 @@ def printing(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
                 from syncengine.project.load import project_folder
 
                 output = Output(options, options.folder if options.config else project_folder(options.folder))
-                return output.refusal(error, "json" if format == "json" else "text")
+                return output.refusal(error, format if format in DIAGNOSTIC_FORMATS else "text")
 
         return wrapped
 

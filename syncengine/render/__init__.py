@@ -67,8 +67,9 @@ DIAGNOSTIC_FORMATS: Mapping[str, Renderer[Sequence[Diagnostic]]] = {
     "github": Renderer("ci", "github"),
     "gitlab": Renderer("ci", "gitlab"),
     "sarif": Renderer("ci", "sarif"),
+    "junit": Renderer("ci", "trouble_junit"),
 }
-"""The formats of diagnostics: all formats of `plan --report`, because errors may prevent a plan."""
+"""The formats of diagnostics: all formats of `plan --report` and `test`, because errors may prevent a plan or tests."""
 
 VALIDATE_FORMATS = ("text", "json", "github", "gitlab", "sarif")
 """The formats that `validate` offers."""

@@ -261,20 +261,29 @@ ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED
 
 def report_junit(report: formats.ReportFormat, look: Look = PLAIN) -> str:
     """Return a case for each change, whose class is the file, and one for each error of the whole run."""
-
-    def add(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
-        words = message(diagnostic)
-        return with_trouble(case, tag, diagnostic.code, words, [f"{where(diagnostic)}{words}"])
-
     cases = []
     for each in report.results:
         file = each.source.file if each.source else each.address.partition("/")[0]
         case = test_case(file, f"{each.action} {each.address}")
-        cases.append(add(case, ELEMENTS[each.outcome], finding(each)) if each.outcome in ELEMENTS else case)
-    for diagnostic in diagnostics_of(report.diagnostics):
-        if diagnostic.severity is Severity.ERROR:  # warnings would only be passed cases
-            cases.append(add(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic))
-    return suites("syncengine apply", cases)
+        cases.append(_found(case, ELEMENTS[each.outcome], finding(each)) if each.outcome in ELEMENTS else case)
+    return suites("syncengine apply", [*cases, *_errors(diagnostics_of(report.diagnostics))])
+
+
+def trouble_junit(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """Return a case for each error that kept `test` from running any."""
+    return suites("syncengine test", list(_errors(diagnostics)))
+
+
+def _found(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
+    words = message(diagnostic)
+    return with_trouble(case, tag, diagnostic.code, words, [f"{where(diagnostic)}{words}"])
+
+
+def _errors(diagnostics: Iterable[Diagnostic]) -> Iterator[Element]:
+    """Yield a case for each error; warnings would only be passed cases."""
+    for each in diagnostics:
+        if each.severity is Severity.ERROR:
+            yield _found(test_case(each.file or "syncengine", each.code), "error", each)
 
 
 def suites(name: str, cases: list[Element]) -> str:

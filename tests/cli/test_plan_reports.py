@@ -18,6 +18,7 @@ from syncengine.cli.output_files import MARKS, OutputFiles, Reports
 from syncengine.cli.plan import REPORTS
 from syncengine.errors import Unreachable
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
+from syncengine.render.ci import TEST_FORMATS
 
 from .program import Project, activity_type, category, ended, tag
 
@@ -171,8 +172,8 @@ def test_a_report_that_cannot_be_written_does_not_stop_the_others(reported: Proj
 
 def test_every_plan_report_format_can_report_errors() -> None:
     """Otherwise an error would leave an earlier report in place."""
-    assert list(DIAGNOSTIC_FORMATS) == list(PLAN_REPORTS)
-    assert DIAGNOSTIC_FORMATS.keys() >= set(VALIDATE_FORMATS)
+    assert list(DIAGNOSTIC_FORMATS) == [*PLAN_REPORTS, "junit"]
+    assert DIAGNOSTIC_FORMATS.keys() >= {*VALIDATE_FORMATS, *TEST_FORMATS}
 
 
 def title(project: Project, *options: str, **environ: str) -> str:

@@ -221,9 +221,14 @@ def test_a_run_without_tests_says_so(tmp_path: Path) -> None:
 
 
 def test_an_invalid_file_of_rules_stops_the_run(tmp_path: Path) -> None:
-    """`syncengine test` exits with 8 when a file of rules is invalid."""
-    done = run(tmp_path, "  - {name: t, manifests: {}, expect: {denies: []}}\n", "--format", "json")
+    """`syncengine test` exits with 8 when a file of rules is invalid, and says so in each format."""
+    wrong = "  - {name: t, manifests: {}, expect: {denies: []}}\n"
+    done = run(tmp_path, wrong, "--format", "json")
     assert (done.code, [each["code"] for each in json.loads(done.out)["diagnostics"]]) == (8, ["unknown-field"])
+    done = run(tmp_path, wrong, "--format", "junit")
+    suite = ElementTree.fromstring(done.out)[0]
+    assert (done.code, suite.get("errors"), [case.get("name") for case in suite]) == (8, "1", ["unknown-field"])
+    assert "error[unknown-field]" in done.err  # which the log of the job shows
 
 
 def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
