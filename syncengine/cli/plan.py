@@ -92,11 +92,11 @@ class PlanOptions:
         words: list[str] = []
         if not is_saved:
             lists = {"--target": self.targets, "--exclude": self.excludes, "--reviewed": self.reviewed}
-            words += self.paths
             words += [word for flag, values in lists.items() for text in values for word in (flag, text)]
             flags = {**self._selecting_flags, **flags}
         words += [flag for flag, is_given in flags.items() if is_given]
-        return "".join(f" {as_word(word)}" for word in words)
+        paths = () if is_saved else map(as_argument, self.paths)
+        return "".join(f" {word}" for word in (*paths, *map(as_word, words)))
 
     @property
     def _selecting_flags(self) -> Mapping[str, bool]:

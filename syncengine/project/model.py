@@ -64,8 +64,9 @@ class Limit:
         return is_too_many or (self.percent is not None and count >= 2 and count * 100 > self.percent * total)
 
     def and_also(self, other: Limit) -> Limit:
-        """Return the stricter of both limits; a count and a share cannot be compared, so both apply."""
-        return Limit(_least(self.count, other.count), _least(self.percent, other.percent))
+        """Return the stricter of both limits; a share and a count other than 0 cannot be compared, so both apply."""
+        count = _least(self.count, other.count)
+        return Limit(count, None if count == 0 else _least(self.percent, other.percent))
 
     def __str__(self) -> str:
         texts = ("" if self.count is None else str(self.count), "" if self.percent is None else f"{self.percent:g}%")

@@ -67,6 +67,16 @@ def test_the_command_that_approves_selects_what_was_shown(project: Project) -> N
     assert (done.code, "Applied 2 changes, recorded here only: nothing was sent." in done.out) == (0, True), done.err
 
 
+def test_a_path_like_an_option_is_printed_as_a_path(project: Project) -> None:
+    project.settings("manifests: [-m]")
+    (project.folder / "-m").mkdir()
+    (project.folder / "-m" / "tags.yaml").write_text("tags: [{name: OLD-1}, {name: OLD-2}]\n")
+    assert project.run("apply", "-y").code == 0
+    (project.folder / "-m" / "tags.yaml").write_text("tags: []\n")
+    words = command_in(project.run("plan", "--", "-m").out, "syncengine apply")
+    assert (words[-1], project.run(*words, "-y").code) == ("./-m", 0)
+
+
 def test_the_command_that_approves_keeps_the_review(project: Project) -> None:
     """It repeats `--reviewed`, so changes that nobody reviewed stay refused."""
     project.settle(tags=OLD)

@@ -84,7 +84,8 @@ def test_a_tightened_limit_is_used_at_once(eight: Clone) -> None:
     eight.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=wanted(*NAMES[:7]))
     plan = eight.plan()
     assert plan["diagnostics"][0]["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 0")
-    assert plan["gate"]["tripped"]
+    assert [each["code"] for each in plan["diagnostics"]] == ["policy-changed"]  # a limit of 0 is not `limit-loosened`
+    assert plan["gate"]["reasons"] == ["1 of 8 tags forgotten, retired or deleted (limit 0)"]
 
 
 def test_a_count_and_a_share_both_hold(eight: Clone) -> None:
