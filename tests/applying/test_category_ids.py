@@ -6,7 +6,7 @@ import pytest
 
 from syncengine.apply.send import ID_RULES, IdAnswer
 
-from .bench import Bench, category, tag
+from .bench import Bench, Json, category, tag
 
 pytestmark = pytest.mark.slow
 
@@ -209,6 +209,7 @@ def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
     )
     ended = bench.apply()
     assert (ended.exit_code, ended.not_applied()) == (3, {"category/acme": "unknown", "tag/OURS-1": "skipped"})
+    assert bench.doubtful() >= {"category/theirs", "category/acme"}
     converges_by_itself(bench, within=1)
     assert bench.sandbox.categories().keys() == {"theirs", "acme"}
     assert places(bench) == {"THEIRS-1": "theirs", "OURS-1": "acme"}
@@ -223,12 +224,36 @@ def test_two_categories_with_one_id_have_none(bench: Bench) -> None:
     bench.assert_converges()
 
 
-def test_a_tag_that_is_refused_beside_others_says_nothing_of_the_id(bench: Bench) -> None:
-    """The service accepted another tag with the same id, so that the id is right."""
+ITEM = [{"index": 0, "errorDescription": "not today"}]
+REFUSALS: dict[str, tuple[Json, bool]] = {
+    **{f"whole, with {status}": ({"status": status, "times": None}, True) for status in (400, 404, 409, 422)},
+    "by item": ({"itemErrors": ITEM}, True),
+    "by item, with 400": ({"itemErrors": ITEM, "status": 400}, True),
+    "for the plan": ({"status": 402, "times": None}, False),
+}
+
+
+@pytest.mark.parametrize(("fault", "is_doubted"), REFUSALS.values(), ids=REFUSALS)
+def test_an_id_is_in_doubt_once_all_its_tags_are_refused(bench: Bench, fault: Json, is_doubted: bool) -> None:
+    """Whichever way the service refuses them, if the id may be the cause."""
     bench.settle(tagCategories=[category("acme")])
-    errors = [{"index": 0, "errorDescription": "not today"}]
-    bench.sandbox.fault("upsertTags", itemErrors=errors)
-    bench.wants(tagCategories=[category("acme")], tags=[tag("ONE-1", category="acme"), tag("TWO-1", category="acme")])
+    bench.sandbox.fault("upsertTags", **fault)
+    bench.wants(tagCategories=[category("acme")], tags=[tag("ONE-1", category="acme")])
+    assert ("category-id-doubted" in bench.apply().codes) == is_doubted
+    assert ("category/acme" in bench.doubtful()) == is_doubted
+
+
+PROOFS: dict[str, tuple[Json, list[Json]]] = {
+    "the service accepted another tag with it": ({}, [tag("TWO-1", category="acme")]),
+    "the service just confirmed it": ({"description": "new"}, []),
+}
+
+
+@pytest.mark.parametrize(("changed", "others"), PROOFS.values(), ids=PROOFS)
+def test_a_refused_tag_says_nothing_of_an_id_that_is_right(bench: Bench, changed: Json, others: list[Json]) -> None:
+    bench.settle(tagCategories=[category("acme")])
+    bench.sandbox.fault("upsertTags", itemErrors=ITEM)
+    bench.wants(tagCategories=[category("acme", **changed)], tags=[tag("ONE-1", category="acme"), *others])
     ended = bench.apply()
     assert (ended.exit_code, bench.doubtful()) == (3, {"tag/ONE-1"})
     assert "category-id-doubted" not in ended.codes

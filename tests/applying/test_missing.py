@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from syncengine.resource import Key
+
 from .bench import Bench, Json, category, numbered, tag
 from .picky import Picky
 
@@ -47,6 +49,19 @@ def test_a_tag_that_is_gone_is_made_again_by_the_run_that_finds_out(
     held = bench.sandbox.tags()["EDITED-1"]
     assert (held["description"], held["metadata"]) == ("whole", after.get("metadata", {}))
     assert held["keywords"] == ["EDITED-1", *after.get("keywords", [])]
+    with bench.state() as state:
+        told = [entry.outcome for entry in state.history(Key.parse("tag/EDITED-1"))]
+    assert told == ["settled", "failed" if operation == "addKeywords" else "settled", "doubted", "settled"]
+    bench.assert_at_rest()
+
+
+def test_a_keyword_is_added_by_any_path(bench: Bench) -> None:
+    """A 404 of a path that never answered sends the tag whole, too, keywords included."""
+    bench.settings(service=("endpoints: {addKeywords: {path: /tag/keyword/new}}",))
+    bench.settle(tags=[tag("EDITED-1")])
+    bench.wants(tags=[tag("EDITED-1", keywords=["added"])])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied(), ended.codes) == (0, {}, ["only-404"])
     bench.assert_at_rest()
 
 

@@ -547,6 +547,10 @@ TEMPLATES = {
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n",
         "unknown-field", 5, "`nam`",
     ),
+    "too much": (
+        "tags:\n#\n{% for n in range(200) %}{{ 'x' * 1000000 }}{% endfor %}\n",
+        "bad-template", 3, "writes more than 64 MB",
+    ),
 }  # fmt: skip
 
 
