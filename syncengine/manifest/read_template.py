@@ -37,14 +37,8 @@ from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Source
 from syncengine.resource import Row, Source
 from syncengine.templating.bounds import MAX_WRITTEN, join_pieces, unlimited
 from syncengine.templating.names import unknown_names
-from syncengine.templating.sandbox import (
-    SURPRISES,
-    TemplateSandbox,
-    column_hint,
-    filtered,
-    syntax_trouble,
-    trouble,
-)
+from syncengine.templating.sandbox import TemplateSandbox, filtered
+from syncengine.templating.troubles import SURPRISES, column_hint, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
 # A template is parsed and compiled before any limit of time or memory holds.

@@ -41,16 +41,8 @@ from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, formatted, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
-from syncengine.templating.sandbox import (
-    SURPRISES,
-    DeliverySandbox,
-    Fields,
-    deliverable,
-    is_of_data,
-    limited,
-    named_trouble,
-    syntax_trouble,
-)
+from syncengine.templating.sandbox import DeliverySandbox, Fields, deliverable, limited
+from syncengine.templating.troubles import SURPRISES, is_of_data, syntax_trouble, trouble
 from syncengine.templating.values import NotKnown, Unknown
 
 FIELDS: Fields = {
@@ -124,12 +116,12 @@ class Text:
                 str(error), f"the template at {self.place} rounds up a value that is not positive"
             ) from None
         except UnfitValue as error:
-            failure = f"the template at {self.place} failed: {named_trouble(error)}"
+            failure = f"the template at {self.place} failed: {trouble(error)}"
             raise Undeliverable(UNFIT.format(why=error.why), failure) from None
         except NotKnown as error:
             raise NeedsRow(f"the template at {self.place} cannot be previewed: {error}") from None
         except SURPRISES as error:
-            failure = f"the template at {self.place} failed: {named_trouble(error)}"
+            failure = f"the template at {self.place} failed: {trouble(error)}"
             if is_of_data(error):
                 raise Undeliverable(UNFIT.format(why=ODD_FORM), failure) from None
             raise RenderTrouble(failure) from None

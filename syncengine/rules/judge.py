@@ -30,7 +30,8 @@ from syncengine.rules.read import ExpectedSummary
 from syncengine.templating.bounds import Allowance
 from syncengine.templating.filters import plain_text
 from syncengine.templating.names import Scope, Shape, unknown_fields
-from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
+from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import SURPRISES, trouble
 
 MOST = 100
 """The number of changes of one rule that get a message each. A person reads no more; a million fill memory."""

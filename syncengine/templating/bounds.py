@@ -55,6 +55,10 @@ class OutOfBounds(TooMuch):
     """Raised when a template exceeds a limit that every later row or template would exceed, too."""
 
 
+class WrongKind(TypeError):
+    """Raised for a value of a kind that an operation does not take. The text is a sentence for people."""
+
+
 class _Watch:
     """A handler of the timer's signal: it ends what takes more time or memory than it may."""
 
@@ -213,7 +217,7 @@ def check_operation(operator: str, left: Any, right: Any) -> None:
     if operator == "+" and len(sized) == 2:
         fits(len(left) + len(right))
     elif operator == "%" and sized:
-        raise TypeError("`%` takes numbers; use `~` to join texts")
+        raise WrongKind("`%` takes numbers; use `~` to join texts")
     elif operator == "*" and sized:
         times = right if sized[0] is left else left
         fits(len(sized[0]) * times if isinstance(times, int) else 0)

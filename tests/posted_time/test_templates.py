@@ -279,8 +279,8 @@ WRONG = {
     "{{ rows[0].x }}": (3, "has no field `x`"),
     "{{ tag['nmae'] }}": (3, "`tag` has no field `nmae`"),
     "{{ narrative }}": (3, "there is no variable `narrative`"),
-    "{{ 1 | hour }}": (3, "No filter named 'hour'"),
-    "{{ tag.name": (3, "unexpected end of template"),
+    "{{ 1 | hour }}": (3, "there is no filter `hour`"),
+    "{{ tag.name": (3, "`}}` is missing at the end"),
     "a\nb {% if %}": (4, "the template is not valid"),
     "{{ duration.secs }}": (3, "`duration` has no field `secs`; did you mean `seconds`?"),
 }

@@ -22,7 +22,8 @@ from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.project.types import Written
 from syncengine.resource import Row
-from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
+from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group
@@ -72,7 +73,7 @@ def _result(make: Callable[[Any], Any], value: Any) -> str:
         said = str(error).removeprefix("the template at syncengine.yaml:1 failed: ")
     except (*SURPRISES, NameError) as error:
         said = trouble(error)
-    # Our sentences quote what may be written instead; Python's differ between its versions.
+    # Sentences that name nothing may be those of any error of a type, whose words differ between Python's versions.
     return f"! {said[:100]}" if "`" in said else "!"
 
 

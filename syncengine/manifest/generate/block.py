@@ -31,7 +31,8 @@ from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Source
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.bounds import OutOfBounds
 from syncengine.templating.filters import plain_text
-from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
+from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record, is_template
 
 Results = Mapping[int, Any]

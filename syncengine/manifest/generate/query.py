@@ -26,7 +26,8 @@ from syncengine.manifest.sources.records import HttpQuery, SourceTrouble, SqlQue
 from syncengine.project.delivery_schema import Paging
 from syncengine.project.types import Written
 from syncengine.templating.filters import plain_text
-from syncengine.templating.sandbox import SURPRISES, TemplateSandbox, trouble
+from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import is_template
 
 

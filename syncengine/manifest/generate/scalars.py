@@ -15,7 +15,8 @@ from syncengine.document.nodes import Scalar, place
 from syncengine.templating.bounds import MAX_TEXT, join_pieces, weighed
 from syncengine.templating.filters import writable
 from syncengine.templating.names import unknown_names
-from syncengine.templating.sandbox import TemplateSandbox, column_hint, filtered, syntax_trouble, trouble
+from syncengine.templating.sandbox import TemplateSandbox, filtered
+from syncengine.templating.troubles import column_hint, syntax_trouble, trouble
 
 # Jinja2 parses and compiles a template before any limit of time or memory holds.
 MAX_TEMPLATE = 100_000

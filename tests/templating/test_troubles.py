@@ -1,0 +1,87 @@
+"""Whatever is wrong in a template, the message is a sentence of ours, and none of Python or Jinja2."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import SURPRISES, trouble
+from tests.templating.cases import Case, of_manifests
+
+NUMBER = "write `| int` or `| float` for a text that is a number"
+FAILS = {
+    "{{ x + 1 }}": f"`+` does not take text and a number: join texts by `~`, or {NUMBER}",
+    "{{ 1 - x }}": f"`-` does not take a number and text: {NUMBER}",
+    "{{ none / x }}": "`/` does not take none and text",
+    "{{ [1] + x }}": "`+` does not take a list and text",
+    "{{ x * x }}": f"`*` takes two numbers: {NUMBER}",
+    "{{ -x }}": "`-` does not take text",
+    "{{ x < 3 }}": f"text cannot be compared with a number: {NUMBER}",
+    "{{ [none, x] | sort }}": "text cannot be compared with none",
+    "{{ 1 // 0 }}": "it divides by zero",
+    "{{ x in 5 }}": "`in` looks into a text, a list or a mapping, not into a number",
+    "{{ 5 in x }}": "`in` looks for text in a text, not for a number",
+    "{{ 5 | list }}": "a list is needed, not a number",
+    "{% for a, b in [1] %}{% endfor %}": "a list is needed, not a number",
+    "{% for a, b in [[1]] %}{% endfor %}": "2 values are needed, but there are 1",
+    "{% set a, b = [1, 2, 3] %}{{ a }}": "there are more than 2 values",
+    "{{ none | length }}": "a text or a list is needed, not none",
+    "{{ x | dictsort }}": "a mapping is needed, not a list",
+    "{{ x() }}": "text is not a function: remove the parentheses behind it",
+    "{{ x.foo.bar }}": "text has no `foo`",
+    "{{ [1][5] }}": "a list has no element 5",
+    "{{ range(x) }}": "a whole number is needed",
+    "{{ {[1]: 2} }}": "a list cannot be a key",
+    "{{ [] | first }}": "the list is empty",
+    "{{ x | upper(1) }}": "`upper` has too many arguments",
+    "{{ x.upper(1) }}": "`upper` takes no such arguments",
+    "{{ x | replace }}": "`replace` lacks `old` and `new`",
+    "{{ x.center() }}": "`center` has too few arguments",
+    "{{ x | int(base=2, q=1) }}": "`int` has no argument `q`",
+    "{{ x is divisibleby }}": "`divisibleby` lacks `num`",
+    "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}": "`m` has too many arguments",
+    "{% macro m(a) %}{% endmacro %}{{ m(b=2) }}": "`m` has no argument `b`",
+    "{{ x | map('nope') | list }}": "there is no filter `nope`",
+    "{{ '%s %s' | format(x) }}": "the format has more places than there are values",
+    "{{ '%d' | format(x) }}": "the format does not fit text",
+    "{{ '%z' | format(x) }}": "the format is not valid",
+    "{{ x.encode('none') }}": "there is no encoding `none`",
+    "{{ 'é'.encode('ascii') }}": "a text has characters that its encoding does not have",
+    "{{ x | split('') }}": "the separator is empty",
+    "{{ x.maketrans('a') }}": "a value is not of a kind that can be used here",
+    "{% include 'x.j2' %}": "other templates can be used only in files that end in .j2",
+}
+"""Templates that fail with a text `x`, and why."""
+INVALID = {
+    "{{ x": "`}}` is missing at the end",
+    "{{ x }": "a value or a bracket is missing before `}`",
+    "{{ [x }}": "`]` is needed before `}`",
+    "{{ x = 1 }}": "`}}` is needed before `=`",
+    "{{ x | }}": "a name is needed before `}}`",
+    "{{ 'x }}": "the quote ' is never closed",
+    "{{ x. }}": "a name is missing after the dot",
+    "{{ x | uper }}": "there is no filter `uper`; did you mean `upper`?",
+    "{{ x is odds }}": "there is no test `odds`; did you mean `odd`?",
+    "{% if x %}": "`if` is never closed",
+    "{% if %}{% endif %}": "a value or a bracket is missing before `%}`",
+    "{% endfor %}": "`endfor` cannot stand here",
+    "{% for a in x %}{% endif %}": "`endif` cannot stand here, where `for` is not closed",
+    "{% do x %}": "there is no statement `do`",
+    "{% set 1 = x %}": "only a name, but not `loop`, can be set",
+    "{# x": "`comment` is never closed",
+    "{{ m(a=1, a=2) }}{% macro m(a) %}{% endmacro %}": "the argument `a` is given twice",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), FAILS.items())
+def test_a_template_that_fails(text: str, words: str) -> None:
+    """The sentence says what is wrong, and the cure where there is one."""
+    with pytest.raises(SURPRISES) as failed:
+        TemplateSandbox().from_string(text).render(x="12.345")
+    assert trouble(failed.value) == words
+
+
+@pytest.mark.parametrize(("text", "words"), INVALID.items())
+def test_a_template_that_is_not_valid(text: str, words: str) -> None:
+    """The sentence names the sign in question as it is written."""
+    assert of_manifests(Case(text, ("digits",))) == {f"? the template is not valid: {words}": ""}
