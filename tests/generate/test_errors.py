@@ -53,7 +53,7 @@ BLOCKS = {
     "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
     "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is the `delimiter` ","?'),
-    "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "is missing before the end"),
+    "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "missing before the end"),
     "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "did you mean `==`?"),
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
