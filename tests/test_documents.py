@@ -22,7 +22,11 @@ from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
+from syncengine.manifest.lints import LINTS
+from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.posted_time import templates
+from syncengine.project.delivery_schema import SINKS
+from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
 from syncengine.serve.probes import Metrics
@@ -208,6 +212,18 @@ def test_every_exit_code_is_described(code: ExitCode) -> None:
 @pytest.mark.parametrize("name", sorted({*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS}))
 def test_every_format_is_described(name: str) -> None:
     assert name in text_of(DOCS / "commands.md")
+
+
+@pytest.mark.parametrize("code", sorted({*LINTS, *PLANNING_LINTS, *SETTING_LINTS}))
+def test_every_warning_is_described(code: str) -> None:
+    assert f"\n| `{code}` |" in text_of(DOCS / "commands.md")
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_every_kind_of_sink_is_described(kind: str) -> None:
+    """One table says how often it gets a group, and the page of all settings has an example."""
+    assert f"\n| `{kind}`" in text_of(DOCS / "posted-time.md")
+    assert f"      {kind}:" in text_of(DOCS / "posted-time-settings.md")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.id)

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import Problems
-from syncengine.manifest.lints import LINTS
-from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
-from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.sandbox.app import running_sandbox
 from tests.applying.bench import Bench, Sandbox
 from tests.manifest.test_lints import SUSPICIOUS
@@ -52,21 +49,6 @@ def levels(planned: Planned) -> list[tuple[str, str]]:
     """Return the code and severity of each diagnostic."""
     found = planned.diagnostics if isinstance(planned, Plan) else planned
     return [(d.code, d.severity.value) for d in found]
-
-
-def test_every_code_is_tried() -> None:
-    tried = {
-        *SUSPICIOUS,
-        "comma-in-text",
-        "unread-file",
-        "when-none",
-        "rename-suspected",
-        "removed-unknown",
-        "nothing-selected",
-        "insecure-url",
-        "sink-at-least-once",
-    }
-    assert tried == {*LINTS, *PLANNING_LINTS, *SETTING_LINTS}
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)

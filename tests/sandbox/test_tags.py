@@ -6,6 +6,14 @@ from typing import Any
 
 import pytest
 
+from syncengine.document.validation import names_of
+from syncengine.effects import Effect
+from syncengine.manifest.schema import NEVER_FIELDS, Tag
+from syncengine.plan.diff import KEPT
+from syncengine.resource import Key, Kind
+from syncengine.sandbox.bodies import TagBody, read
+from syncengine.service.operations import tag_body
+
 from .conftest import Asking
 
 
@@ -88,6 +96,18 @@ def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
     assert service.tag("T")[field] == value
     service.told("upsertTag", name="T", **{field: empty})
     assert field not in service.tag("T")
+
+
+def test_each_field_of_a_manifest_is_kept_and_can_be_cleared() -> None:
+    """A field without a line in `TagBody` is not kept. What clears it, by `EMPTY`, is of the type that `TagBody` says.
+
+    `excludeTagNameKeyword` is always sent.
+    """
+    kept = {str(info.alias) for info in TagBody.model_fields.values()} | {"category"}
+    fields = names_of(Tag).keys() - NEVER_FIELDS
+    assert fields <= kept
+    cleared = fields - {"name", "excludeTagNameKeyword"} - {name for _, name in KEPT}
+    read(TagBody, tag_body(Effect(key=Key(Kind.TAG, "T"), cleared=tuple(cleared)), None, spell_name=False))
 
 
 @pytest.mark.parametrize("empty", ["", "/"])
