@@ -7,6 +7,8 @@ of the schema. The users of a state get the cause and the cure (state/database.p
 
 from __future__ import annotations
 
+import errno
+import socket
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -135,6 +137,7 @@ DAMAGED = _unreachable(
 )
 BUSY = _unreachable("another process has been writing to the file for too long", "busy", _RETRY)
 LOCKED = _unreachable("another connection has locked a table", "busy", _RETRY)
+SILENT = _unreachable("it did not answer in time", "busy", _RETRY)
 REPLACED = _unreachable("the file was removed or replaced while it was written", "io")
 DISK_FULL = _unreachable("the disk is full", "full", "free some space")
 DISK_ERROR = _unreachable("the disk reported an error", "io")
@@ -233,14 +236,31 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
 )
 """Faults by phrases in a driver's message about a failed connection, for which drivers give no code."""
 
-_BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
-    (exc.IntegrityError, USER),
-    (exc.DataError, USER),
-    (exc.TimeoutError, TroubleKind.UNREACHABLE),
-    (exc.InterfaceError, TroubleKind.UNREACHABLE),
-    (exc.OperationalError, TroubleKind.UNREACHABLE),
-    (OSError, TroubleKind.UNREACHABLE),
+_BY_CLASS: tuple[tuple[type[Exception], DatabaseFault], ...] = (
+    (exc.IntegrityError, CONSTRAINT),
+    (exc.DataError, VALUE),
+    (exc.OperationalError, CUT),
+    (exc.InterfaceError, CUT),
+    (exc.TimeoutError, SLOW),
+    (UnicodeEncodeError, VALUE),
+    (OverflowError, VALUE),
+    (Silent, SILENT),
+    (Replaced, REPLACED),
+    (TimeoutError, NO_ANSWER),
+    (ConnectionError, CUT),
+    (socket.gaierror, NO_HOST),
+    (PermissionError, CANNOT_OPEN),
+    (FileNotFoundError, CANNOT_OPEN),
+    (IsADirectoryError, CANNOT_OPEN),
+    (OSError, DISK_ERROR),
 )
+"""Faults by class of an error whose code and words tell nothing. The first matching class counts."""
+
+_BY_ERRNO: Mapping[int | None, DatabaseFault] = {
+    errno.ENOSPC: DISK_FULL,
+    errno.EDQUOT: DISK_FULL,
+    errno.EROFS: READ_ONLY_FILE,
+}
 _ABOUT_SCHEMA = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_NOTNULL"})
 """The SQLite errors whose message ends with a colon and column names. A check's or trigger's may say anything."""
 
@@ -255,17 +275,13 @@ FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSE
 """The errors of databases and drivers. Drivers encode texts themselves: a URL may name a narrow character set."""
 
 
-def fault_of(error: Exception) -> DatabaseFault | None:
-    """Return the fault by the error's code, or by its message if it has no code. Return `None` if neither is known."""
+def fault_of(error: Exception) -> DatabaseFault:
+    """Return the fault by the error's code, or else by its message, or else by its class."""
     if (code := sqlite_code(error)) is not None:
         if code == sqlite3.SQLITE_ERROR:  # for a missing table or column, SQLite has no code
             text = str(_cause_of(error))
             return next((fault for start, fault in _NO_SUCH if text.startswith(start)), OTHER)
         return _BY_SQLITE.get(code, OTHER)
-    if isinstance(error, UnicodeEncodeError):
-        return VALUE
-    if isinstance(error, Replaced):
-        return REPLACED
     if (number := _mysql_number(error)) is not None and number not in _CLIENTS:
         return _BY_MYSQL.get(number, RAISED if number in _OWN_ERRORS else OTHER)
     if state := _sqlstate(error):
@@ -273,10 +289,13 @@ def fault_of(error: Exception) -> DatabaseFault | None:
         # PostgreSQL's RAISE may give any SQLSTATE; only 40… asks for a repeat.
         is_raised = getattr(getattr(_cause_of(error), "diag", None), "source_function", None) == "exec_stmt_raise"
         return RAISED if fault.kind is not USER and fault is not CONFLICT and is_raised else fault
-    if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
-        return None
-    text = str(_cause_of(error)).lower()
-    return next((fault for words, fault in _BY_WORDS if any(each in text for each in words)), None)
+    if isinstance(error, OSError) and error.errno in _BY_ERRNO:
+        return _BY_ERRNO[error.errno]
+    is_of_connection = isinstance(error, (exc.OperationalError, exc.InterfaceError))
+    text = str(_cause_of(error)).lower() if is_of_connection else ""
+    by_words = (fault for words, fault in _BY_WORDS if any(each in text for each in words))
+    by_class = (fault for family, fault in _BY_CLASS if isinstance(error, family))
+    return next(by_words, None) or next(by_class, OTHER)
 
 
 def sqlite_code(error: Exception) -> int | None:
@@ -306,25 +325,19 @@ def _cause_of(error: Exception) -> BaseException:
 
 def meaning(error: Exception) -> Meaning:
     """Return the kind of trouble that an error means, or `USER` when the posted values do not fit."""
-    if fault := fault_of(error):
-        return fault.kind
-    return next((kind for family, kind in _BY_CLASS if isinstance(error, family)), TroubleKind.UNKNOWN)
+    return fault_of(error).kind
 
 
 def cause(error: Exception) -> str:
     """Return a sentence for operators on the cause, with the SQLSTATE or SQLite's code, and names of the schema."""
-    if isinstance(error, Silent):
-        return "it did not answer in time"
     driver, fault = _cause_of(error), fault_of(error)
-    if fault is None:
-        words = CUT.words if meaning(error) is TroubleKind.UNREACHABLE else "the database driver rejected the statement"
-        return f"{words} ({type(driver).__name__})"
     if name := str(getattr(driver, "sqlite_errorname", "")):
         return _with_names(fault, name, str(driver).partition(": ")[2] if name in _ABOUT_SCHEMA else "")
     if number := _mysql_number(error):
         return _with_names(fault, f"error {number}", "")
     if not (state := _sqlstate(error)):
-        return fault.words
+        # Only the class tells more of what fits no table.
+        return f"{fault.words} ({type(driver).__name__})" if fault in (CUT, OTHER) else fault.words
     # PostgreSQL gives constraint, table and column apart from its message.
     diag = getattr(driver, "diag", None)
     parts = {name: getattr(diag, f"{name}_name", None) for name in ("constraint", "table", "column")}

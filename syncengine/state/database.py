@@ -7,7 +7,6 @@ the driver's own words, or a password.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import sqlite3
@@ -117,45 +116,20 @@ def trouble_of(fault: DatabaseFault) -> StateTrouble:
 MISSING, NO_DATABASE = map(trouble_of, (faults.CANNOT_OPEN, faults.NO_DATABASE))
 BUSY, DAMAGED, CHANGED, REFUSED = map(trouble_of, (faults.BUSY, faults.DAMAGED, faults.NO_TABLE, faults.OTHER))
 
-BY_CLASS: tuple[tuple[type[Exception], DatabaseFault], ...] = (
-    (exc.DataError, faults.VALUE),
-    (exc.OperationalError, faults.CUT),
-    (exc.InterfaceError, faults.CUT),
-    (exc.TimeoutError, faults.SLOW),
-    (exc.SQLAlchemyError, faults.OTHER),
-    (UnicodeEncodeError, faults.VALUE),
-    (OverflowError, faults.VALUE),
-    (PermissionError, faults.CANNOT_OPEN),
-    (FileNotFoundError, faults.CANNOT_OPEN),
-    (IsADirectoryError, faults.CANNOT_OPEN),
-    (OSError, faults.DISK_ERROR),
-    # What was read back is not what this program writes.
-    (ValueError, faults.DAMAGED),
-    (RecursionError, faults.DAMAGED),
-    (LookupError, faults.DAMAGED),
-    (TypeError, faults.DAMAGED),
-)
-"""The fault for each class of error whose fault is unknown. The first matching class counts."""
+UNLIKE_OURS = (ValueError, RecursionError, LookupError, TypeError)
+"""The errors of reading back what this program does not write."""
 
-FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
-
-
-def _fault_of(error: Exception) -> DatabaseFault:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return faults.DISK_FULL
-    if isinstance(error, OSError) and error.errno == errno.EROFS:
-        return faults.READ_ONLY_FILE
-    of_class = (fault for family, fault in BY_CLASS if isinstance(error, family))
-    return faults.fault_of(error) or next(of_class, faults.OTHER)
+FAILURES: tuple[type[Exception], ...] = (*faults.FAILURES, OverflowError, *UNLIKE_OURS)
 
 
 def diagnose(error: Exception) -> StateTrouble:
-    return trouble_of(_fault_of(error))
+    fault = faults.fault_of(error)
+    return DAMAGED if fault is faults.OTHER and isinstance(error, UNLIKE_OURS) else trouble_of(fault)
 
 
 def is_of_disk(error: Exception) -> bool:
     """Return whether the disk or the access to it failed, rather than the data read from it."""
-    return _fault_of(error).code in ("full", "io", "unreadable", "busy")
+    return faults.fault_of(error).code in ("full", "io", "unreadable", "busy")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 import threading
 import time
@@ -162,6 +163,7 @@ def test_after_a_deadlock_the_database_is_not_down() -> None:
         (exc.TimeoutError("pool"), "UNREACHABLE"),
         (exc.ProgrammingError("x", None, _Stated(None)), "UNKNOWN"),
         (OSError("x"), "UNREACHABLE"),
+        (OSError(errno.EROFS, "x"), "PERMISSIONS"),
         (exc.IntegrityError("x", None, _Stated(None)), None),
         (exc.DataError("x", None, _Stated(None)), None),
     ],

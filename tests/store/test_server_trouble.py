@@ -15,6 +15,7 @@ from syncengine.database.open import open_engine
 from syncengine.errors import SyncengineError
 from syncengine.state.database import NO_DRIVER, diagnose
 from syncengine.state.store import open_state
+from syncengine.state.tables import METADATA
 
 
 def refused(url: str) -> SyncengineError:
@@ -55,6 +56,9 @@ def test_each_trouble_with_a_server_has_its_own_error(postgresql_url: str) -> No
 
 def test_a_missing_schema_is_not_taken_for_an_empty_state(postgresql_url: str) -> None:
     """A plan would show every resource as new, and then the apply would be refused, as it is in `pg_catalog`."""
+    engine = sa.create_engine(postgresql_url)
+    METADATA.drop_all(engine)  # the state of another test would be found
+    engine.dispose()
     paths = {"nowhere": False, "nowhere,public": True, "public": True, "pg_catalog": False, "pg_catalog,public": False}
     for path, is_fit in paths.items():
         url = make_url(postgresql_url).update_query_dict({"options": f"-csearch_path={path}"})
@@ -119,6 +123,7 @@ class Stated(Exception):
         (Stated("x", "3F000"), "state-no-schema", "no schema of that name"),
         (Stated("x", "25006"), "state-rights", "is read-only (SQLSTATE 25006)"),
         (Stated("x", "40P01"), "state-busy", "must be repeated (SQLSTATE 40P01)"),
+        (Stated("x"), "state-unreachable", "cannot be reached, or it ended the connection (Stated)"),
         (Stated("x", "57P03"), "state-unreachable", "starting or stopping (SQLSTATE 57P03)"),
     ],
 )
