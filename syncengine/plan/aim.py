@@ -77,7 +77,14 @@ class RemovalCause(StrEnum):
 CODE = "defaultActivityTypeCode"
 UNDECLARED = "no manifest declares it"
 PROTECTED = "it is protected; to remove it, first apply `protect: false`"
-PAST: Mapping[RemovalKind, str] = {RemovalKind.FORGET: "forgotten", RemovalKind.RETIRE: "retired"}
+PAST: Mapping[str, str] = {
+    "create": "created",
+    "update": "updated",
+    "delete": "deleted",
+    "retire": "retired",
+    "forget": "forgotten",
+}
+"""What was done to a resource, by the word for doing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,7 +516,7 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
             otherwise = RemovalKind.RETIRE
         reason = f"deleted with {row.key}"
         if otherwise is not None and otherwise is not RemovalKind.FORGET:
-            also = PAST.get(otherwise, "deleted by itself")
+            also = "deleted by itself" if otherwise is RemovalKind.DELETE else PAST[otherwise]
             reason = f"{reason}; {also} as well, since it may be in another category"
         cause = RemovalCause.CATEGORY_DELETED
         leaving = PlannedRemoval(member, RemovalKind.CASCADE, cause, reason, row.key, may_stay, otherwise)
@@ -575,7 +582,7 @@ def _judge_tags(j: _Judgement) -> None:
         if row.protect:
             j.keep(row, PROTECTED)
         elif j.scope.no_delete:
-            j.note(row, "left-out", f"not {PAST.get(removal.way, 'deleted')}, because of --no-delete")
+            j.note(row, "left-out", f"not {PAST[removal.way]}, because of --no-delete")
         elif removal.way is RemovalKind.DELETE and not j.rules.deletes_tags:
             cure = "set service.endpoints.deleteTag, or remove the tag by `retire` or `forget`"
             message = f"the service's specification has no call that deletes tags: {cure}"

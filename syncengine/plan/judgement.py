@@ -16,8 +16,8 @@ from msgspec.structs import asdict, replace
 
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Severity, with_row
-from syncengine.plan.aim import may_be_held
-from syncengine.plan.diff import Action, Difference
+from syncengine.plan.aim import PAST, may_be_held
+from syncengine.plan.diff import Difference
 from syncengine.plan.gate import RULE, Gate, KnownApprovals, Owner, Unit, approval_of, continuing
 from syncengine.plan.model import Summary
 from syncengine.resource import Key, Kind, Recorded
@@ -96,13 +96,6 @@ def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapp
 # --- findings
 
 SEVERITIES = {Ruling.DENY: (Severity.ERROR, POLICY_DENIED), Ruling.WARN: (Severity.WARNING, POLICY_WARNING)}
-PAST = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.DELETE: "deleted",
-    Action.RETIRE: "retired",
-    Action.FORGET: "forgotten",
-}
 
 
 def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:
@@ -110,7 +103,7 @@ def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> D
     key = difference.change.key if difference else None
     source = difference.change.source if difference else None
     if not message:
-        message = f"{key} would be {PAST[difference.change.action]}" if difference else "this plan as a whole"
+        message = f"{key} would be {PAST[difference.change.action.word]}" if difference else "this plan as a whole"
     data = source.data if source else None
     return Diagnostic(
         severity=severity,
