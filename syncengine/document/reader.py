@@ -158,8 +158,9 @@ def read(data: bytes, findings: Collector) -> Documents:
         return Documents(whole=False)
     building = _Building(repaired(text), findings)
     whole, roots = building.run(), tuple(building.roots)
-    cut, curly, lines = list[Scalar](), list[Scalar](), lines_of(text)
+    cut, curly = list[Scalar](), list[Scalar]()
     may_cut, may_curl = " #" in text and _CUT.search(text), not text.isascii() and _CURLY.search(text)
+    lines = lines_of(text) if may_cut else []
     for root in roots if may_cut or may_curl else ():
         for node in scalars(root):
             if may_curl and not node.style and _WRAPPED.fullmatch(node.text):
