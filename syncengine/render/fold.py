@@ -140,8 +140,9 @@ def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     """Return the resources grouped by what was done to each of their values, in the order of their first ones."""
     columns = defaultdict[tuple[ValuePart, str, str, bool], list[tuple[int, Value | None, Value | None]]](list)
     for number, own in enumerate(values):
-        for part, label, before, after, note in own:
-            columns[part, label, note, before is None].append((number, before, after))
+        for each in own:
+            column = columns[each.part, each.label, each.note, each.before is None]
+            column.append((number, each.before, each.after))
     places: dict[EditedValue, int] = {}  # small numbers to compare, because a plan may have very many values
     keys: list[list[int]] = [[] for _ in names]
     for (part, label, note, is_new), column in columns.items():
@@ -263,8 +264,6 @@ def masked(name: str, value: Value | None) -> Pattern:
     if len(name) < 2:  # a name of one letter stands in many words
         return value
     if isinstance(value, tuple):
-        if not any(name in item for item in value):
-            return value
         return tuple([OwnName(tuple(item.split(name))) if name in item else item for item in value])
     return OwnName(tuple(value.split(name))) if isinstance(value, str) and name in value else value
 
@@ -272,8 +271,8 @@ def masked(name: str, value: Value | None) -> Pattern:
 def _outline(name: str, value: Value | None) -> str:
     """Return the texts of a value without their numbers and the resource's own name."""
     text = "\n".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
-    masked_text = text.replace(name, "\0") if len(name) > 1 else text
-    return "\n".join(sorted(_DIGITS.sub("#", masked_text).split("\n")))
+    outline = _DIGITS.sub("#", text.replace(name, "\0") if len(name) > 1 else text)
+    return "\n".join(sorted(outline.split("\n"))) if isinstance(value, tuple) else outline
 
 
 def _text_edits(before: str, after: str) -> Iterator[Edit]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from syncengine.apply.report import Outcome, RunStatus
 from syncengine.errors import Severity, Undone, with_row
@@ -222,6 +222,7 @@ class RefusedItem(OpenModel, frozen=True):
 
 
 ACTIONS = tuple(action.word for action in Action)
+_OPENED = FieldChangeItem(*structs.astuple(OPENED))
 
 
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
@@ -270,9 +271,8 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     @property
     def opening(self) -> FieldChangeItem | None:
         """The change of visibility by which tags become public, or `None`. Before it, `None` means unknown."""
-        found = next((each for each in self.fields if each.name == OPENED.name), None)
-        is_private = found is not None and (found.before, found.after) == (OPENED.before, OPENED.after)
-        return found if self.opens or is_private else None
+        is_opening = self.opens or _OPENED in self.fields
+        return next((each for each in self.fields if each.name == OPENED.name), None) if is_opening else None
 
 
 class PlanBasis(OpenModel, frozen=True):

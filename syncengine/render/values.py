@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from syncengine.instants import instant
 from syncengine.manifest.schema import INSTANTS
@@ -17,7 +17,7 @@ from syncengine.render.words import comma_list, count_of
 from syncengine.resource import Kind, Value, is_blank
 
 
-class ValuePart(Enum):
+class ValuePart(StrEnum):
     """The part of a change that a value belongs to, which decides how the value is shown and compared.
 
     `LOST` keywords are only counted in a row of many, so they are compared more roughly than other values.
@@ -32,7 +32,7 @@ class ValuePart(Enum):
     LOST = "lost"
 
 
-class ChangeValue(NamedTuple):
+class ChangeValue(Struct, frozen=True, gc=False):
     """One value of a change. `KEYWORDS` have what is lost before and what is gained after; `note` is a remark."""
 
     part: ValuePart
@@ -55,7 +55,7 @@ def created(change: ChangeItem) -> Values:
     """Return the values of a new resource: its keywords are those besides a tag's own name, unless it excludes that."""
     words, name = change.keywords.add, change.name
     if name in words and not any(each.name == "excludeTagNameKeyword" and each.after for each in change.fields):
-        words = tuple(word for word in words if word != name)
+        words = tuple([word for word in words if word != name])
     return (
         *_former_names(change),
         *((ChangeValue(ValuePart.KEYWORDS, "keywords", None, words),) if words else ()),
@@ -159,7 +159,8 @@ def _former_names(change: ChangeItem) -> Values:
 def unusual(values: Values) -> Details:
     """Return a remark that names the invisible and confusable letters of new texts and of list items, if any."""
     texts: list[str] = []
-    for _, _, before, after, _ in values:
+    for value in values:
+        before, after = value.before, value.after
         if (
             isinstance(after, str)
             and not after.isascii()
@@ -246,7 +247,7 @@ def value_details(values: Sequence[ChangeValue], room: Room, *, fresh: bool = Fa
 
 
 def _detail(value: ChangeValue, room: Room, *, fresh: bool) -> ChangeDetail:
-    part, label, before, _, note = value
+    part, label, before, note = value.part, value.label, value.before, value.note
     if part in (ValuePart.FORMER, ValuePart.OPENED):  # all names, however many: each is a tag that somebody misses
         names = visible(before) if part is ValuePart.FORMER and isinstance(before, str) else listed(_texts(before), ALL)
         return ChangeDetail(part.value, (Span(names, SpanMark.OLD),))
@@ -257,7 +258,7 @@ def _detail(value: ChangeValue, room: Room, *, fresh: bool) -> ChangeDetail:
 
 def exact_spans(value: ChangeValue, room: Room, *, fresh: bool) -> Spans:
     """Return the value of one resource: before and after, or the value alone of a `fresh` one, which is new."""
-    part, _, before, after, _ = value
+    part, before, after = value.part, value.before, value.after
     if part is ValuePart.REMARK:
         return remark(str(after)).spans
     if fresh and before is None:
