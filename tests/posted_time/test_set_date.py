@@ -20,7 +20,7 @@ from tests.posted_time.samples import raw
 
 SUCCESS, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.TROUBLE
 
-pytestmark = pytest.mark.parametrize("step", [-3600.0, 86_400.0], ids=["back an hour", "forward a day"])
+pytestmark = pytest.mark.parametrize("step", [-604_800.0, 86_400.0], ids=["back a week", "forward a day"])
 
 
 @dataclass

@@ -106,6 +106,12 @@ STORIES: dict[str, Story] = {
     "trouble of a single group, such as a deadlock, does not count": [
         (0, fails(Failed(TroubleKind.UNKNOWN, "x", is_down=False)), UP)
     ],
+    "a sink that asked for a rest is tried after it, whatever probes say": [
+        (0, lambda health: health.leave("pms", 60), DOUBTED),
+        (FIRST_REST, good, DOUBTED),
+        (59, good, DOUBTED),
+        (60, good, HALF_OPEN),
+    ],
     "a sink that answers only probes is down until it takes a group": [
         (0, fails(UNREACHED), DOUBTED),
         (0, good, UP),
@@ -142,6 +148,13 @@ def test_attempts_that_fail_become_rarer() -> None:
             tried.append(second)
             health.failed("pms", ANSWERED)
     assert tried == [5, 15, 35, 75, 135, 195, 255]
+
+
+def test_a_reload_makes_no_sink_well_and_wakes_none_that_rests() -> None:
+    before, after = (SinkHealth(lambda: 0.0) for _ in range(2))
+    before.leave("pms", 60)
+    after.inherit(before, ["pms"])
+    assert (state(after), after.resting("pms") is not None) == (DOUBTED, True)
 
 
 @pytest.mark.parametrize("before", [UNREACHED, ANSWERED])

@@ -102,6 +102,12 @@ def test_each_tag_changes_nothing_for_a_group_with_one_tag_or_none(tags: list[di
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
+@pytest.mark.parametrize(("known", "told"), [("ACME-0042", "L-ACME-0042"), ("ACME-0043", "L-ACME-0043"), ("", None)])
+def test_the_external_id_is_that_of_the_first_tag_that_has_one(known: str, told: str | None, tmp_path: Path) -> None:
+    sink = SQL_SINK.replace("L-{{ group.groupId }}", f"{{{{ 'L-' ~ tag.name if tag.name == '{known}' }}}}")
+    assert taking(delivering(tmp_path, sink + EACH), several())[0] == Verdict(SUCCESS, None, told)
+
+
 def test_the_request_of_each_tag_has_its_own_key(tmp_path: Path) -> None:
     """The first tag by name has the key of the group; a later revision appends its number."""
     with receiving() as receiver:
