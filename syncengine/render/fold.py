@@ -91,11 +91,14 @@ class Arrangement(NamedTuple):
     singles: Sequence[int]
 
 
-def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool) -> Arrangement:
-    """Return the arrangement of the resources with these names and values; without `folding` it has no groups."""
+def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool, fresh: bool = False) -> Arrangement:
+    """Return the arrangement of the resources with these names and values; without `folding` it has no groups.
+
+    The values of `fresh` resources, which are new, differ more than what is done to others.
+    """
     groups = _alike(names, values)
-    odd = _odd(groups)
-    rows = {id(group) for group in groups if folding and len(group.members) >= SAME and group.is_described}
+    odd = _odd(groups, fresh=fresh)
+    rows = {id(group) for group in groups if folding and _is_row(group)}
     # the rarest first: those are the likeliest mistakes
     smallest_first = sorted(groups, key=lambda group: (len(group.members), group.members[0]))
     return Arrangement(
@@ -106,19 +109,27 @@ def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool) -
     )
 
 
-def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
-    """Return the `id` of each odd group: rare as a whole or, where most groups are rare, rare in one of its values.
+def _is_row(group: AlikeGroup) -> bool:
+    return len(group.members) >= SAME and group.is_described
 
-    Groups with values of their own are odd too, where they are few. What holds for half of a section is not odd.
+
+def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
+    """Return the `id` of each odd group: rare as a whole or, where many groups are, rare in one of its values.
+
+    Groups with values of their own are odd too, where they are few. What holds for half of a section is not odd; of
+    many `fresh` resources, whose values all differ, what holds for a tenth, or makes more rows than people read.
     """
     total = sum(len(group.members) for group in groups)
+    share = 10 if fresh and total > MANY else 2
 
     def is_rare(count: int) -> bool:
         return count == 1 or count * 100 < total  # less than 1 %
 
     def few(chosen: Iterable[AlikeGroup]) -> set[int]:
         found = list(chosen)
-        return {id(group) for group in found} if sum(len(g.members) for g in found) * 2 < total else set()
+        are_few = sum(len(g.members) for g in found) * share < total
+        are_few &= not fresh or sum(1 if _is_row(g) else len(g.members) for g in found) <= MANY
+        return {id(group) for group in found} if are_few else set()
 
     if any(len(group.members) >= ALIKE for group in groups):
         of_their_own = few(group for group in groups if not group.is_described)
@@ -133,7 +144,16 @@ def _odd(groups: Sequence[AlikeGroup]) -> set[int]:
     for group in groups:
         for part in parts[id(group)]:
             counts[part] += len(group.members)
-    return few(group for group in groups if any(is_rare(counts[part]) for part in parts[id(group)]))
+    rare_parts = defaultdict[object, list[object]](list)  # by what they are values of
+    for each, count in counts.items():
+        if is_rare(count):
+            rare_parts[each[:3] if isinstance(each, EditedValue) else None].append(each)
+    # Where many values of a kind are rare, none of them is odd: such as dates.
+    odd_parts, members = set[object](), 0
+    for kind in sorted(rare_parts.values(), key=lambda kind: sum(counts[part] for part in kind)):
+        members += sum(counts[part] for part in kind)
+        odd_parts.update(kind if members * share < total else ())
+    return {id(group) for group in groups if not odd_parts.isdisjoint(parts[id(group)])}
 
 
 def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
@@ -172,6 +192,7 @@ def _first_edits(names: Sequence[str], values: Sequence[Value | None]) -> list[E
     """Return the edit of each new value: that it is equal to others, or but for the own name, or but for numbers."""
     edits: list[Edit | None] = [None] * len(values)
     rest: Sequence[int] = range(len(values))
+    enough = max(ALIKE, -(-len(values) // 100))
     # In large plans most values are new. Edits are only made of what others share, in a third of the time.
     for pattern_of in (lambda name, value: value, _masked_or_year, _outline):
         found = [pattern_of(names[n], values[n]) for n in rest]
@@ -179,7 +200,7 @@ def _first_edits(names: Sequence[str], values: Sequence[Value | None]) -> list[E
         shared = {
             each: each if isinstance(each, Edit) else Edit(kind, None, each, is_rough)
             for each, count in Counter(found).items()
-            if count >= ALIKE
+            if count >= enough
         }
         for n, each in zip(rest, found, strict=True):
             edits[n] = shared.get(each)

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from syncengine.plan import gate
 from syncengine.plan.diff import OPENED, PUBLISHED, Action
@@ -92,7 +92,8 @@ class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label`, followed by `details`.
 
     `abridged` rows do not say all of their members. `rows` are those of the members, when kept behind the group.
-    `is_line`: of very many such rows, each should take one line.
+    `is_line`: of very many such rows, each should take one line. `common` is what all members have, where no details
+    say it.
     """
 
     symbol: str
@@ -104,6 +105,7 @@ class SectionRow(Struct, frozen=True, gc=False):
     abridged: bool = False
     rows: tuple[SectionRow, ...] = ()
     is_line: bool = False
+    common: Details = ()
 
     @property
     def subject(self) -> str:
@@ -138,11 +140,15 @@ class Section:
 
 
 class GroupWords(NamedTuple):
-    """The words for a group: what its members have in common, and an example. `abridged`: they leave something out."""
+    """The words for a group: what was done to its members, and an example. `abridged`: they leave something out.
+
+    `common` are values that all members have, where the details do not say them.
+    """
 
     details: Details
     example: str
     abridged: bool
+    common: Details = ()
 
 
 class FoldedRows(NamedTuple):
@@ -158,7 +164,8 @@ class Entries:
     """The resources of a section by number: what is compared and shown of each, and the words for many.
 
     `values` are computed anew on each call, because a plan may have very many. `details` takes a number, the room, and
-    whether to include every field. `below` makes the rows of what goes along with resources, which follow their row.
+    whether to include every field. `below` makes the rows of what goes along with resources, which follow their row;
+    `in_common` returns the details that all of many resources have.
     Up to `least` rows, none is folded. `more` are the words after the number of rows that are only counted.
     """
 
@@ -171,13 +178,16 @@ class Entries:
     details: Callable[[int, Room, bool], Details]
     of_group: Callable[[AlikeGroup], GroupWords]
     below: Callable[[Sequence[int], Fold], tuple[SectionRow, ...]] = lambda numbers, fold: ()
+    in_common: Callable[[Sequence[int]], Details] = lambda numbers: ()
     depth: int = 0
     least: int = 0
+    fresh: bool = False
     are_lines: bool = False
 
     def arranged(self, fold: Fold) -> Arrangement:
         is_folded = fold is not Fold.NOTHING and len(self.names) > self.least
-        return arranged(self.names, map(self.values, range(len(self.names))), folding=is_folded)
+        values = map(self.values, range(len(self.names)))
+        return arranged(self.names, values, folding=is_folded, fresh=self.fresh)
 
     def row(self, number: int, room: Room, whole: bool, *, is_line: bool = False) -> SectionRow:
         """Return the row of one resource."""
@@ -192,8 +202,17 @@ class Entries:
         if fold is Fold.BEHIND:
             for n in numbers:
                 behind += (self.row(n, ALL, True), *self.below((n,), Fold.NOTHING))
-        members, details, abridged = [self.members[n] for n in numbers], words.details, words.abridged and not behind
-        yield SectionRow(self.symbol, members, details, label, words.example, self.depth, abridged, tuple(behind))
+        yield SectionRow(
+            self.symbol,
+            [self.members[n] for n in numbers],
+            words.details,
+            label,
+            words.example,
+            self.depth,
+            words.abridged and not behind,
+            tuple(behind),
+            common=words.common,
+        )
         yield from () if behind else self.below(numbers, fold)
 
 
@@ -212,8 +231,8 @@ def folded(entries: Entries, extent: Extent) -> FoldedRows:
             yield entries.row(n, room, is_whole or is_odd, is_line=is_line)
             yield from entries.below((n,), fold)
         if rest := numbers[shown:]:
-            label = f"{number(len(rest))} {entries.more}"
-            yield from entries.together(rest, label, fold, GroupWords((), "", abridged=True))
+            words = GroupWords((), "", abridged=True, common=entries.in_common(rest) if is_line else ())
+            yield from entries.together(rest, f"{number(len(rest))} {entries.more}", fold, words)
 
     def groups(alike: Sequence[AlikeGroup]) -> Iterator[SectionRow]:
         """Yield a row for each group, up to the limit, and one row that counts the others."""
@@ -248,6 +267,7 @@ GONE = frozenset({DELETE, Action.RETIRE.word, Action.FORGET.word})
 """The actions by which a resource leaves the project."""
 
 SYMBOLS = {action.word: action.value for action in Action}
+NO_KEYWORDS, NO_METADATA = KeywordChange((), ()), MetadataChange({}, ())
 
 Buckets = Mapping[tuple[Kind, str], Sequence[ChangeItem]]
 
@@ -390,6 +410,12 @@ def _values_of(topic: Topic, changes: Sequence[ChangeItem]) -> Entries:
         found = value_details(values(number), MANY_ITEMS if room is BRIEF and topic.action == UPDATE else room)
         return (*found, *unusual(values(number))) if found else (remark("sent again unchanged"),)
 
+    def in_common(numbers: Sequence[int]) -> Details:
+        first, *others = (changes[number] for number in numbers)
+        fields = [field for field in first.fields if all(field in change.fields for change in others)]
+        bare = structs.replace(first, fields=fields, keywords=NO_KEYWORDS, metadata=NO_METADATA)
+        return created_details(bare, ALL, whole=False)
+
     is_new = topic.action == CREATE
     entries = Entries(
         names=[change.name for change in changes],
@@ -401,6 +427,8 @@ def _values_of(topic: Topic, changes: Sequence[ChangeItem]) -> Entries:
         details=details,
         of_group=lambda group: _compared(entries, group, fresh=is_new),
         least=MANY if is_new else 0,
+        fresh=is_new,
+        in_common=in_common,
         are_lines=topic.tone is Tone.CREATE and len(changes) > 1,
     )
     return entries
@@ -463,8 +491,8 @@ def _sweep(plan: PlanFormat, deletes: Sequence[ChangeItem], extent: Extent) -> I
     """Yield the section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
     sweep, planned = plan.sweep, {change.name for change in deletes}
     codes = [code for code in sweep.known if code not in planned] if sweep else []
-    kind, no_keywords, no_metadata = Kind.ACTIVITY_TYPE, KeywordChange((), ()), MetadataChange({}, ())
-    unplanned = [ChangeItem(f"{kind}/{c}", kind, DELETE, None, [], no_keywords, no_metadata, None) for c in codes]
+    kind = Kind.ACTIVITY_TYPE
+    unplanned = [ChangeItem(f"{kind}/{c}", kind, DELETE, None, [], NO_KEYWORDS, NO_METADATA, None) for c in codes]
     changes = [*deletes, *unplanned]
     if not (changes or sweep):
         return

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import structs
-
 from syncengine.plan.diff import Action
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import LONGEST, cells, cut, file_name, visible, wrapped
-from syncengine.render.formats import PlanFormat
+from syncengine.render.formats import Place, PlanFormat
 from syncengine.render.sections import MOST, NOTE_SYMBOL, Fold, Section, is_abridged
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.values import Details, ValuePart
@@ -98,13 +96,14 @@ def _shared(section: Section) -> tuple[Details, str]:
 
     The heading says them once.
     """
-    if any(row.label for row in section.rows) or not any(row.is_line for row in section.rows):
+    line = next((row for row in section.rows if row.is_line), None)
+    if line is None:
         return (), ""
-    details = (each for each in section.rows[0].details if each.label and cells(str(each)) <= LONGEST)
-    sources = [row.members[0].source for row in section.rows]
-    places = {place(structs.replace(each, data=None)) if each and each.data else "" for each in sources}
-    shared = tuple(each for each in details if all(each in row.details for row in section.rows))
-    return shared, places.pop() if len(places) == 1 else ""
+    details = (each for each in line.details if each.label and cells(str(each)) <= LONGEST)
+    shared = tuple(each for each in details if all(each in (row.common or row.details) for row in section.rows))
+    sources = [member.source for row in section.rows for member in row.members]
+    templates = {Place(each.file, each.line) if each and each.data else None for each in sources}
+    return shared, place(templates.pop()) if len(templates) == 1 else ""
 
 
 def _rows(section: Section, look: Look) -> tuple[list[str], bool]:
@@ -115,10 +114,10 @@ def _rows(section: Section, look: Look) -> tuple[list[str], bool]:
     """
     shared, template = _shared(section)
     rows = [(row, f"{INDENT * (row.depth + 1)}{row.symbol} {lettered(row.subject, look)}") for row in section.rows]
-    own = [[each for each in row.details if each not in shared] for row in section.rows]
+    own = [row.details if row.label else [each for each in row.details if each not in shared] for row in section.rows]
     places = [row.place for row in section.rows]
     if template:  # a line names its row of data alone
-        data = [row.members[0].source and row.members[0].source.data for row in section.rows]
+        data = [None if row.label or not (at := row.members[0].source) else at.data for row in section.rows]
         places = [file_name(f"{each.file}:{each.row}") if each else "" for each in data]
     places = [lettered(each, look) for each in places]
     room = look.width - len(GAP) - max((cells(each) for each in places if cells(each) <= look.width // 2), default=0)

@@ -68,6 +68,25 @@ def test_what_makes_a_tag_dangerous_is_never_cut(width: int) -> None:
     assert re.search(r"H-0014 .*contains U\+043E CYRILLIC SMALL LETTER O.* visibility: PRIVATE", text)
 
 
+@pytest.mark.parametrize("count", [300, 1_000, 3_000])
+def test_a_first_plan_of_many_matters_is_a_line_for_each_below_the_odd_one(count: int) -> None:
+    """Rare clients, dates and mixes of them are no oddities in a list of matters; what is rare elsewhere is."""
+    matters = [
+        replace(
+            matter(n, category=f"client-{chr(97 + n * n % 24)}"),
+            metadata_set={"Opened": f"{n * 7 % 28 + 1:02}.{n % 12 + 1:02}.{2015 + n % 11}", "By": "ABC"[n * n % 3]},
+        )
+        for n in range(1, count)
+    ]
+    text = text_of(matters, 120)
+    assert f"Create {count - 1:,} tags with visibility: PRIVATE (manifests/matters.yaml:9)\n  + H-0001 " in text
+    assert len(text.splitlines()) < 215
+    matters[count // 2] = replace(matter(9_999, visibility="PUBLIC"), metadata_set=matters[0].metadata_set)
+    text = text_of(matters, 120)
+    assert 0 < text.index("visibility: PUBLIC") < text.index("H-0001")
+    assert len(text.splitlines()) < 225
+
+
 def test_a_long_line_of_keywords_does_not_cut_the_visibility() -> None:
     """Half of the tags are public, so that no heading says it, and each has more keywords than a line has room for."""
     words = tuple(f"keyword number {n}" for n in range(20))
