@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
+from syncengine.http.list_pages import SIGNS
 from syncengine.manifest.lints import LINTS
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.posted_time import templates
@@ -261,6 +262,14 @@ def test_every_filter_of_ours_is_described() -> None:
     text = generated(page, "filters", "\n".join(["| filter | result |", "|---|---|", *rows]))
     assert text_of(page) == text
     assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES, "random"}
+
+
+def test_every_sign_of_a_longer_list_is_described() -> None:
+    """The page's table has the names that a source is looked through for."""
+    page = DOCS / "manifests-from-data.md"
+    rows = [f"| {value} | {', '.join(f'`{name}`' for name in sorted(names))} |" for value, names in SIGNS.items()]
+    text = generated(page, "signs", "\n".join(["| value | names of fields |", "|---|---|", *rows]))
+    assert text_of(page) == text
 
 
 def test_every_filter_of_posted_time_is_described() -> None:

@@ -26,7 +26,16 @@ TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split(
 TRUE_IF_MORE = frozenset({"more", "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated"})
 FALSE_IF_MORE = frozenset({"islast", "islastpage", "last", "lastpage"})
 TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results", "size"))
-"""Names of fields by which services tell of more rows, in small letters without punctuation."""
+PAGES = frozenset({"lastpage", "pagecount", "pages", "totalpages"})
+SIGNS = {
+    "the URL, the token or the number of the next page": NEXT,
+    "a token for the next page": TOKENS,
+    "true": TRUE_IF_MORE,
+    "false": FALSE_IF_MORE,
+    "a number above that of the rows read": TOTALS,
+    "a number above that of the pages read": PAGES,
+}
+"""Values by which services tell of more rows, and the names of their fields in small letters without punctuation."""
 HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905 - words
 """Names of objects that hold such fields."""
 KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
@@ -152,15 +161,15 @@ def _goes_up(path: str) -> bool:
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
-def sign_of_partial_list(paging: Paging, last: Page, total: RowTotal, read: int) -> Sign | None:
-    """Return the sign that more rows were announced than read, as of a list whose pages are not followed."""
-    if total.count is not None and total.count > read:
-        return Sign(f"`{total.where}` is {total.count:,}", COUNTED)
+def sign_of_partial_list(paging: Paging, last: Page, total: RowTotal, read: int, pages: int) -> Sign | None:
+    """Return the sign of more than the `read` rows on `pages`, as of a list whose pages are not followed."""
+    if more := total.above(read):
+        return Sign(more, COUNTED)
     if paging.page or paging.offset:  # their last page is empty, whatever else it says
         return None
     is_part = last.reply.status == PARTIAL_CONTENT and not (paging.next or paging.cursor or paging.link)
     of_status = Sign(f"its status is {PARTIAL_CONTENT}, a part of the content", COUNTED) if is_part else None
-    return next(signs_of_more(last), of_status)
+    return next(signs_of_more(last, pages), of_status)
 
 
 def same_place(url: httpx.URL | str) -> Hashable:
@@ -180,32 +189,50 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, port or PORTS.get(parts.scheme)
 
 
-def signs_of_more(page: Page) -> Iterator[Sign]:
-    """Yield the signs in an answer that further pages follow."""
-    if page.link is not None and not _is_own(page.link, page):
-        yield Sign("its header `Link` names a next page", "`paging: {link: true}`")
+def _told(page: Page) -> Iterator[tuple[str, str, Any, bool]]:
+    """Yield what an answer tells beside its items: where, its plain name, its value, and whether it is a header."""
+    for name, value in page.reply.headers.items():
+        if name.lower().startswith("x-"):
+            yield name.title(), _plain(name[2:]), value, True
     # The objects around the list, and those beside it that hold the fields of paging.
     around, waiting = [page.steps[:count] for count in range(len(page.steps) + 1)], list[Steps]([()])
     while waiting:
         path = waiting.pop()
         fields = value_at(page.answer, path, None)
         for name, value in fields.items() if isinstance(fields, dict) else ():
-            plain, where = _plain(name), ".".join((*path, name))
-            truth = str(value).lower() if isinstance(value, bool | str) else ""
-            if plain in TOKENS and isinstance(value, str | int) and value not in ("", False, 0):
-                yield Sign(f"`{where}` is a token for the next page", _setting("cursor: PARAMETER, at", where))
-            elif plain in NEXT and (sign := _sign_of_next(value, where, page)):
-                yield sign
-            elif (plain in TRUE_IF_MORE and truth == "true") or (plain in FALSE_IF_MORE and truth == "false"):
-                yield Sign(f"`{where}` is {truth}", COUNTED)
-            elif plain in ("link", "links") and isinstance(value, list):
-                links = [each for each in value if isinstance(each, dict)]
-                following = [each for each in links if "next" in (each.get("rel"), each.get("relation"))]
-                urls = (each.get(url) for each in following for url in URLS)
-                if any(isinstance(url, str) and not _is_own(url, page) for url in urls):
-                    yield Sign(f"`{where}` names a next page", COUNTED)
+            plain = _plain(name)
+            yield ".".join((*path, name)), plain, value, False
             if plain in HOLDERS or (*path, name) in around:
                 waiting.append((*path, name))
+
+
+def signs_of_more(page: Page, pages: int) -> Iterator[Sign]:
+    """Yield the signs in an answer that further pages follow the number that were read."""
+    if page.link is not None and not _is_own(page.link, page):
+        yield Sign("its header `Link` names a next page", "`paging: {link: true}`")
+    for where, plain, value, is_header in _told(page):
+        truth = str(value).lower() if isinstance(value, bool | str) else ""
+        count = _count(value)
+        if plain in PAGES and count is not None and count > pages and (is_header or page.steps):
+            yield Sign(f"`{where}` is {count:,}", COUNTED)
+        elif plain in TOKENS and isinstance(value, str | int) and value not in ("", False, 0):
+            yield Sign(f"`{where}` is a token for the next page", _setting("cursor: PARAMETER, at", where))
+        elif plain in NEXT and (sign := _sign_of_next(value, where, page)):
+            yield sign._replace(setting=COUNTED) if is_header else sign
+        elif (plain in TRUE_IF_MORE and truth == "true") or (plain in FALSE_IF_MORE and truth == "false"):
+            yield Sign(f"`{where}` is {truth}", COUNTED)
+        elif plain in ("link", "links") and isinstance(value, list):
+            links = [each for each in value if isinstance(each, dict)]
+            following = [each for each in links if "next" in (each.get("rel"), each.get("relation"))]
+            urls = (each.get(url) for each in following for url in URLS)
+            if any(isinstance(url, str) and not _is_own(url, page) for url in urls):
+                yield Sign(f"`{where}` names a next page", COUNTED)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of rows or pages, which some services give as text, or with a fraction of zero."""
+    digits = str(value).removesuffix(".0")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT else None
 
 
 def _sign_of_next(value: Any, where: str, page: Page) -> Sign | None:
@@ -242,25 +269,25 @@ def _plain(name: str) -> str:
 
 @dataclass(slots=True)
 class RowTotal:
-    """The number of all rows that the pages of a list give beside their items, if they do."""
+    """The numbers of all rows that the pages of a list give beside their items, by their places."""
 
-    count: int | None = None
-    where: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def above(self, read: int) -> str | None:
+        """Return the words for a number that is above that of the rows `read`."""
+        return next((f"`{where}` is {count:,}" for where, count in self.counts.items() if count > read), None)
 
     def trouble_of(self, page: Page) -> str | None:
-        """Note the number of a page. Return the trouble if it is another than before.
+        """Note the numbers of a page. Return the trouble if one is another than before.
 
         A last page without items may have any number, such as 0.
         """
-        counts = page.steps and (page.items or self.count is None)
-        holder = value_at(page.answer, page.steps[:-1], None) if counts else None
-        for name, value in holder.items() if isinstance(holder, dict) else ():
-            digits = str(value).removesuffix(".0")  # some services give a number as text, or with a fraction of zero
-            is_count = digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT
-            if _plain(name) in TOTALS and is_count:
-                before, self.count, self.where = self.count, int(digits), ".".join((*page.steps[:-1], name))
-                if before not in (None, self.count):
-                    return f"`{self.where}` changed from {before:,} to {self.count:,} while the list was read"
+        for where, plain, value, is_header in _told(page) if page.items or not self.counts else ():
+            # Without a path to the items, the answer may be an item itself.
+            if plain in TOTALS and (is_header or page.steps) and (count := _count(value)) is not None:
+                before, self.counts[where] = self.counts.get(where, count), count
+                if before != count:
+                    return f"`{where}` changed from {before:,} to {count:,} while the list was read"
         return None
 
 

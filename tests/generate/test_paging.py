@@ -141,6 +141,13 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
         "paging: {cursor: PARAMETER, at: paging.next.after}",
     ),
     "FHIR": ({"link": [{"relation": "self", "url": "/list"}, {"relation": "next", "url": "/l?2"}]}, "`link`", "page"),
+    "Spring": (
+        {"page": {"totalElements": 7, "totalPages": 3}},
+        "`page.totalElements` is 7",
+        "paging: {page: PARAMETER}",
+    ),
+    "Laravel": ({"meta": {"current_page": 1, "last_page": 3}}, "`meta.last_page` is 3", "paging: {page: PARAMETER}"),
+    "pages": ({"page": 1, "pages": "3"}, "`pages` is 3", "paging: {page: PARAMETER}"),
     "an empty page": ({"rows": [], "total": 7}, "the 0 rows that were read, since `total` is 7", "paging"),
 }
 
@@ -165,6 +172,16 @@ def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
     assert (found.code, "`paging: {link: true}`" in found.message) == ("source-partial", True)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("X-Next-Page", "2"), ("X-Total-Count", "7"), ("X-Total", "7"), ("X-Total-Pages", "3")]
+)
+def test_other_headers_are_signs(tmp_path: Path, name: str, value: str) -> None:
+    """A service whose answer is only a list tells of more rows by headers of its own."""
+    with service(lambda *_: (ROWS[:3], {name: value})) as (url, _):
+        found = refusal(tmp_path, url, "")
+    assert (found.code, f"`{name}` " in found.message) == ("source-partial", True), found.message
+
+
 def test_the_status_of_a_part_is_a_sign(tmp_path: Path) -> None:
     """Some services cut a long list and show that only by status 206."""
     with service(lambda *_: ({"rows": ROWS[:3]}, {"Content-Range": "0-2/*"}, 206)) as (url, _):
@@ -180,14 +197,15 @@ NO_SIGNS: dict[str, Any] = {
     "links to other pages": {"links": [{"rel": "self", "href": "/list"}, {"rel": "next", "href": ""}]},
     "its own URL": {"next": "/list?b=2&a=1", "links": {"next": "?a=1&b=2"}},
     "its own URL, whole": {"next": "{url}/list?b=2&a=1"},
-    "elsewhere": {"meta": {"total": 7}, "statistics": {"total": 9, "next": "/x"}, "author": {"next": "/x"}},
+    "elsewhere": {"statistics": {"total": 9, "pages": 3, "next": "/x"}, "author": {"next": "/x"}},
+    "one page": {"totalPages": 1, "meta": {"last_page": 1, "total": 3}},
     "in the rows": {"rows": [{**row, "next": "/x", "total": 9, "isLast": False} for row in ROWS[:3]]},
 }
 
 
 @pytest.mark.parametrize("name", NO_SIGNS)
 def test_an_answer_without_a_sign_of_more_rows_is_accepted(tmp_path: Path, name: str) -> None:
-    """`total` counts only beside the items, and an empty next page or the page itself is no next page."""
+    """A total counts beside the items or in an object about them; an empty next page, or the page itself, is none."""
 
     def answer(*_: object) -> Reply:
         return json.loads(json.dumps({"rows": ROWS[:3], **NO_SIGNS[name]}).replace("{url}", here[0])), {}

@@ -158,8 +158,8 @@ class _Listing:
             except NoPage as why:
                 raise self._trouble(str(why)) from None
             if next_page is None:
-                sign = None if self.question.may_be_partial else sign_of_partial_list(paging, page, total, len(rows))
-                if sign is not None:
+                sign = sign_of_partial_list(paging, page, total, len(rows), turn)
+                if sign is not None and not self.question.may_be_partial:
                     raise self._trouble(
                         f"the list is longer than the {len(rows):,} row{'' if len(rows) == 1 else 's'} that were read,"
                         f" since {sign.words}: set {sign.setting}, or `allowPartial: true` if these rows are enough",

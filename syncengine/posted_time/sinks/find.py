@@ -142,7 +142,7 @@ async def _found(find: Find, ask: Ask, variables: Variables, trouble_on: frozens
         if turn == MOST_PAGES or time.monotonic() > deadline:
             raise _Unread(f"the answer has more than {turn:,} pages: does the receiver ignore the query?")
         url = following
-    if sign := sign_of_partial_list(find.paging, page, total, read):
+    if sign := sign_of_partial_list(find.paging, page, total, read, turn):
         raise _Unread(f"the list is longer than the {read:,} that were read, since {sign.words}: set {sign.setting}")
     if read and not readable:
         raise _Unread(f"`reference` finds nothing in the answer's entries ({find.reference.place})")
