@@ -49,9 +49,13 @@ def messages(done: Ended) -> str:
     return "\n".join(each["message"] for each in done.document["diagnostics"])
 
 
-def assert_refused(done: Ended, service: Service, asked: object) -> None:
+def refused(project: Project, service: Service, *more: str) -> Ended:
+    """Apply more than was reviewed: nothing is sent."""
+    asked = service.asked()
+    done = apply(project, *more)
     assert (done.code, errors(done)[0]["code"]) == (5, "more-than-reviewed"), (done.out, done.err)
     assert service.asked() == asked
+    return done
 
 
 def test_what_was_reviewed_is_applied(reviewed: Project, service: Service) -> None:
@@ -88,9 +92,7 @@ def test_more_than_was_reviewed_is_refused(
 ) -> None:
     """The refusal names the address, and nothing is sent."""
     reviewed.wants(**wanted)
-    asked = service.asked()
-    done = apply(reviewed)
-    assert_refused(done, service, asked)
+    done = refused(reviewed, service)
     assert [d.get("address") for d in errors(done)] == [None, address]
     compared = reviewed.run("plan", "--since", "plan.json", "--format", "json", "--detailed-exitcode")
     assert compared.code == 5
@@ -124,9 +126,7 @@ def test_a_refusal_names_the_run_that_changed_the_resource(reviewed: Project, se
     """It also shows the reviewed value and today's."""
     reviewed.settle(tags=[tag("A-1", description="between"), *BEFORE["tags"][1:]])
     reviewed.wants(**WANTED)
-    asked = service.asked()
-    done = apply(reviewed)
-    assert_refused(done, service, asked)
+    done = refused(reviewed, service)
     run = reviewed.run("state", "history", "--format", "json").document["runs"][1]["id"]
     assert f"last changed by run {run} (apply)" in messages(done)
     assert "reviewed → today: fields.description.before: one → between" in messages(done)
@@ -180,9 +180,7 @@ def test_a_plan_for_something_else_is_refused(
     document = json.loads(file.read_text())
     document[part]["baseUrl" if name == "base_url" and "baseUrl" in document[part] else name] = value
     file.write_text(json.dumps(document))
-    asked = service.asked()
-    done = apply(reviewed)
-    assert_refused(done, service, asked)
+    done = refused(reviewed, service)
     assert said in messages(done)
 
 
@@ -320,14 +318,12 @@ def test_no_half_of_a_rename_or_of_a_move_is_applied(
 ) -> None:
     """A part of a reviewed rename or category delete counts as more than reviewed."""
     renaming.wants(**wanted)
-    asked = service.asked()
-    assert_refused(apply(renaming, *renaming.approvals()), service, asked)
+    refused(renaming, service, *renaming.approvals())
 
 
 def test_a_selection_does_not_separate_changes_that_belong_together(renaming: Project, service: Service) -> None:
     """Selecting the move alone is refused; selecting the complete rename is allowed."""
-    asked = service.asked()
-    assert_refused(apply(renaming, "--target", "tag/MOVES-1"), service, asked)
+    refused(renaming, service, "--target", "tag/MOVES-1")
     assert apply(renaming, "--target", "tag/NEW-1", *renaming.approvals()).code == 0
 
 
@@ -390,9 +386,7 @@ def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Proj
     assert (compared.code, compared.document["since"]["new"]) == (2, ["tag/L-1", "tag/L-5"]), compared.out
     assert apply(project).code == 0
     live(project, [("L-1", "aa"), ("L-2", "bbb"), ("L-4", "d"), ("L-5", "e")])
-    asked = service.asked()
-    done = apply(project)
-    assert_refused(done, service, asked)
+    done = refused(project, service)
     assert [d.get("address") for d in errors(done)[1:]] == ["tag/L-3"]
 
 
@@ -468,8 +462,7 @@ def test_other_former_names_are_more_than_was_reviewed(
     """A former name that is added, replaced or dropped needs a new review."""
     others = {"OLD-1", "OLD-2", "OLD-3"} - {*wanted}
     merge.wants(tags=[*merging(*wanted)["tags"], *map(tag, sorted(others))])
-    asked = service.asked()
-    assert_refused(apply(merge), service, asked)
+    refused(merge, service)
 
 
 def test_a_former_name_removed_meanwhile_may_be_missing(merge: Project) -> None:
@@ -490,8 +483,7 @@ def test_the_order_of_a_categorys_former_names_matters(project: Project, service
     project.wants(tagCategories=[{**category("new"), "previously": ["old", "older"]}, category("other")])
     review(project)
     project.wants(tagCategories=[{**category("new"), "previously": ["older", "old"]}, category("other")])
-    asked = service.asked()
-    assert_refused(apply(project, *project.approvals()), service, asked)
+    refused(project, service, *project.approvals())
 
 
 SECRETS = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
@@ -505,9 +497,7 @@ def test_a_rename_that_makes_more_public_than_reviewed_is_refused(project: Proje
     review(project)
     project.settle(tags=[*SECRETS, tag("C-1")])
     project.wants(tags=OPENED)
-    asked = service.asked()
-    done = apply(project, *project.approvals())
-    assert_refused(done, service, asked)
+    done = refused(project, service, *project.approvals())
     since = project.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     (different,) = (each for each in since["different"] if each["address"] == "tag/NEW")
     assert different["changes"] == [{"path": ["opens"], "before": None, "after": "SECRET-2"}]

@@ -94,7 +94,7 @@ def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(es
     assert "Posted time waits until the sink has recovered; checking again in 5 s." in served.says("sink-down")[0]
     health = eventually(estate.health)
     assert health["errorType"] == "TARGET_UNREACHABLE"
-    assert estate.told("fetchPostedTime") == 0
+    assert (estate.told("fetchPostedTime"), estate.figures()['syncengine_sink_up{sink="pms"}']) == (0, "0.0")
 
 
 def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:

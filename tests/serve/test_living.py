@@ -246,23 +246,16 @@ def test_the_probes_show_the_state_of_the_process(estate: World) -> None:
     estate.serve_ready()
     estate.deliver("a")
     # The service has the acknowledgement a moment before the inbox records that it was accepted.
-    eventually(lambda: figures_of(estate).get('syncengine_inbox_groups{state="acknowledged"}') == "1.0")
+    eventually(lambda: estate.figures().get('syncengine_inbox_groups{state="acknowledged"}') == "1.0")
     health, ready = (estate.probe(path) for path in ("/healthz", "/readyz"))
     assert health is not None
     assert ready is not None
     assert (health.status_code, health.json()) == (200, {"alive": True})
     assert ready.json()["reasons"] == []
-    figures = figures_of(estate)
+    figures = estate.figures()
     assert figures['syncengine_groups_total{outcome="SUCCESS"}'] == "1.0"
     assert figures['syncengine_sink_up{sink="ledger"}'] == "1.0"
     assert figures["syncengine_leads"] == "1.0"
-
-
-def figures_of(estate: World) -> dict[str, str]:
-    """The metrics, by name and labels."""
-    metrics = estate.probe("/metrics")
-    assert metrics is not None
-    return dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
 
 
 @pytest.mark.parametrize("mode", ["fetch", "webhook"])
@@ -277,7 +270,7 @@ def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> 
     estate.post("b", tag=None, tags=[{"name": "NEW-7"}])
     estate.deliver("c", tag=None, tags=[{"name": "BASF"}])
     assert drift_in(estate) == {"unknown": "1.0", "retired-in-use": "0.0", "differs": "1.0"}
-    assert "NEW-7" not in "".join(figures_of(estate))
+    assert "NEW-7" not in "".join(estate.figures())
     assert estate.project.run("apply", "-y", "--reassert").code == 0
     assert drift_in(estate) == {"unknown": "1.0", "retired-in-use": "0.0", "differs": "0.0"}
     assert estate.told("listPostedTime") == 0
@@ -285,8 +278,8 @@ def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> 
 
 def drift_in(estate: World) -> dict[str, str]:
     """The number of drifting tags, by kind."""
-    found = {name: re.fullmatch(r'syncengine_drift_tags\{kind="(.+)"\}', name) for name in figures_of(estate)}
-    return {match[1]: figures_of(estate)[name] for name, match in found.items() if match}
+    found = {name: re.fullmatch(r'syncengine_drift_tags\{kind="(.+)"\}', name) for name in estate.figures()}
+    return {match[1]: estate.figures()[name] for name, match in found.items() if match}
 
 
 def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
@@ -371,7 +364,7 @@ def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: Wo
     estate.project.wants(tags=[tag("ACME", keywords=["acme words"])])
     (message,) = served.says("configuration")
     assert "manifests are not applied until it is valid" in message
-    eventually(lambda: float(figures_of(estate).get('syncengine_reconciles_total{outcome="configuration"}', 0)) >= 2)
+    eventually(lambda: float(estate.figures().get('syncengine_reconciles_total{outcome="configuration"}', 0)) >= 2)
     readiness = estate.probe("/readyz")
     assert readiness is not None
     assert readiness.json()["reconciled"] == "configuration"

@@ -171,6 +171,12 @@ class World:
         response = self.probe("/readyz")
         return response is not None and response.status_code == 200
 
+    def figures(self) -> dict[str, str]:
+        """The metrics, by name and labels."""
+        metrics = self.probe("/metrics")
+        assert metrics is not None
+        return dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
+
     # --- the service
 
     def post(self, *ids: str, **given: Any) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 from syncengine.state.connector import Mechanism, digest, registered_mechanism, remember_mechanism
@@ -18,9 +22,25 @@ def test_the_last_mechanism_is_remembered(tmp_path: Path) -> None:
     state = str(tmp_path / "state.db")
     assert registered_mechanism(state) is None
     assert not Path(state).exists()
-    for mechanism in (Mechanism("fetch", "https://service.example"), HOOK, None):
+    for mechanism in (FETCH, HOOK, None):
         remember_mechanism(state, mechanism)
         assert registered_mechanism(state) == mechanism
+
+
+def test_a_mechanism_is_remembered_once_another_writer_has_ended(tmp_path: Path) -> None:
+    """A receiver may write posted time into the same file meanwhile."""
+    state = tmp_path / "state.db"
+    remember_mechanism(str(state), FETCH)
+    with closing(sqlite3.connect(state, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE elsewhere (id)")
+        remembering = threading.Thread(target=remember_mechanism, args=(str(state), HOOK))
+        remembering.start()
+        time.sleep(0.5)
+        other.execute("COMMIT")
+        remembering.join(20)
+    assert registered_mechanism(str(state)) == HOOK
 
 
 def test_the_caller_key_is_recognized_but_not_stored(tmp_path: Path) -> None:
@@ -48,4 +68,4 @@ def test_a_key_is_recognized_without_memory() -> None:
 
 
 def test_a_fetch_client_has_no_key(tmp_path: Path) -> None:
-    assert not Mechanism("fetch", "https://service.example").has_key("")
+    assert not FETCH.has_key("")
