@@ -497,7 +497,7 @@ def test_a_rename_that_makes_more_public_than_reviewed_is_refused(project: Proje
     review(project)
     project.settle(tags=[*SECRETS, tag("C-1")])
     project.wants(tags=OPENED)
-    done = refused(project, service, *project.approvals())
+    refused(project, service, *project.approvals())
     since = project.run("plan", "--since", "plan.json", "--format", "json").document["since"]
     (different,) = (each for each in since["different"] if each["address"] == "tag/NEW")
     assert different["changes"] == [{"path": ["opens"], "before": None, "after": "SECRET-2"}]
