@@ -301,6 +301,15 @@ def test_the_retired_tag_that_loses_another_keyword_stands_alone(
     assert shown.index("ACME-0177") < shown.index("ACME-0001")
 
 
+def test_many_retired_tags_that_each_lose_another_keyword_stand_alone() -> None:
+    """Where most lose the same, eight other keywords come first, each shown, though eight tags lose one each."""
+    odd = ["law firm", "client", "court", "opponent", "notary", "expert", "witness", "insurer"]
+    changes = [retired(n, odd[n // 50 - 1] if n % 50 == 0 and n <= 400 else "kw") for n in range(1, 501)]
+    shown = wide_text(plan_of(*changes))
+    assert max(shown.find(f'removed "{word}"') for word in odd) < shown.index("ACME-0001")
+    assert all(f'removed "{word}"' in shown for word in odd)
+
+
 @pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
 def test_the_other_retired_tags_are_few_rows(losses: Callable[[int], tuple[str, ...]]) -> None:
     """Retired tags fold into few rows that show the deleted keywords, or those of one tag as an example."""
