@@ -248,10 +248,10 @@ class Total(Struct, frozen=True, gc=False):
     def excess(self, now: int, out: int) -> str | None:
         """Return the reason to ask when `now` are lost and `out` more are taken out, or `None` within the limit."""
         count, there = now + self.earlier, self.there - out + self.earlier
-        is_exceeded = self.of in ALWAYS_ASKS or self.limit.is_exceeded(count, there)
+        is_exceeded = self.limit.is_exceeded(count, there)
         if not now or not (is_exceeded or now >= self.there - out):
             return None
-        limit = "0" if self.of in ALWAYS_ASKS else f"{self.limit}{'' if is_exceeded else ALL_ASK}"
+        limit = f"{self.limit}{'' if is_exceeded else ALL_ASK}"
         since = f"{datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
         before = f", {self.earlier:,} of them in runs since {since}" if self.earlier else ""
         return f"{count:,} of {there:,} {(SAYS_OF_ONE if there == 1 else SAYS)[self.of]}{before} (limit {limit})"
@@ -500,7 +500,10 @@ def _totals(
     losses: Collection[Loss],
     limits: Mapping[str, Limit],
 ) -> Iterator[Total]:
-    """Yield the totals of which losses are shares, in order of kinds. A missing limit is 0."""
+    """Yield the totals of which losses are shares, in order of kinds.
+
+    A missing limit, as of categories and opened tags, is 0.
+    """
     # Of the recent losses, a thing that this plan removes again counts once, as of now.
     again, leaving = {*losses}, {loss.key for loss in losses if leaves(loss)}
     before = defaultdict[str, list[float]](list)
