@@ -9,7 +9,7 @@ import pytest
 
 from syncengine.plan.calls import Step
 from syncengine.plan.diff import FieldEffect
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.resource import ANY_CATEGORY, Body, Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked
 from .estate import (
@@ -272,11 +272,37 @@ def test_a_tag_that_may_be_in_two_categories_is_named_by_both_deletes() -> None:
     assert plan.summary.cascaded_tags == 1
 
 
-def test_a_member_that_may_not_have_moved_yet_goes_first() -> None:
-    member = row("tag/T", doubtful=True, former_categories=("category/acme",))
-    plan = planned("tags: [{name: T}]", [row("category/acme"), member])
-    assert actions(plan) == {"tag/T": "update", "category/acme": "delete"}
+HIDDEN = {
+    "it may not have moved yet": row("tag/T", doubtful=True, former_categories=("category/acme",)),
+    "people may have moved it while it was released": row("tag/T", status=Status.RELEASED),
+    "or retired": row("tag/T", status=Status.RETIRED),
+    "its creation was not acknowledged": row("tag/T", confirmed=False),
+    "it may be in any": row("tag/T", former_categories=(ANY_CATEGORY,)),
+}
+
+
+@pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)
+def test_a_tag_that_may_be_in_a_deleted_category_goes_first(hidden: Recorded) -> None:
+    """One at rest is sent by the apply itself, without a change in the plan."""
+    plan = planned("tags: [{name: T}, {name: U}]", [row("category/acme"), hidden, row("tag/U")])
+    assert actions(plan).keys() == {"tag/T", "category/acme"}
     assert addresses(items(plan, Step.CATEGORY_DELETES)[0].needs) == ["tag/T"]
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([row("tag/U")], "another tag is sent again, since people may have moved it there; one without a category"),
+        ([row("tag/U", category="b"), row("tag/V", tagCategoryId="id-b")], "2 other tags are sent again"),
+    ],
+)
+def test_tags_at_rest_are_noted_once_where_a_category_is_deleted(others: list[Recorded], words: str) -> None:
+    declared = "tagCategories: [{externalId: b}]\ntags: [{name: U, category: b}, {name: V, tagCategoryId: id-b}]"
+    declared = declared if len(others) > 1 else "tagCategories: [{externalId: b}]\ntags: [{name: U}]"
+    plan = planned(declared, [row("category/acme"), row("category/b"), *others])
+    (note,) = [note for note in plan.notes if note.kind == "sent-again"]
+    assert note.message.startswith(words)
+    assert ("is made anew" in note.message) is (len(others) == 1)
 
 
 def test_a_category_delete_waits_for_the_new_name_of_a_member() -> None:

@@ -46,8 +46,9 @@ def test_an_acknowledged_keyword_delete_ends_no_doubt() -> None:
     assert steps(planned("tags: [{name: ACME-1}]", rows)) == ["tags", "keyword deletes"]
 
 
-def test_an_unconfirmed_row_is_created_again() -> None:
-    plan = planned("tags: [{name: ACME-1}]", [row("tag/ACME-1", confirmed=False, doubtful=True)])
+@pytest.mark.parametrize("doubtful", [True, False])
+def test_an_unconfirmed_row_is_created_again(doubtful: bool) -> None:
+    plan = planned("tags: [{name: ACME-1}]", [row("tag/ACME-1", confirmed=False, doubtful=doubtful)])
     assert (actions(plan), items(plan, Step.TAGS)[0].new) == ({"tag/ACME-1": "create"}, True)
     assert change_of(plan, "tag/ACME-1").reason == WHY
 

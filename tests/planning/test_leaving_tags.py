@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.errors import Problems
+from syncengine.plan.aim import UNDECLARED
 from syncengine.plan.calls import Step
 from syncengine.plan.checks import likely_renames
 from syncengine.plan.diff import SendCause
@@ -118,6 +119,8 @@ def test_the_removed_section_overrides_the_policy(policy: Removal, how: Removal)
     plan = planned(removed(how), [RECORDED], tag_removal=policy, deletes_tags=True)
     assert actions(plan) == {"tag/ACME-1": how.value}
     assert change_of(plan, "tag/ACME-1").reason == "ticket 77"
+    plan = planned(removed(how).replace(", reason: ticket 77", ""), [RECORDED], deletes_tags=True)
+    assert change_of(plan, "tag/ACME-1").reason == UNDECLARED
 
 
 @pytest.mark.parametrize("how", Removal)

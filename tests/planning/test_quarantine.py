@@ -225,6 +225,19 @@ def test_a_category_in_quarantine_is_said_to_keep_another_that_waits() -> None:
     assert "category/acme" not in actions(plan)
 
 
+@pytest.mark.parametrize(
+    ("manifest", "address", "why"),
+    [
+        ("tags: [{name: NEW}]", "tag/NEW", "is in quarantine"),
+        ("tagCategories: [{externalId: b}]\ntags: [{name: NEW, category: b}]", "category/b", "waits for category/b"),
+    ],
+)
+def test_a_category_stays_while_a_tag_waits_that_may_be_in_it(manifest: str, address: str, why: str) -> None:
+    plan = with_aside(manifest, MEMBERS[:1], address)
+    (note,) = [note for note in plan.notes if str(note.key) == "category/acme"]
+    assert (note.kind, note.message) == ("left-out", f"not deleted: tag NEW may be in it and {why}")
+
+
 TYPES = (row("activity-type/A1", label="L"), row("activity-type/A9", label="L"))
 KEEPS = "activityTypes: [{code: A1, label: L, description: new}]\n"
 
