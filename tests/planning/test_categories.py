@@ -11,7 +11,7 @@ from syncengine.plan.calls import Step
 from syncengine.plan.diff import FieldEffect
 from syncengine.resource import ANY_CATEGORY, Body, Key, Kind, Recorded, Removal, Source, Status
 
-from .applying import applied, walked
+from .applying import Fate, applied, walked
 from .estate import (
     FILE,
     actions,
@@ -120,6 +120,14 @@ def test_a_rename_that_the_service_took_for_a_new_category_ends_in_a_delete() ->
     """Both names are recorded with ids of their own, so the old category is deleted."""
     plan = planned(RENAMED, [row("category/old"), row("category/new", label="ACME")])
     assert actions(plan) == {"category/old": "delete"}
+
+
+def test_a_rename_that_failed_and_is_taken_back_is_a_rename_back() -> None:
+    """Deleting the new name would delete the category, which may have that name already, with all its tags."""
+    rows = {Key(Kind.CATEGORY, "old"): row("category/old", label="ACME")}
+    after = applied(rows, planned(RENAMED, rows), lambda: Fate.REFUSED)
+    plan = planned("tagCategories: [{externalId: old, label: ACME}]", after)
+    assert (actions(plan), change_of(plan, "category/old").previously) == ({"category/old": "update"}, "new")
 
 
 def test_members_of_a_renamed_category_are_recorded_in_the_new_one() -> None:
