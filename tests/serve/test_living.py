@@ -83,6 +83,18 @@ def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: Wor
     assert (codes.count("insecure-url"), len(codes)) == (1, len(set(codes)))
 
 
+def test_changes_that_were_undone_are_told_once_and_not_made_again(estate: World) -> None:
+    """Each round refuses them, until a person reverts the manifests."""
+    estate.settings(every="500ms")
+    for text in ("one", "two"):
+        estate.project.settle(tags=[tag("A", description=text)])
+    for words in (("plan", "--undo", "last", "--out", "undo.plan"), ("apply", "undo.plan")):
+        assert estate.project.run(*words).code == 0
+    served = estate.serve_ready()
+    eventually(lambda: float(estate.figures().get('syncengine_reconciles_total{outcome="gate"}', 0)) >= 3)
+    assert [served.events().count(event) for event in ("reconciled", "not-reconciled")] == [1, 1]
+
+
 def test_a_reload_that_is_asked_for_during_the_start_ends_nothing(estate: World) -> None:
     """SIGHUP never ends the process, even while it still imports its libraries."""
     estate.settings(every="30s")
