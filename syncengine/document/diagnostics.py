@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from syncengine.document.nodes import Node, place
 from syncengine.errors import Diagnostic, Row, Severity, with_row
@@ -18,16 +19,30 @@ SUGGESTIONS = 25
 """The most findings of a run that suggest a similar name, since each suggestion costs a comparison with all names."""
 
 
+MANY_USES = 3
+"""The most lines with an alias that a message names."""
+
+
+class Aliased(NamedTuple):
+    """A value with an anchor: its line and column, from 1, those behind it, and the lines of its aliases."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    lines: list[int]
+
+
 @dataclass(slots=True)
 class Collector:
     """The diagnostics collected so far for one file. Its path `file` is relative to the project's folder.
 
-    `line_of` maps a line of text that a template wrote to the line that messages name.
+    `line_of` maps a line of text that a template wrote to the line that messages name. A problem of a value that is
+    `aliased` is reported once, with the lines where it is used again.
     """
 
     file: str
     found: list[Diagnostic] = field(default_factory=list)
     line_of: Callable[[int], int] = int
+    aliased: list[Aliased] = field(default_factory=list)
 
     def error(self, code: str, at: Node, message: str, address: str | None = None) -> None:
         line, column = place(at)
@@ -46,19 +61,27 @@ class Collector:
         more: int = 0,
     ) -> None:
         """Report a problem. The message names its row `data`, and the number of `more` rows with the same problem."""
-        message = with_row(message, data, more)
-        self.found.append(
-            Diagnostic(
-                severity=severity,
-                code=code,
-                message=message if message.isascii() else message.encode("utf-8", "backslashreplace").decode(),
-                file=self.file,
-                line=line,
-                column=column,
-                address=address,
-                data=data,
-            )
+        again = next((a.lines for a in self.aliased if a.start <= (line or 0, column or 0) < a.end), [])
+        message = with_row(f"{message}{self._used_again(again)}", data, more)
+        found = Diagnostic(
+            severity=severity,
+            code=code,
+            message=message if message.isascii() else message.encode("utf-8", "backslashreplace").decode(),
+            file=self.file,
+            line=line,
+            column=column,
+            address=address,
+            data=data,
         )
+        if not again or found not in self.found:
+            self.found.append(found)
+
+    def _used_again(self, lines: list[int]) -> str:
+        if not lines:
+            return ""
+        named = ", ".join(str(self.line_of(line)) for line in lines[:MANY_USES])
+        more = f" and {len(lines) - MANY_USES} more" if len(lines) > MANY_USES else ""
+        return f" (used again in line{'' if len(lines) == 1 else 's'} {named}{more})"
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

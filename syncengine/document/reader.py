@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, cast
 from yaml import MarkedYAMLError, events
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs do not re-export it
 
-from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Mapping, Mark, Node, RefusedNode, Scalar, Sequence, quoted, scalars
+from syncengine.document.diagnostics import Aliased, Collector
+from syncengine.document.nodes import Mapping, Mark, Node, Position, RefusedNode, Scalar, Sequence, quoted, scalars
 from syncengine.document.text import Repaired, decoded, lines_of, repaired
 
 
@@ -87,6 +87,18 @@ _STARTERS = {
 }
 
 
+LONGEST_KEY = 1024
+"""The most characters of a key in YAML, unless `? ` stands before it."""
+LONG_KEY = f"a key has more than {LONGEST_KEY:,} characters: shorten it"
+_BEFORE_KEY = re.compile(r"[\[{,]|(?:^|(?<= ))[-?] ")
+
+
+def _long_key(before: str) -> int:
+    """Return the number of characters of the key at the end of the text `before` a colon, if it is too long, or 0."""
+    key = _BEFORE_KEY.split(before)[-1].lstrip()
+    return len(key) if len(key) > LONGEST_KEY and ": " not in key else 0
+
+
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
     """Report a syntax error as one diagnostic. `innermost` is the place of the innermost open `[` or `{`."""
     problem, lines = f"{error.context}: {error.problem}", lines_of(text)
@@ -98,6 +110,8 @@ def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: 
     message = sentence.message
     if "cannot start any token" in problem:
         mark, message = end, _STARTERS.get(there, "text cannot start here; put it in quotes")
+    elif end and there == ":" and (key := _long_key(lines[end.line][: end.column])):
+        mark, message = Position(end.line, end.column - key), LONG_KEY
     elif (sentence.unclosed and there in ("", ":")) or (innermost and not there and "node content" in problem):
         mark = start if sentence.unclosed and there in ("", ":") else innermost
         comment = _COMMENT.search(lines[mark.line], mark.column) if mark else None
@@ -195,10 +209,15 @@ _Open = tuple[list[Node], Event, int]
 
 @dataclass(slots=True)
 class _Anchored:
-    """The node of an anchor and its number of nodes. `node` is `None` while a list or mapping is still open."""
+    """The node of an anchor, its place and number of nodes. `node` is `None` while a list or mapping is still open."""
 
     node: Node | None
+    place: Aliased
     size: int = 1
+
+
+def _extent(start: Mark, end: Mark) -> Aliased:
+    return Aliased((start.line + 1, start.column + 1), (end.line + 1, end.column + 1), [])
 
 
 class _Building:
@@ -248,20 +267,20 @@ class _Building:
                     text = event.value if event.style == '"' else self.source.undone(event.value)
                     node = self._tagged(Scalar(text, mark, event.style or ""), event.tag, mark)
                     if event.anchor is not None:
-                        self.anchors[event.anchor] = _Anchored(node)
+                        self.anchors[event.anchor] = _Anchored(node, _extent(mark, cast("Mark", event.end_mark)))
                     self.items.append(node)
                 case events.MappingStartEvent() | events.SequenceStartEvent():
                     if len(self.stack) >= MAX_DEPTH:
                         message = f"lists and mappings are nested over {MAX_DEPTH} levels deep"
                         self._hopeless("too-deep", mark, message)
                     if event.anchor is not None:
-                        self.anchors[event.anchor] = _Anchored(None)
+                        self.anchors[event.anchor] = _Anchored(None, _extent(mark, mark))
                     self.stack.append((self.items, event, self.nodes))
                     self.items = []
                 case events.MappingEndEvent():
-                    self._close(self._mapping(self.stack[-1][1].start_mark))
+                    self._close(self._mapping(self.stack[-1][1].start_mark), event)
                 case events.SequenceEndEvent():
-                    self._close(Sequence(self.items, self.stack[-1][1].start_mark))
+                    self._close(Sequence(self.items, self.stack[-1][1].start_mark), event)
                 case events.AliasEvent():
                     self._alias(str(event.anchor), mark)
                 case events.DocumentStartEvent():
@@ -299,12 +318,13 @@ class _Building:
         # An unquoted {{ … }} is one mistake, so its remains are not reported again.
         return Mapping(list(first.values()), kept, mark) if first or names != {None} else RefusedNode(mark)
 
-    def _close(self, node: Sequence | Mapping | RefusedNode) -> None:
+    def _close(self, node: Sequence | Mapping | RefusedNode, closing: Event) -> None:
         outer, event, nodes_before = self.stack.pop()
         self.nodes += len(self.items)
         result = node if event.tag is None else self._tagged(node, event.tag, event.start_mark)
         if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(result, self.nodes - nodes_before + 1)
+            size = self.nodes - nodes_before + 1
+            self.anchors[event.anchor] = _Anchored(result, _extent(event.start_mark, closing.end_mark), size)
         outer.append(result)
         self.items = outer
 
@@ -322,6 +342,9 @@ class _Building:
             if self.expanded > MAX_EXPANDED:
                 message = f"the aliases of this file expand to more than {MAX_EXPANDED:,} values"
                 self._hopeless("too-many-aliases", mark, message)
+            if not anchored.place.lines:
+                self.findings.aliased.append(anchored.place)
+            anchored.place.lines.append(mark.line + 1)
             self.items.append(anchored.node)
 
     def _tagged(self, node: Node, tag: str | None, mark: Mark) -> Node:

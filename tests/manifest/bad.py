@@ -14,6 +14,7 @@ class Bad(NamedTuple):
 
 
 MERGED = "<<<<<<< HEAD\n  - name: a\n=======\n  - name: b\n>>>>>>> feature/x\n"
+LONG, LONG_KEY = "k" * 1025, "a key has more than 1,024 characters"
 BAD: dict[str, Bad] = {
     # --- syntax
     "tab as indentation": Bad("tags:\n\t- name: a\n", (("yaml-syntax", 2, 1),), "tab"),
@@ -100,6 +101,16 @@ BAD: dict[str, Bad] = {
     "list never closed at the end": Bad("tags: [\n", (("yaml-syntax", 1, 7),), "never closed"),
     "unknown alias": Bad("tags:\n  - name: *a\n", (("unknown-alias", 2, 11),), "&a"),
     "recursive alias": Bad("tags: &t\n  - *t\n", (("recursive-alias", 2, 5),)),
+    "a problem in what an alias names": Bad(
+        "tags:\n  - {name: a, visibility: &v x}\n  - {name: b, visibility: *v}\n  - {name: c, visibility: *v}\n",
+        (("bad-value", 2, 27),),
+        "(used again in lines 3, 4)",
+    ),
+    "a tag and its alias": Bad("tags:\n  - &t {name: a}\n  - *t\n", (("duplicate-resource", 2, 9),), "by an alias"),
+    "long key": Bad(f"tags:\n  - name: a\n    {LONG}: y\n", (("yaml-syntax", 3, 5),), LONG_KEY),
+    "long key in quotes": Bad(f"{{'tags': [{{'name': 'a', '{LONG}': 1}}]}}", (("yaml-syntax", 1, 25),), LONG_KEY),
+    "long key of a list": Bad(f"tags:\n  - {LONG}: y\n", (("yaml-syntax", 2, 5),), LONG_KEY),
+    "colon in long text": Bad(f"tags:\n  - name: {LONG}: y\n", (("yaml-syntax", 2, 1036),), "quotes"),
     # --- characters
     "not UTF-8": Bad(b"tags:\n  - name: caf\xe9\n", (("not-utf8", 2, 14),), "0xe9"),
     "UTF-16": Bad("tags: []\n".encode("utf-16"), (("not-utf8", 1, 1),), "UTF-16"),
