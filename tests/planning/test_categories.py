@@ -225,6 +225,9 @@ def test_a_cascade_is_believed_only_for_members_without_doubt(policy: Removal, e
     plan = planned("{}", rows, tag_removal=policy, deletes_tags=True)
     calls = {"deleteKeyword": 2} if policy is Removal.RETIRE else {"deleteTag": 1} if policy is Removal.DELETE else {}
     assert Counter(call.operation for call in plan.calls()) == {**calls, "deleteTagCategory": 1}
+    needs = {item.key: item.needs for call in plan.calls() for item in call.items}
+    own = {doubtful.key: ()} if calls else {}  # or each would wait for the other
+    assert needs == {Key(Kind.CATEGORY, "acme"): tuple(own), **own}
     after = applied(rows, plan)
     assert (after[doubtful.key].status, after[doubtful.key].doubtful) == expected
     assert says_nothing(planned("{}", after, tag_removal=policy, deletes_tags=True))
