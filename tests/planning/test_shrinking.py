@@ -101,6 +101,16 @@ def test_a_misspelt_condition_needs_an_approval(sources: Project) -> None:
     assert reasons(sources) == [f"{said}{blocks_of_it} rows at manifests/m.yaml:8"]
 
 
+def test_a_block_whose_rows_make_other_names_lost_no_rows(sources: Project) -> None:
+    """All three tags of the block leave, but no condition leaves out all rows."""
+    rows(sources, A=40, B=3)
+    blocks(sources, CSV, "AB")
+    applied(sources)
+    renamed = (CSV % "B").replace("{{ row.n }}", "NEW-{{ row.n }}")
+    write(sources.folder, {"manifests/m.yaml": f"generate:\n{CSV % 'A'}{renamed}"})
+    assert reasons(sources) == []
+
+
 def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: Project) -> None:
     """One row is gone, and `when` leaves out three more: the reason does not say that the file lost four."""
     rows(sources, A=3, B=3)
