@@ -45,10 +45,12 @@ def test_a_plan_that_a_rule_denies_is_logged_and_nothing_of_it_is_applied(estate
 def test_manifests_are_applied_on_the_interval(estate: World) -> None:
     """`serve` may start before the folder of manifests exists; an edited manifest is applied too."""
     estate.settings(every="1s")
+    began = time.time()
     estate.serve().says("no-manifests")
     for tags in (["A"], ["A", "B"]):
         estate.project.wants(tags=[tag(name) for name in tags])
         eventually(lambda tags=tags: estate.service.tags() == tags)  # type: ignore[misc] # a lambda with a default
+    eventually(lambda: float(estate.figures()["syncengine_reconciled_timestamp_seconds"]) >= began)
 
 
 def test_an_invalid_manifest_is_logged_with_its_place_and_delivery_goes_on(estate: World) -> None:
