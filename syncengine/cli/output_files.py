@@ -19,7 +19,7 @@ import click
 from syncengine.cli.help import Command
 from syncengine.cli.options import globals_of
 from syncengine.cli.output import COMMANDS, Output
-from syncengine.cli.streams import safe, trouble_of
+from syncengine.cli.streams import AT_ONCE, safe, trouble_of
 from syncengine.errors import SyncengineError
 from syncengine.project.files import as_written, is_stream, refuse_links, write_whole
 from syncengine.render import Renderer
@@ -199,8 +199,9 @@ class Reports:
             content = text if format in COMMANDS else safe(text)
             if text and not is_stream(as_written(path)):
                 content = MARKS.get(format, "") + content
+            parts = (content[n : n + AT_ONCE] for n in range(0, len(content), AT_ONCE))
             try:
-                write_whole(path, [content.encode(errors="backslashreplace")])
+                write_whole(path, (part.encode(errors="backslashreplace") for part in parts))
             except OSError as error:
                 words = f"the report {file} cannot be written: {error.strerror}"
                 trouble = trouble or SyncengineError(words, code="report-file")

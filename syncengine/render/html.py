@@ -12,12 +12,14 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from io import StringIO
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action
+from syncengine.plan.model import ChangeOrigin
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.formats import PlanFormat
@@ -39,14 +41,16 @@ def plan_html(plan: PlanFormat, look: Look = PLAIN) -> str:
     """Return the page of a plan."""
     look = replace(look, links=look.links.at(plan.commit, plan.base.commit if plan.base else ""))
     view = view_of(plan, look, Fold.NOTHING if look.verbose else Fold.BEHIND)
+    parts = [(view.sections, look, ChangeOrigin.PULL_REQUEST.value if plan.base else None)]
+    if view.waiting:
+        parts.append((view.waiting.sections, replace(look, links=look.links.at(None)), ChangeOrigin.WAITING.value))
     return _page(
         view.diagnostics,
         view=view,
-        look=look,
+        parts=parts,
         subject=subject_of(plan, look),
         headline=headline(plan),
         foremost=(*view.foremost, *view.doubts),
-        waiting_look=replace(look, links=look.links.at(None)),
     )
 
 
@@ -67,7 +71,8 @@ def subject_of(plan: PlanFormat, look: Look) -> str:
 def _page(diagnostics: Iterable[Diagnostic], **values: object) -> str:
     found = list(diagnostics)
     is_error = any(each.severity is Severity.ERROR for each in found)
-    return _template().render(
+    page = StringIO()  # whose peak of memory is two thirds of that of a list of all rows, which is joined
+    rows = _template().generate(
         values,
         style=Markup(page_file("pages.css")),  # noqa: S704 - our own file
         script=Markup(page_file("plan.js")),  # noqa: S704 - our own file
@@ -78,6 +83,8 @@ def _page(diagnostics: Iterable[Diagnostic], **values: object) -> str:
         tally=tally(found) if found else "",
         tone=(Tone.ERROR if is_error else Tone.WARNING).value,
     )
+    page.writelines(rows)
+    return page.getvalue()
 
 
 @cache

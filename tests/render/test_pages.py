@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import tracemalloc
 from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -117,6 +119,21 @@ def test_a_page_shows_every_value_whole() -> None:
     assert [
         n for n in range(300) if not all(t in page for t in (f'"/{n}/"', f'"word {n} 49"', f'"value {n} 19"'))
     ] == []
+
+
+def test_the_rows_of_a_page_are_written_one_by_one() -> None:
+    """At no time has a page more than three copies of its text; joined section by section it had more."""
+    long = tuple(f"word {n}" for n in range(150))
+    fields = (field("description", None, "Matter → 1"),)
+    new = [Change(key=tag(f"T-{n}"), action=Action.CREATE, source=at(n), fields=fields, keywords_added=(f"{n}", *long))
+           for n in range(1, 1_000)]  # fmt: skip
+    plan = plan_of(*new)
+    size = sys.getsizeof(plan_html(plan))
+    tracemalloc.start()
+    plan_html(plan)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * size
 
 
 def test_a_flag_that_is_false_is_shown_where_it_is_odd() -> None:
