@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import queue
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -35,6 +36,9 @@ AT_ONCE = 4
 MOST_SILENT = 4
 """The maximum number of threads that may wait for a silent database. After that, no more are started."""
 
+IDLE_SECONDS = 1.0
+"""How long a thread waits for the next question: to start one for each takes a tenth of the time of a group."""
+
 T = TypeVar("T")
 
 
@@ -49,6 +53,8 @@ class Database:
         self.public_name = public_name
         self._patience = patience
         self._silent: list[Future[Any]] = []
+        self._questions = queue.SimpleQueue[Callable[[], None]]()
+        self._free = threading.Semaphore(0)  # counts the threads that wait for a question
         # A SQLite file has one writer at a time: others would sleep and poll until they give up.
         self._turns = Turns(1 if engine.dialect.name == "sqlite" else AT_ONCE)
         event.listen(engine, "handle_error", self._give_up_if_busy)
@@ -122,9 +128,23 @@ class Database:
             except BaseException as error:  # it is raised in the waiting task
                 answer.set_exception(error)
 
-        # A daemon and no thread of a pool: a process that ends waits for those, and a silent database never answers.
-        threading.Thread(target=run, name="database", daemon=True).start()
+        self._questions.put(run)
+        if not self._free.acquire(blocking=False):
+            # A daemon and no thread of a pool: a process that ends waits for those, and a silent database never answers.
+            threading.Thread(target=self._work, name="database", daemon=True).start()
         return answer, given_up
+
+    def _work(self) -> None:
+        """Answer questions in a thread until none comes for a while."""
+        while True:
+            try:
+                question = self._questions.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                if self._free.acquire(blocking=False):  # else one is on its way to this thread
+                    return
+            else:
+                question()
+                self._free.release()
 
     def _end(self, answer: Future[T], given_up: threading.Event) -> T:
         if answer.done():
