@@ -26,7 +26,7 @@ from syncengine.apply.report import (
     Stopping,
     Waiting,
 )
-from syncengine.apply.run import ApplyRun, RefusedContent
+from syncengine.apply.run import ApplyRun, PlannedContent
 from syncengine.connector.connection import (
     check_team,
     client_of,
@@ -88,7 +88,7 @@ from syncengine.state.store import State, open_state
 NOT_CONFIRMED = "not-confirmed"
 """The error code of an apply that the user did not confirm."""
 
-# A rejected API key shares an exit code with another team.
+# AUTH for the sake of another team, or another service: a rejected API key has the same exit code.
 RECORDED = frozenset({ExitCode.GATE, ExitCode.STALE, ExitCode.LOCKED, ExitCode.AUTH, ExitCode.INVALID})
 """The exit codes of refused runs that the history shows (docs/state.md)."""
 
@@ -389,7 +389,7 @@ class Application:
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
                     window=service.landing,
-                    content=RefusedContent(plan),
+                    content=PlannedContent(plan),
                     set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),
                 )

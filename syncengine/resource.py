@@ -119,7 +119,7 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
     `column` is the column of its first key; plans and states keep only the line. When `sound` is false, only key,
     place, category and former names are known, and nothing is planned. `status` differs from active only in the undo of
     a run, which first restores the body, and then releases or retires the resource as before the run. A tag that is
-    `outside` leaves any category that people may have put it in (`policy.keep_out`).
+    `outside` leaves any category that people may have put it in, before the plan deletes one (`plan/aim.py`).
     """
 
     key: Key

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from syncengine.apply.report import PLAN_USED
-from syncengine.apply.run import RefusedContent
+from syncengine.apply.run import PlannedContent
 from syncengine.content import ValueChange, value_changes
 from syncengine.errors import (
     REFUSALS,
@@ -247,7 +247,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
     """Refuse a saved plan that would send a resource that was quarantined after planning (docs/repair.md)."""
     aside = list(set_aside_now(quarantine_in(state, project, now)))
-    content = RefusedContent(plan)
+    content = PlannedContent(plan)
     actions = {change.key: change.action for change in plan.changes} if aside else {}
     for entry in aside:
         key, refused, action = entry.key, entry.refusal.content, actions.get(entry.key)

@@ -22,7 +22,7 @@ from syncengine.errors import Interrupted, MayLand
 from syncengine.instants import machine_seconds
 from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
-from syncengine.state.records import DEFAULT_SECONDS, Attempt
+from syncengine.state.records import LANDING_SECONDS, Attempt
 from syncengine.state.store import State
 
 TICK = 0.01
@@ -42,7 +42,7 @@ class Patience:
     `window` counts from when the sender of a call could send no more; `until` is the end of waiting.
     """
 
-    window: float = DEFAULT_SECONDS
+    window: float = LANDING_SECONDS
     until: float = math.inf
     seconds: Callable[[], float] = machine_seconds
     now: Callable[[], float] = time.time

@@ -29,7 +29,7 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.state.records import (
-    DEFAULT_SECONDS,
+    LANDING_SECONDS,
     REMOVAL,
     Attempt,
     CallFailure,
@@ -42,8 +42,8 @@ from syncengine.state.store import State
 WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "retire"}
 
 
-class RefusedContent:
-    """The contents that one plan asks for; looked up when the first item is rejected."""
+class PlannedContent:
+    """The contents that one plan asks for, by which refusals are counted; looked up when the first item is rejected."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -195,9 +195,9 @@ class ApplyRun:
     operation, that never answered with a 2xx; `missing` are 404s of such a path, concluded once the stage is over.
     `refused_ids` and `accepted_ids`: categories whose ids were rejected or accepted with tags; `repeated_ids`: those
     whose recorded id the service returned again. `members_renamed`: records of the members of categories whose rename
-    is not intended yet. `seconds` is this machine's own clock, and `window` the time in which a
-    call of unknown end may land. `content` returns the content that the plan
-    asks of an item's resource, and `set_aside` are resources of which nothing is sent.
+    is not intended yet. `seconds` is this machine's own clock, and `window` the time in which a call of unknown end may
+    land. `content` returns the content that the plan asks of an item's resource, and `set_aside` are resources of which
+    nothing is sent.
     """
 
     service: ServiceCaller
@@ -207,7 +207,7 @@ class ApplyRun:
     concurrency: int = 8
     max_errors: int | None = None
     seconds: Callable[[], float] = machine_seconds
-    window: float = DEFAULT_SECONDS
+    window: float = LANDING_SECONDS
     content: Callable[[Item], str] = lambda item: ""
     set_aside: Container[Key] = ()
     halt: str | None = None

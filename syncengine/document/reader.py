@@ -1,7 +1,7 @@
 """Parse a file into documents, which are light node trees, and report every structural problem. Pure.
 
 This module decides the meaning of YAML: YAML 1.2 from libyaml's events, without merge keys and with few tags. The type
-of a field decides whether a scalar is a number or a boolean (`types`). Nothing recurses, and depth and
+of a field (`project/types.py`) decides whether a scalar is a number or a boolean. Nothing recurses, and depth and
 expanded aliases are bounded, so that hostile input costs no more than friendly input.
 """
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 def part_of(name: str) -> dict[str, str]:
-    """Return a placeholder for the JSON Schema `name`, which another file's model makes (`schemas.published`)."""
+    """Return a placeholder for the JSON Schema `name` of another file, which `render/schemas.py` puts in its place."""
     return {PART: name}
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on groups, troubles of sinks, and the events of the fetch loop, the webhook receiver and `acknowledge`.
+"""Verdicts on groups, troubles of sinks, and the events of the loops and of the webhook receiver.
 
 Values only. `serve` turns events into log lines, metrics and readiness, and `time pull` into text.
 """

@@ -335,7 +335,7 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
         yield to_json(["protect", protect])
 
 
-DEFAULT_SECONDS = 60.0
+LANDING_SECONDS = 60.0
 """The seconds that a call may take to land if the project file does not set a bound."""
 
 

@@ -22,8 +22,8 @@ from syncengine.state.database import as_state_errors, empty, new_lineage, open_
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.history import Run
 from syncengine.state.records import (
-    DEFAULT_SECONDS,
     GATE_SECONDS,
+    LANDING_SECONDS,
     Approved,
     Attempt,
     CallFailure,
@@ -329,7 +329,7 @@ class State(StateWriter):
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
-    def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
+    def forget(self, keys: Iterable[Key], window: float = LANDING_SECONDS) -> int:
         """Delete the rows of `keys` and return their number. Their journal stays.
 
         Raise `SyncengineError` if a call that may be executed within `window` seconds would bring back a forgotten

@@ -25,7 +25,7 @@ from syncengine.apply import applier, guards, landing, report
 from syncengine.apply.guards import RecordedPast, refuse_changed, refuse_elsewhere
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import Chronicle, Event
-from syncengine.apply.run import ApplyRun, RefusedContent
+from syncengine.apply.run import ApplyRun, PlannedContent
 from syncengine.errors import Diagnostic, Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
@@ -641,7 +641,7 @@ class House:
             asyncio.Event(),
             concurrency=3,
             seconds=self._time.seconds,
-            content=RefusedContent(planned),
+            content=PlannedContent(planned),
             set_aside=frozenset(planned.set_aside),
         )
         try:
