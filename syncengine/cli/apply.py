@@ -35,7 +35,7 @@ from syncengine.cli.plan import PlanOptions, selection
 from syncengine.cli.service import address_file, serving
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, trouble_of
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
-from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Usage
+from syncengine.errors import REFUSALS, Diagnostic, ExitCode, Severity, SyncengineError, Usage
 from syncengine.plan.gate import CODES
 from syncengine.plan.model import DOUBTS_OF_STATE as SAID_FIRST
 from syncengine.plan.model import Plan
@@ -122,7 +122,8 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
 
 
 REPORTED = frozenset({DENIED})
-"""The codes of remarks that are left to the report, unless a person is asked to confirm the plan first."""
+"""The codes of remarks that are left to the report, unless a person is asked to confirm the plan first; also left to it
+are those on further reasons of a refusal."""
 
 
 class _Applying:
@@ -163,7 +164,8 @@ class _Applying:
                 " review what `syncengine plan` shows, and repeat with -y"
             )
         self.output.announce(project)
-        hides, shortest = REPORTED if self._auto_approve else (), AT_ONCE if project.is_sandbox else 0.0
+        hides = REFUSALS.keys() | (REPORTED if self._auto_approve else ())
+        shortest = AT_ONCE if project.is_sandbox else 0.0
         with closing(Progress(self.output, hides=hides, shortest=shortest)) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, runtime, lambda: serving(project))

@@ -555,7 +555,7 @@ def test_an_undo_prints_the_git_revert_of_its_commit(project: Project) -> None:
     merge = git(folder, "rev-parse", "--short=12", "HEAD")
     planned = project.run("plan", "--undo", "last", "--format", "json").document["undo"]
     assert planned["revert"] == f"git revert -m 1 {merge}"
-    assert f"git revert -m 1 {merge}" in " ".join(project.run("plan", "--undo", "last").out.split())
+    assert f": `git revert -m 1 {merge}`." in " ".join(project.run("plan", "--undo", "last").out.split())
     project.wants(tags=[tag("A", description="three")])
     assert project.apply().code == 0
     assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["revert"] is None
