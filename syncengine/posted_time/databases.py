@@ -130,7 +130,7 @@ class Database:
 
         self._questions.put(run)
         if not self._free.acquire(blocking=False):
-            # A daemon and no thread of a pool: a process that ends waits for those, and a silent database never answers.
+            # A daemon, no thread of a pool: a process that ends waits for those, and a silent database never answers.
             threading.Thread(target=self._work, name="database", daemon=True).start()
         return answer, given_up
 

@@ -244,7 +244,7 @@ def _scope(plan: PlanFormat) -> Iterator[str]:
             yield f"The plan leaves out {count_of(len(undo.left_out), 'resource')} of that run."
         yield "Time that has been tagged since then keeps its tags."
         if undo.revert:
-            yield f"Revert it in Git too, because manifests that ask for it again are rejected: `{visible(undo.revert)}`."
+            yield f"Revert it in Git too, as manifests that ask for it again are rejected: `{visible(undo.revert)}`."
 
 
 def _comparison(since: SinceItem) -> ReviewedComparison:
