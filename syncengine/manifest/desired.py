@@ -124,7 +124,8 @@ def _known_digest(file: ManifestFile, cache: ManifestCache, digests: Container[s
     sha256, context = file.sha256(), file.context
     if context is None:
         return sha256
-    context.note(file.path, sha256)
+    if sha256:  # or else reading it says why
+        context.note(file.path, sha256)
     if cache.digest(file.name, sha256) in digests:
         return sha256  # it has no other inputs
     inputs = cache.inputs(file.name, sha256)

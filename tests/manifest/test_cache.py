@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.desired import manifest_set, read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS
@@ -210,6 +211,16 @@ def test_an_unreadable_file_is_not_cached(tmp_path: Path) -> None:
     with cache_in(tmp_path) as cache:
         list(read_all([missing], NO_DEFAULTS, cache))
         assert cache.get(cache.digest("missing.yaml", "")) is None
+
+
+def test_a_file_that_cannot_be_read_is_not_one_that_changed(tmp_path: Path, file: ManifestFile) -> None:
+    """Its error says why. With a digest of its own, the plan would be refused as made of other inputs."""
+    filled(tmp_path, file)
+    context = LoadContext(tmp_path)
+    unreadable = ManifestFile(tmp_path / "not-there.yaml", "not-there.yaml", context=context)
+    with cache_in(tmp_path) as cache:
+        (read,) = read_all([unreadable], NO_DEFAULTS, cache)
+    assert ([d.code for d in read.reading.found], context.read) == (["unreadable-file"], {})
 
 
 def test_entries_without_a_basis_are_deleted(tmp_path: Path, file: ManifestFile) -> None:
