@@ -129,7 +129,7 @@ def decoded(data: bytes, findings: Collector) -> str | None:
         findings.at("not-text", 1, 1, what)
         return None
     for mark, name in _OTHER_ENCODINGS:
-        if data.startswith(mark):
+        if data.startswith(mark) or (name == "UTF-16" and data[:2].count(0) == 1):
             findings.at("not-utf8", 1, 1, f"the file is encoded as {name}; save it as UTF-8")
             return None
     try:

@@ -153,7 +153,7 @@ class Search:
         real = os.path.realpath(path) if is_link else f"{folder}{os.sep}{entry.name}"
         if not _is(entry.is_file):
             exists = Path(path).exists()
-            message = "this is not a regular file" if exists else "the target of the link does not exist"
+            message = "this is not a regular file" if exists else "the link leads to no file"
             self._problem(path, "unreadable-file", message)
         elif real in self.secrets:
             self._problem(path, "secret-file", CONFIDENTIAL)

@@ -176,6 +176,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"the template .+ does not export the requested name '(?P<name>.*)'", "the template has no `{name}`"),
     (r"block '(?P<name>.*)' defined twice", "there are two blocks `{name}`"),
     (r"Required block '(?P<name>.*)' not found", "the block `{name}` is missing"),
+    (r"none of the templates given were found: (?P<names>.*)", "there is no template {names}"),
+    (r"Tried to select from an empty list of templates", "the list of templates is empty"),
     (r"extended multiple times", "a template can extend one other only"),
     # Syntax
     (r"unexpected end of template, expected '(?P<token>.*)'", "{token} is missing at the end"),

@@ -114,6 +114,7 @@ BAD: dict[str, Bad] = {
     # --- characters
     "not UTF-8": Bad(b"tags:\n  - name: caf\xe9\n", (("not-utf8", 2, 14),), "0xe9"),
     "UTF-16": Bad("tags: []\n".encode("utf-16"), (("not-utf8", 1, 1),), "UTF-16"),
+    "UTF-16 without a mark": Bad("tags: []\n".encode("utf-16-be"), (("not-utf8", 1, 1),), "UTF-16"),
     "NUL in the file": Bad(b"tags:\n  - name: a\x00\n", (("control-character", 2, 12),), "U+0000"),
     "NUL escaped": Bad('tags:\n  - name: "a\\x00"\n', (("control-character", 2, 11),), "U+0000"),
     "next line escaped": Bad('tags:\n  - name: "a\\u0085"\n', (("control-character", 2, 11),)),

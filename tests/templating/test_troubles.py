@@ -41,6 +41,9 @@ FAILS = {
     "{{ x is divisibleby }}": "`divisibleby` lacks `num`",
     "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}": "`m` has too many arguments",
     "{% macro m(a) %}{% endmacro %}{{ m(b=2) }}": "`m` has no argument `b`",
+    "{{ x is divisibleby 2 }}": (
+        "the format has fewer places than there are values; for a text that is divided, write `| int`"
+    ),
     "{{ x | map('nope') | list }}": "there is no filter `nope`",
     "{{ '%s %s' | format(x) }}": "the format has more places than there are values",
     "{{ '%d' | format(x) }}": "the format does not fit text",

@@ -33,6 +33,18 @@ SAMPLE = 20
 MAX_FIELD = 10_000_000
 # Python reads a number in a time that is quadratic in its digits, and no integer of more than 4,300.
 MAX_DIGITS = 1000
+_NOT_JSON = (
+    ("Expecting value", "a value is missing here"),
+    ("Expecting property name", "a name in double quotes is missing here"),
+    ("Expecting ':'", "`:` is missing here"),
+    ("Expecting ','", "`,` or a closing bracket is missing here"),
+    ("Illegal trailing comma", "no comma can stand before a closing bracket"),
+    ("Extra data", "the value ends before this"),
+    ("Unterminated string", "the quotation mark here is never closed"),
+    ("Invalid control character", "a text must not contain a tab or a line break: write `\\t` or `\\n`"),
+    ("Invalid \\", "an unknown escape: write `\\\\` for a backslash"),
+)
+"""The words of Python's reader of JSON, and ours."""
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 """A JSON string, or a constant that may not be a valid number."""
 _QUOTED = re.compile(r'"[^"]*+"')
@@ -164,12 +176,16 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     numbered = csv_records(text, form.delimiter, name)
     names = form.columns
     if not names:
-        number, header = next(numbered, (1, []))
+        number, header = next(numbered, (1, None))
+        if header is None:  # as of an export that failed, whose rows may still exist
+            raise SourceTrouble("the file is empty: its first line must name the columns", name, number)
         bare = [column.strip() for column in header]
         for at, sentence in header_troubles(bare):
             starts = starts_of(text.split("\n", number)[number - 1], form.delimiter)
             raise SourceTrouble(sentence, name, number, starts[at] if at < len(starts) else 1)
         names = numbered_names(bare)
+    else:  # the first line without values is no header, which would say so
+        numbered = ((number, values) for number, values in numbered if any(map(str.strip, values)))
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
@@ -339,7 +355,7 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
         with suppress(ValueError, RecursionError):
             if len(begin) == 2 and all(isinstance(loads(line), dict) for line in begin):
                 hint = "; with one value in each line, the file is JSON lines: write `jsonl:`"
-        raise SourceTrouble(f"this is not JSON{hint}", name, error.lineno, error.colno) from None
+        raise SourceTrouble(f"this is not JSON{hint or _why(error)}", name, error.lineno, error.colno) from None
     except RecursionError:
         raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
@@ -351,6 +367,18 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     rows = _list_in(value, form.items, name)
     lines = list(_lines_of_items(text, keys_to(value, form.items) or ())) if rows else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(rows) + 1), rows, strict=True)
+
+
+def _why(error: Exception) -> str:
+    """Return the end of a message about text that is not JSON, empty if the reason has no words."""
+    match error:
+        case RecursionError():
+            return ": it is nested too deeply"
+        case NotJson():
+            return f": {error}"
+        case json.JSONDecodeError():
+            return next((f": {why}" for words, why in _NOT_JSON if error.msg.startswith(words)), "")
+    return ""
 
 
 def _line_of_repeated_name(text: str) -> int | None:
@@ -401,9 +429,8 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
             try:
                 yield number, loads(line)
             except (RecursionError, ValueError) as error:
-                why = ": it is nested too deeply" if isinstance(error, RecursionError) else ""
-                why = f": {error}" if isinstance(error, NotJson) else why
-                raise SourceTrouble(f"this is not JSON{why}", name, number, getattr(error, "colno", None)) from None
+                place = name, number, getattr(error, "colno", None)
+                raise SourceTrouble(f"this is not JSON{_why(error)}", *place) from None
 
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
