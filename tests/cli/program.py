@@ -123,10 +123,10 @@ class Project:
         """
         calls = service.asked().count(operation) + after + 1
         service.fault(operation, after=after, times=None, delay=60)
-        process = self.start(*arguments)
+        process = warm.Started(arguments, folder=self.folder, environ=self.surroundings(), log=Path(os.devnull))
         service.wait_for(operation, calls)
         process.kill()
-        assert ended(process).code == -signal.SIGKILL
+        assert process.wait(TIMEOUT_SECONDS) == -signal.SIGKILL
         service.heal()
 
     def approvals(self) -> tuple[str, ...]:

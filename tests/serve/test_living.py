@@ -381,10 +381,11 @@ def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: Wo
     eventually(lambda: float(estate.figures().get('syncengine_reconciles_total{outcome="configuration"}', 0)) >= 2)
     readiness = estate.probe("/readyz")
     assert readiness is not None
-    assert readiness.json()["reconciled"] == "configuration"
+    assert (readiness.json()["reconciled"], readiness.json()["configuration"] is None) == ("configuration", False)
     estate.post("g-1")
     eventually(lambda: estate.ledger() == ["g-1"])
     estate.settings(every="500ms", more="policy: {tagRemoval: forget}")
     eventually(lambda: estate.project.rows()["tag/GOES"]["status"] == "released")
     assert "other words" in {word for held in estate.state()["tags"] for word in held["keywords"]}
+    eventually(lambda: (valid := estate.probe("/readyz")) and valid.json()["configuration"] is None)
     assert served.stop() == 0
