@@ -321,11 +321,6 @@ class ApplyRun:
             self.blocked.setdefault(effect.key, error.message)
             self.tell(ItemEnded(effect.key, outcome, error, effect.source))
 
-    def stop_unauthorized(self, message: str) -> None:
-        """Stop the run at once after a 401 (docs/planning.md 4.6)."""
-        self.unauthorized = True
-        self.halt = f"authentication failed: {message}"
-
     async def stops_for_key(self, status: int | None, message: str) -> bool:
         """Return whether a rejection is about the key, and if so end the run (docs/planning.md 4.6).
 
@@ -333,7 +328,8 @@ class ApplyRun:
         """
         is_about_key = status == 401 or (status == 403 and (await self.service.call(TEAM_INFO)).status in (401, 403))
         if is_about_key:
-            self.stop_unauthorized(message)
+            self.unauthorized = True
+            self.halt = f"authentication failed: {message}"
         return is_about_key
 
     def remark(self, code: str, message: str) -> None:

@@ -94,8 +94,7 @@ async def _one_session(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
         case ItemsRefused():
             raise AssertionError("the start of a session has no items")
         case RefusedCall(message, status):
-            if status == 401:
-                run.stop_unauthorized(message)
+            await run.stops_for_key(status, message)
         case Unclear(message):
             pass
     if not session.id:

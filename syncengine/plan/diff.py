@@ -342,7 +342,7 @@ def _compare(
         was_private = any(each.body.fields.get(OPENED.name) == OPENED.before for each in formers if is_private(each))
         first = OPENED if was_private or OPENED in fields else PUBLISHED
         fields = [first, *(each for each in fields if each.name != OPENED.name)]
-    elif row is not None and is_private(row) and PUBLISHED in fields:
+    elif row is not None and PUBLISHED in fields:
         opens = (row.key.name,)
     change = _change(row, resource, formers, fields, opens)
     notes = [

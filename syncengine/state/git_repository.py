@@ -65,7 +65,7 @@ _LOGIN = re.compile(
     r"|host key verification failed|access denied",
     re.IGNORECASE,
 )
-_NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not found|not found|does not exist", re.I)
+_NOWHERE = re.compile(r"does not appear to be a git repository|not found|does not exist", re.I)
 
 
 class Superseded(Exception):

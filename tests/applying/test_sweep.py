@@ -159,6 +159,15 @@ def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Ben
     swept.assert_converges()
 
 
+@pytest.mark.parametrize("operation", ["startSyncSession", "uploadActivityTypes", "completeSyncSession"])
+def test_a_session_refused_with_the_key_stops_the_run(swept: Bench, operation: str) -> None:
+    """A 403 is about the key if `teamInfo` is refused as well (docs/planning.md 4.6)."""
+    swept.sandbox.fault(operation, status=403)
+    swept.sandbox.fault("teamInfo", status=403, after=1)
+    assert swept.apply().exit_code == 7
+    swept.assert_converges()
+
+
 def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
     """An empty id does not count as success (docs/planning.md 4.9)."""
     swept.sandbox.fault("startSyncSession", status=200, body={})

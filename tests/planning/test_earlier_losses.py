@@ -41,6 +41,12 @@ def test_each_part_that_a_call_took_is_a_loss() -> None:
     assert recent_losses([line()], []) == dict.fromkeys((WORD, OTHER, NAME, URL), 10.0)
 
 
+def test_a_value_that_was_blanked_is_a_loss_and_an_empty_one_is_none() -> None:
+    values = {"Client": "ACME", "Empty": "", "New": None}
+    detail = Detail(metadata_set={"Client": "", "New": ""}, metadata_deleted=("Empty",), metadata_before=values)
+    assert recent_losses([line(detail)], []) == {Loss("metadata", TAG, "Client"): 10.0}
+
+
 def test_what_was_only_recorded_took_nothing_from_the_service() -> None:
     """But a tag that is forgotten leaves without any call."""
     assert recent_losses([line(is_sent=False)], []) == {}
