@@ -102,8 +102,9 @@ def test_including_the_name_again_spells_it_out() -> None:
     assert tag_body(item.effects[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
 
 
-def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:
-    (item,) = items(planned(declared("url: http://u")), Step.TAGS)
+@pytest.mark.parametrize("recorded", [[], [row("tag/ACME-1")]], ids=["new", "recorded with it"])
+def test_the_name_of_a_certain_tag_is_not_spelled_out(recorded: list[Recorded]) -> None:
+    (item,) = items(planned(declared("url: http://u"), recorded), Step.TAGS)
     assert not item.spell_name
 
 

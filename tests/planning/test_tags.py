@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from syncengine.plan.calls import Step
 from syncengine.plan.diff import FieldEffect
@@ -228,7 +229,8 @@ RENAMED = "tags: [{name: NEW, previously: [PLAIN-1, SECRET-1]%s}]"
 def test_a_rename_of_a_private_tag_must_declare_its_visibility() -> None:
     rows = [row("tag/PLAIN-1"), row("tag/SECRET-1", visibility="PRIVATE")]
     assert refused(RENAMED % "", rows) == {"visibility-dropped": "tag/NEW"}
-    assert refused(RENAMED % ", visibility: PRIVATE", rows) == {}
+    plan = planned(RENAMED % ", visibility: PRIVATE", rows)
+    assert (change_of(plan, "tag/NEW").opens, [unit.kind for unit in plan.gate.units]) == (UNSET, ["manifest"])
 
 
 @pytest.mark.parametrize("own", [[], [gone("tag/NEW")], [row("tag/NEW", status=Status.RELEASED)]])
