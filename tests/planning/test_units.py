@@ -117,6 +117,12 @@ def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
     assert {loss.key.name for loss in approved_of(draft).uses[reviewed]} == {f"D-{n}" for n in range(4)}
 
 
+def test_an_approval_of_one_manifests_part_of_a_source_does_not_cover_the_rest() -> None:
+    rows = [held(f"D-{n}", FILES[n // 3], None, MATTERS) for n in range(4)]
+    (reviewed,) = units(planned(wanting(["D-3"]), rows).gate).values()
+    assert still_open(planned("{}", rows).gate, reviewed) == [MATTERS]
+
+
 def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None:
     """The approval of a tag's deletion does not cover the deletion of its category."""
     rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi") for n in range(4))]
