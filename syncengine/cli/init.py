@@ -55,7 +55,7 @@ def init(
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
     output, place = Output(options, options.folder), options.folder / folder
     if place.is_file():
-        raise click.UsageError(f"{folder} is a file: DIR is the folder to create; a list of matters goes with --from-csv")
+        raise click.UsageError(f"{folder} is a file: DIR is the folder to create, and a list goes with --from-csv")
 
     def this(**changed: str) -> str:
         """Return this very command with other values of some options, to copy into a shell."""

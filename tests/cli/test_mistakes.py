@@ -30,7 +30,7 @@ REFUSED = [
     ("plan --out nowhere/plan.json", "there is no folder nowhere"),
     ("plan --report json=nowhere/plan.json", "there is no folder nowhere"),
     ("apply --max-errors 0", "'0' is not a whole number of at least 1"),
-    ("init syncengine.yaml", "a list of matters goes with --from-csv"),
+    ("init syncengine.yaml", "DIR is the folder to create, and a list goes with --from-csv"),
     ("sandbox --port ten", "'ten' is not a whole number from 0 to 65535"),
     ("time list --limit 501", "'501' is not a whole number from 1 to 500"),
 ]
