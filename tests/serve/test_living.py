@@ -172,6 +172,20 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
     assert estate.ledger() == []
 
 
+def test_a_changed_narrative_template_takes_effect(estate: World) -> None:
+    """It is a file of its own, which the project file names."""
+    template = estate.project.folder / "narrative.j2"
+    template.write_text("one")
+    sinks = LEDGER.replace("{{ tag.name }}", "{{ narrative }}")
+    estate.settings(sinks=sinks, posted="  narrative: {template: narrative.j2}")
+    served = estate.serve_ready()
+    estate.deliver("a")
+    template.write_text("two")
+    served.says("leading", 2)
+    estate.deliver("b")
+    assert estate.matters() == ["one", "two"]
+
+
 @pytest.mark.parametrize(
     ("posted", "place"),
     [("  unmatched: perhaps", "syncengine.yaml:"), ('  refuse: [{when: "tga", message: No.}]', "syncengine.yaml:")],
