@@ -199,6 +199,7 @@ def test_a_row_has_a_name_that_templates_can_use(tmp_path: Path, written: str, w
     [
         ("json: ../r.json, delimiter: ';'", "`delimiter` can be used with `csv` only"),
         ("jsonl: ../r.json, columns: [n]", "`columns` can be used with `csv` only"),
+        ("csv: ../r.json, items: a", "`items` can be used with json and yaml only"),
         ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` can be used with files only"),
     ],
 )
@@ -209,13 +210,6 @@ def test_a_setting_that_a_source_would_ignore_is_refused(tmp_path: Path, source:
     assert (found.code, found.line, found.message) == ("bad-value", 2, words)
 
 
-def test_a_folder_is_no_source(tmp_path: Path) -> None:
-    """The message says that the path is a folder, not that it is missing."""
-    block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
-    (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
-    assert (found.code, found.message) == ("bad-source", "../data: this is a folder")
-
-
 @pytest.mark.parametrize(
     ("source", "hint"),
     [
@@ -224,10 +218,11 @@ def test_a_folder_is_no_source(tmp_path: Path) -> None:
         ("{sql: {file: ../data/matter.db, query: SELECT 1}}", "did you mean `matters.db`?"),
         ("{csv: ../data/hiden.csv}", "does not exist"),
         ("{csv: ../nowhere/clio-matters.csv}", "does not exist"),
+        ("{csv: ../data}", "../data: this is a folder"),
     ],
 )
-def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path, source: str, hint: str) -> None:
-    """Suggestions are from the same folder, and never hidden files."""
+def test_a_file_that_is_not_there_may_have_a_similar_name(tmp_path: Path, source: str, hint: str) -> None:
+    """Suggestions are from the same folder, and never hidden files. A folder is there, and no file."""
     data = {f"data/{name}": "n\n" for name in ("clio-matters.csv", "matters.db", ".hidden.csv")}
     block = f"generate:\n  - forEach: {source}\n    tags: [{{name: x}}]\n"
     (found,) = errors(problems(tmp_path, {**data, "manifests/m.yaml": block}))
@@ -359,13 +354,6 @@ def test_a_list_below_the_top_is_found_by_its_path(tmp_path: Path, kind: str) ->
     text = f"tags:\n{{% for row in {rows_of} %}}\n  - name: Tag {{{{ row.n }}}}\n{{% endfor %}}\n"
     desired = loaded(tmp_path / "text", {**files, "manifests/m.yaml.j2": text})
     assert [str(key) for key in desired.resources] == ["tag/Tag A", "tag/Tag B"]
-
-
-def test_items_belong_to_json_and_yaml(tmp_path: Path) -> None:
-    """`items` with `csv` is an error; for a service, it belongs inside `http`."""
-    block = "generate:\n  - forEach: {csv: ../r.csv, items: a}\n    tags: [{name: 'x{{ row.n }}'}]\n"
-    (found,) = problems(tmp_path, {"r.csv": "n\n1\n", "manifests/m.yaml": block})
-    assert (found.code, found.message) == ("bad-value", "`items` can be used with json and yaml only")
 
 
 def test_json_in_a_cell_is_read(tmp_path: Path) -> None:
