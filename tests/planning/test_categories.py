@@ -251,6 +251,13 @@ def test_a_category_of_unknown_id_is_not_deleted_while_a_tag_may_be_in_it(
     assert plan.summary.cascaded_tags == 0
 
 
+def test_a_category_of_unknown_id_is_deleted_where_every_tag_is_in_a_known_one() -> None:
+    declared = "tagCategories: [{externalId: other}]\ntags: [{name: T, tagCategoryId: id-other}]"
+    rows = [row("category/other"), row("tag/T", tagCategoryId="id-other")]
+    plan = planned(declared, [msgspec.structs.replace(row("category/acme"), server_id=None), *rows])
+    assert actions(plan)["category/acme"] == "delete"
+
+
 OUTSIDERS = {
     "in another category": row("tag/T", category="other"),
     "in none": row("tag/T"),
