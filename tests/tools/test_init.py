@@ -148,7 +148,8 @@ def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str) -> N
 
 
 NO_TABLES = {
-    "nothing": (b"", "1:1", "the file has no rows below a header"),
+    "nothing": (b"", "1:1", "the file is empty: its first line must name the columns"),
+    "only a header": (b"a,b\n", "1:1", "the file has no rows below a header"),
     "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
     "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252: save it as UTF-8"),
     "half a letter": (b"\xff\xfea\0,", "1:1", "is not valid UTF-16"),
