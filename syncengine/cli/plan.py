@@ -154,7 +154,7 @@ class PlanOptions:
                             f"{path} is empty: the command that writes it may have been stopped early"
                         )
                     expected = "neither a saved plan nor a manifest" if command == "apply" else "no manifest"
-                    raise click.UsageError(f"{path} is {expected} of this project")
+                    raise click.UsageError(f"{path} is {expected} of this project: name manifests, or nothing for all")
         scope = Scope(paths=chosen, targets=self.targets, excludes=self.excludes, no_delete=self.no_delete)
         if self.sweep and not scope.whole:
             raise click.UsageError(

@@ -31,6 +31,7 @@ REFUSED = [
     ("plan --report json=nowhere/plan.json", "there is no folder nowhere"),
     ("apply --max-errors 0", "'0' is not a whole number of at least 1"),
     ("init syncengine.yaml", "DIR is the folder to create, and a list goes with --from-csv"),
+    ("plan syncengine.yaml", "is no manifest of this project: name manifests, or nothing for all"),
     ("sandbox --port ten", "'ten' is not a whole number from 0 to 65535"),
     ("time list --limit 501", "'501' is not a whole number from 1 to 500"),
 ]
