@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.errors import Problems
 from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.desired import manifest_set, read_all
@@ -257,3 +258,16 @@ def test_a_section_written_with_escapes_depends_on_its_data(tmp_path: Path) -> N
         with cache_in(tmp_path) as cache:
             made.append(len(manifest_set(project).read(cache).resources))
     assert made == [1, 2]
+
+
+def test_a_file_whose_templates_had_no_time_left_is_read_again(tmp_path: Path) -> None:
+    """In another run they may have more, so that nothing is kept of their error."""
+    write(tmp_path, {"manifests/m.yaml.j2": "tags:\n- name: T-1\n"})
+    project = load_project(folder=tmp_path, environ={})
+    late = manifest_set(project)
+    assert late.context is not None
+    late.context.allowance.remaining = 0
+    with cache_in(tmp_path) as cache, pytest.raises(Problems):
+        late.read(cache)
+    with cache_in(tmp_path) as cache:
+        assert len(manifest_set(project).read(cache).resources) == 1
