@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from tests.support.once import made_once
-from tests.support.ports import unused_port
+from tests.support.ports import database_answers, unused_port
 
 PASSWORD = "maria-pa55-never-to-be-seen"
 PATIENCE_SECONDS = 60.0
@@ -66,7 +65,7 @@ def running() -> Iterator[str]:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
     try:
         until = time.monotonic() + PATIENCE_SECONDS
-        while not _answers(url):
+        while not database_answers(url):
             assert time.monotonic() < until, (folder / "log").read_text()
             time.sleep(0.05)
         yield url
@@ -74,14 +73,3 @@ def running() -> Iterator[str]:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
         shutil.rmtree(folder)
-
-
-def _answers(url: str) -> bool:
-    engine = sa.create_engine(url)
-    try:
-        with engine.connect():
-            return True
-    except sa.exc.OperationalError:
-        return False
-    finally:
-        engine.dispose()

@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.once import made_once
-from tests.support.ports import unused_port
+from tests.support.ports import database_answers, unused_port
 
 OFFERED = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
 """A SQLAlchemy URL of a database that may be emptied."""
@@ -89,14 +89,7 @@ class Server:
                 os.kill(process, signal.SIGCONT)
 
     def answers(self) -> bool:
-        engine = sa.create_engine(self.url())
-        try:
-            with engine.connect():
-                return True
-        except sa.exc.OperationalError:
-            return False
-        finally:
-            engine.dispose()
+        return database_answers(self.url())
 
 
 @contextmanager

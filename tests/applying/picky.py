@@ -17,7 +17,7 @@ import msgspec
 from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.rules import RULES
 from syncengine.service.operations import OPERATIONS
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import listening
 
 from .bench import names_in
 
@@ -78,15 +78,6 @@ class _Handler(BaseHTTPRequestHandler):
 def picky() -> Iterator[Picky]:
     """A picky service that runs for the time of the block."""
     service = Picky()
-    with closing(service.rules):
-        server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"picky": service}))
-        server.daemon_threads = True
-        service.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield service
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+    handler = type("Handler", (_Handler,), {"picky": service})
+    with closing(service.rules), listening(handler) as service.url:
+        yield service

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.estate import WRITES
+
 from .bench import AT_ONCE, Bench, Json, activity_type, category, tag
 
 pytestmark = pytest.mark.slow
@@ -49,23 +51,11 @@ KINDS: dict[str, Json] = {
     "cut after": {"drop": "after"},
     "expired": {"expireSession": True},
 }
-OPERATIONS = (
-    "teamInfo",
-    "upsertTagCategories",
-    "uploadActivityTypes",
-    "upsertTags",
-    "addKeywords",
-    "deleteKeyword",
-    "deleteTagMetadata",
-    "deleteTag",
-    "startSyncSession",
-    "completeSyncSession",
-    "deleteTagCategory",
-)
+OPERATIONS = ("teamInfo", *WRITES)
 FOR_ALL_ALIKE = ("forbidden", "key refused", "cut after")
 SEARCHED = ("unavailable", "answer lost", "gateway page after all", "refused", "expired")
-"""Trouble that no operation has a way of its own with, or that the crash model brings to every operation, so that here
-it meets three of them over HTTP."""
+"""Trouble that all operations meet in the same way, or that the crash model brings to each: here, over HTTP, three of
+them meet it."""
 CASES = [
     (operation, kind)
     for operation in OPERATIONS

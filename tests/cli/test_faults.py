@@ -130,8 +130,8 @@ AROUND: dict[str, tuple[dict[str, str], int, str]] = {
 
 
 @pytest.mark.parametrize("kind", AROUND)
-def test_proxies_and_authorities_of_the_environment(project: Project, kind: str) -> None:
-    """Errors in proxy and certificate variables name the variable, and are not reported as a bug."""
+def test_a_bad_proxy_or_certificate_of_the_environment_is_named(project: Project, kind: str) -> None:
+    """The message has the name of the variable, and does not speak of a bug. What is not used does no harm."""
     variables, code, words = AROUND[kind]
     project.wants(tags=[tag("A-1")])
     done = project.apply(environ=variables)

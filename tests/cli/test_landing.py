@@ -56,6 +56,17 @@ def killed(service: Service, project: Project, operation: str) -> None:
     project.wants(**WANTED)
 
 
+def waits(project: Project, service: Service) -> str:
+    """The line in which an apply says that it waits. Then the earlier call is executed, and the apply completes."""
+    process = project.start_apply()
+    assert process.stderr is not None
+    while "waiting" not in (line := process.stderr.readline()):
+        assert line, "it ended without waiting"
+    service.land()
+    assert ended(process).code == 0
+    return line
+
+
 @pytest.mark.parametrize("operation", ["deleteTagCategory", "upsertTags"])  # tests/applying/test_landing.py has all
 def test_the_next_apply_waits_for_the_call_of_a_killed_run(operation: str, tmp_path: Path) -> None:
     """It names the call, ends with what the manifests declare, and the next plan is empty."""
@@ -65,13 +76,7 @@ def test_the_next_apply_waits_for_the_call_of_a_killed_run(operation: str, tmp_p
         project.settle(**WANTED)
         held = service.holds()
         killed(service, project, operation)
-        process = project.start_apply()
-        assert process.stderr is not None
-        while "waiting" not in (line := process.stderr.readline()):
-            assert line, "it ended without waiting"
-        service.land()
-        assert ended(process).code == 0
-        assert f"an earlier {operation} of " in line
+        assert f"an earlier {operation} of " in waits(project, service)
         assert service.holds() == held
         assert project.plan().changes == ()
 
@@ -109,12 +114,7 @@ def test_the_next_run_waits_for_a_call_that_a_gateway_gave_up(tmp_path: Path) ->
         project.wants(**LEFT_BEHIND["upsertTags"](WANTED))
         assert project.apply().code == 0  # the retry was acknowledged, so the run need not wait
         project.wants(**WANTED)
-        process = project.start_apply()
-        assert process.stderr is not None
-        while "waiting" not in (line := process.stderr.readline()):
-            assert line, "it ended without waiting"
-        service.land()
-        assert ended(process).code == 0
+        waits(project, service)
         assert {item["name"]: item.get("url") for item in service.holds()["tags"]} == {"inside": None, "edited": None}
         assert project.plan().changes == ()
 

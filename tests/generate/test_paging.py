@@ -366,8 +366,8 @@ def test_the_port_of_a_scheme_may_be_left_out() -> None:
         ("{offset: o, limit: l, size: 0}", "bad-value", "size"),
     ],
 )
-def test_paging_that_is_incomplete(tmp_path: Path, paging: str, code: str, words: str) -> None:
-    """The error names the missing key."""
+def test_incomplete_paging_is_an_error(tmp_path: Path, paging: str, code: str, words: str) -> None:
+    """The error names what is missing, or what goes together."""
     with pytest.raises(Problems) as refused:
         names(tmp_path, "http://127.0.0.1:1", f"paging: {paging}")
     assert any(words in found.message for found in refused.value.found), refused.value.found

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.support.quiet import QuietHTTPServer
+from tests.support.quiet import listening
 
 Json = dict[str, Any]
 TOKEN = "token-never-to-be-seen"
@@ -319,13 +319,5 @@ class _Handler(BaseHTTPRequestHandler):
 def imitation(kind: str) -> Iterator[Imitation]:
     """Run a host until the block ends."""
     host = Imitation(kind, most=65_536 if kind == "github" else 1_000_000)
-    server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
-    host.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(type("Handler", (_Handler,), {"host": host})) as host.url:
         yield host
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

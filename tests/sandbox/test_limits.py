@@ -67,7 +67,7 @@ def test_a_lowered_tag_limit_still_allows_updates(service: Asking) -> None:
 def test_a_service_that_answers_400_for_item_errors_applies_nothing(
     service: Asking, operation: str, good: dict[str, Any], table: str
 ) -> None:
-    """docs/service.md §1 has seen 400 with a list of errors; the sandbox then applies nothing of the batch."""
+    """docs/service.md §1: a batch may be answered with 400 and a list of errors. Then the sandbox applies none."""
     choose(service, statusForItemErrors=400)
     status, answer = service.ask(operation, **{table: [good, {}]})
     assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])

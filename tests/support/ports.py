@@ -1,9 +1,11 @@
-"""Ports for a server that starts later, or starts again."""
+"""Ports for a server that starts later, or starts again, and the question whether a database has started."""
 
 from __future__ import annotations
 
 import random
 import socket
+
+import sqlalchemy as sa
 
 RANGE = range(10_000, 32_000)
 """Below the ports that a kernel hands out to clients and to servers that ask for port 0: nobody takes one by chance."""
@@ -18,3 +20,14 @@ def unused_port() -> int:
                 return port
         except OSError:
             continue
+
+
+def database_answers(url: str) -> bool:
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect():
+            return True
+    except sa.exc.OperationalError:
+        return False
+    finally:
+        engine.dispose()
