@@ -51,7 +51,7 @@ def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
     plan = planned("{}", rows, tag_removal=Removal.RETIRE)
     after = applied(rows, plan)
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "retire"}, ["keyword deletes"])
-    assert change_of(plan, "tag/ACME-1").keywords_deleted == ("k", "ACME-1")
+    assert (change_of(plan, "tag/ACME-1").keywords_deleted, plan.records) == (("k", "ACME-1"), ())
     assert (after[TAG].status, after[TAG].body.keywords) == (Status.RETIRED, ())
     assert after[TAG].body.metadata == {"Client": "ACME"}
     assert says_nothing(planned("{}", after, tag_removal=Removal.RETIRE))
