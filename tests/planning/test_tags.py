@@ -317,6 +317,20 @@ def test_a_deleted_private_tag_needs_no_visibility() -> None:
     assert refused(PLAIN, [gone("tag/ACME-1")]) == {}
 
 
+FIRST = {
+    "tag/T": ("tags: [{name: T, description: '', url: '', path: /}]", ["url", "path", "excludeTagNameKeyword"]),
+    "activity-type/A": ("activityTypes: [{code: A, label: L, enableIfNew: false}]", ["label"]),
+}
+
+
+@pytest.mark.parametrize(("address", "manifest", "fields"), [(address, *each) for address, each in FIRST.items()])
+def test_a_new_resource_shows_what_it_says_but_what_means_nothing(
+    address: str, manifest: str, fields: list[str]
+) -> None:
+    """An empty description is ignored, and a type is not offered unless that is said; an empty URL clears another's."""
+    assert [field.name for field in change_of(planned(manifest), address).fields] == fields
+
+
 # --- metadata
 
 
