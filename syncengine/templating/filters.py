@@ -27,7 +27,12 @@ from syncengine.document.text import with_line_feeds
 from syncengine.templating.bounds import MAX_CAPTURED, MAX_SOUGHT, MAX_TEXT, TooMuch, check_number, fits, weighed
 from syncengine.templating.values import Unknown
 
-_LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th", "ı": "i"}
+    | dict(zip("øØłŁđĐðÐħĦ", "oOlLdDdDhH", strict=True))
+)
+"""The letters of European languages that Unicode does not take for another letter with an accent."""
 ACCENTS_AT_ONCE = 256
 """The number of characters from which accents are removed at a time."""
 LONGEST_DATE = 200
@@ -105,8 +110,7 @@ def writable(value: Any) -> Any:
 
 def slug(value: Any, separator: str = "-") -> str:
     """Return a text as lower-case ASCII letters and digits: `Müller & Söhne` becomes `mueller-soehne`."""
-    text = "".join(_LETTERS.get(c, c) for c in plain_text(value).casefold())
-    parts = re.findall(r"[a-z0-9]+", _without_accents(text))
+    parts = re.findall(r"[a-z0-9]+", _without_accents(plain_text(value).casefold().translate(_UMLAUTS)))
     fits(SIZES["join"](separator, parts))
     return separator.join(parts)
 
@@ -137,11 +141,12 @@ def lines(value: Any) -> list[str]:
 
 def as_ascii(value: Any) -> str:
     """Return text without accents: `é` becomes `e`, `ß` becomes `ss`."""
-    return _without_accents(plain_text(value).replace("ß", "ss"))
+    return _without_accents(plain_text(value))
 
 
 def _without_accents(text: str) -> str:
     """Remove accents piece by piece, since a long run of accents is sorted first, which takes quadratic time."""
+    text = text.translate(_LETTERS)
     pieces = (text[at : at + ACCENTS_AT_ONCE] for at in range(0, len(text), ACCENTS_AT_ONCE))
     return "".join(unicodedata.normalize("NFKD", piece).encode("ascii", "ignore").decode() for piece in pieces)
 
