@@ -183,11 +183,12 @@ _Met = dict[int, tuple[Mapping, dict[str, int]]]
 
 
 class _Spot(NamedTuple):
-    """A value of a file: its name in messages, its type, and its node."""
+    """A value of a file: its name in messages, its type, its node, and whether it may be there without a value."""
 
     name: str
     type: Any
     node: Node
+    may_be_empty: bool = True
 
     @property
     def title(self) -> str:
@@ -229,8 +230,9 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
     spot = holder = _Spot(model.title, model, root)
     last: int | str = ""
     for step in loc:
-        name, kind, node = spot
+        name, kind, node, _ = spot
         inner: Any = None
+        may_be_empty = not isinstance(step, int)
         if step == "[key]":  # the error is in the key, to whose value the step before led
             assert isinstance(holder.node, Mapping)
             key = holder.node.keys[_position(holder.node, str(last), met) or 0]
@@ -239,7 +241,7 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
         holder, last = spot, step
         if isinstance(kind, type) and issubclass(kind, Model):
             info = kind.model_fields.get(names_of(kind).get(str(step), ""))
-            name, inner = str(step), info and info.annotation
+            name, inner, may_be_empty = str(step), info and info.annotation, not (info and info.is_required())
         elif get_origin(kind) is dict:
             name, inner = f"{name}.{display(str(step))}", get_args(kind)[1]
             name = f"`{name}`" if " " in name else name
@@ -253,7 +255,7 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
             part = node.items[step]
         elif isinstance(node, Mapping) and (at := _position(node, str(step), met)) is not None:
             part = node.values[at]
-        spot = _Spot(name, bare(inner), part)
+        spot = _Spot(name, bare(inner), part, may_be_empty)
     return spot
 
 
@@ -279,7 +281,7 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
     """Return our code and words for an error of pydantic's, whose types have underscores, or of our own types."""
     match error:
         case "string_type":
-            return _refusal(value, "text", '""')
+            return _refusal(value, "text", '""' if spot.may_be_empty else "")
         case "string_unicode":
             half = next(each for each in value if "\ud800" <= each <= "\udfff")
             return "control-character", f"contains {character(half)}; remove it"
@@ -290,7 +292,7 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
             is_of_texts = bare(get_args(spot.type)[1]) is str
             return _refusal(value, "a mapping of names to strings" if is_of_texts else "a mapping", "{}")
         case "model_type":
-            return _refusal(value, "a mapping", "{}")
+            return _refusal(value, "a mapping", "")
         case "enum" | "literal_error":
             options = tuple(map(str, get_args(spot.type) or spot.type))
             expected = f"{', '.join(options[:-1])} or {options[-1]}" if len(options) > 1 else options[0]

@@ -156,6 +156,8 @@ BAD: dict[str, Bad] = {
     "a list for a manifest": Bad("- name: a\n", (("wrong-type", 1, 1),), "sections"),
     "text for a manifest": Bad("hello\n", (("wrong-type", 1, 1),), "sections"),
     "text for previously": Bad("tags:\n  - name: a\n    previously: b\n", (("wrong-type", 3, 17),)),
+    "a name without a value": Bad("tags:\n  - name:\n", (("null-value", 2, 10),), "add a value"),
+    "an item without a value": Bad("tags:\n  - {name: a, keywords: [~]}\n", (("null-value", 2, 26),), "add a value"),
     "no value": Bad("tags:\n  - name: a\n    url:\n", (("null-value", 3, 9),), 'write "" to clear it'),
     "null": Bad("tags:\n  - name: a\n    url: null\n", (("null-value", 3, 10),)),
     "tilde": Bad("tags:\n  - name: a\n    metadata: {A: ~}\n", (("null-value", 3, 19),)),
