@@ -15,10 +15,10 @@ import pytest
 
 from syncengine.errors import SyncengineError
 from syncengine.state.git_repository import BareRepository, Remote, Superseded
-from syncengine.state.git_store import FORMAT, Content, GitStore, Snapshot, VersionInfo, lock_rows
+from syncengine.state.git_store import FORMAT, Content, GitPlace, GitStore, Snapshot, VersionInfo, lock_rows
 from syncengine.state.tables import VERSION
 
-from .places import REF, bare, git
+from .places import REF, bare, git, place_of
 
 pytestmark = pytest.mark.slow
 
@@ -181,6 +181,22 @@ def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path
     reachable = git(remote, "rev-list", "--all").split()
     assert len(reachable) == 101
     assert ids[0] not in reachable
+
+
+def test_a_version_that_was_read_before_a_newer_one_is_not_the_last_seen(
+    store: GitStore, remote: Path, tmp_path: Path
+) -> None:
+    """A plan may end after an apply that it saw under way: the apply's version is the one to bring back."""
+    place = GitPlace(place_of(remote, tmp_path / "project"))
+    heads: list[Snapshot] = []
+    for epoch in (1, 2):
+        lock = msgspec.json.encode([{"id": 1, "epoch": epoch, "released": None}])
+        heads.append(store.write(heads[-1] if heads else None, lock, content(epoch)))
+        place.look()
+    place.remember(heads[0])
+    seen = place.store.seen()
+    assert seen is not None
+    assert seen.id == heads[1].id
 
 
 def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
