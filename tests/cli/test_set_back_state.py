@@ -149,11 +149,7 @@ def test_a_copy_without_its_log_is_refused(project: Project, service: Service) -
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
     project.wants(tags=TWO)
-    service.fault("upsertTags", delay=5)
-    process = project.start("apply", "-y")
-    service.wait_for("upsertTags", 2)
-    process.kill()
-    process.communicate()
+    project.kill_during(service, "upsertTags", "apply", "-y")
     state = project.folder / ".syncengine" / "state.db"
     (state.with_name("state.db-wal")).unlink()
     (state.with_name("state.db-shm")).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from dataclasses import replace
@@ -16,6 +17,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service
+from tests.support import warm
 
 from .conftest import Clone
 from .places import REF, bare, git, place_of
@@ -49,15 +51,16 @@ def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
 ) -> None:
     """After a kill at any push, an apply in a new clone reaches the declared state, and its next plan is empty."""
-    kill = (f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
+    waits = f"while [ ! -s {remote}/victim ]; do sleep 0.02; done"
+    kill = (waits, f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
     hook(remote, when, counting, *kill)
     asked = settled.plan().gate.approve
     approval = ["--approve-deletes", asked] if asked else []
-    process = settled.start("apply", "-y", *approval)
+    words, log = ["apply", "-y", *approval], Path(os.devnull)
+    process = warm.Started(words, folder=settled.folder, environ=settled.surroundings(), log=log)
     (remote / "victim").write_text(str(process.pid))
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     (remote / "hooks" / when).unlink()
     other = clone("two")
     other.wants(**AFTER)

@@ -35,13 +35,7 @@ def test_a_resource_whose_last_call_has_no_known_end_is_not_set_aside(
     estate: Project, sandbox_service: Service
 ) -> None:
     """The killed run sent the resource again after the refusal, so nobody knows whether the service has it."""
-    sandbox_service.fault("upsertTags", delay=60)
-    asked = sandbox_service.asked().count("upsertTags")
-    process = estate.start_apply()
-    sandbox_service.wait_for("upsertTags", asked + 1)
-    process.kill()
-    process.communicate()
-    sandbox_service.heal()
+    estate.kill_during(sandbox_service, "upsertTags", "apply", "-y", *estate.approvals())
     done = estate.run(*QUARANTINE, "--format", "json")
     assert (done.code, done.codes) == (1, ["not-refused"])
     assert "the outcome of its last call is unknown" in done.out
