@@ -166,7 +166,8 @@ def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
             message = f"the name differs only by case or Unicode form from {other.key} ({other.source})"
             yield Shared("similar-name", key, tag.source, message)
         for word in tag.body.keywords:
-            first = firsts.setdefault(same := folded(word), key)
+            if (first := firsts.setdefault(same := folded(word), key)) is key:
+                continue
             last = others[same][-1][0].key if same in others else first
             # Names that are alike have been reported above.
             if last != key and not folded(first.name) == same == own:

@@ -274,8 +274,9 @@ def resource_of(kind: Kind, node: MappingNode, defaults: Mapping[str, Any], find
         return None
     key = Key(kind, name)
     line, column = place(node)
-    source, written = Source(findings.file, line), node.get("previously")
-    former = tuple(dict.fromkeys(name.text for name in items(written) if isinstance(name, Scalar)))
+    source = Source(findings.file, line)
+    written = items(node.get("previously")) if "previously" in own else ()
+    former = tuple(dict.fromkeys(name.text for name in written if isinstance(name, Scalar)))
     if not is_sound:
         category = own.get("category")  # all that other files are compared with
         body = Body({"category": category} if isinstance(category, str) else {})

@@ -102,15 +102,16 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
                 message = f"this activity type {fate}: set `reenableIfArchived: true` to bring it back"
                 yield found_at(resource.source, key, "deleted-activity-type", message)
         elif key.kind is Kind.TAG:
-            rows = (*([row] if row is not None else ()), *(recorded[former] for former in aim.renames.get(key, ())))
-            private = (r for r in rows if may_be_held(r) and r.body.fields.get("visibility") == "PRIVATE")
-            if "visibility" not in fields and (former := next(private, None)) is not None:
-                name = "this tag" if former is row else f"{former.key}, its former name,"
-                cure = "add `visibility: PRIVATE` or `visibility: PUBLIC`"
-                message = f"{name} was PRIVATE, and the manifest no longer declares that: {cure}"
-                yield found_at(resource.source, key, "visibility-dropped", message)
-            if (going := going_ids.get(str(fields.get("tagCategoryId", "")))) is not None:
-                message = f"tagCategoryId {fields['tagCategoryId']} is {going}, which this plan would delete"
+            if "visibility" not in fields:
+                rows = (*([row] if row is not None else ()), *(recorded[former] for former in aim.renames.get(key, ())))
+                private = (r for r in rows if may_be_held(r) and r.body.fields.get("visibility") == "PRIVATE")
+                if (former := next(private, None)) is not None:
+                    name = "this tag" if former is row else f"{former.key}, its former name,"
+                    cure = "add `visibility: PRIVATE` or `visibility: PUBLIC`"
+                    message = f"{name} was PRIVATE, and the manifest no longer declares that: {cure}"
+                    yield found_at(resource.source, key, "visibility-dropped", message)
+            if (by_id := fields.get("tagCategoryId")) and (going := going_ids.get(str(by_id))) is not None:
+                message = f"tagCategoryId {by_id} is {going}, which this plan would delete"
                 yield found_at(resource.source, key, "category-removed", message)
             code = fields.get("defaultActivityTypeCode")
             if isinstance(code, str) and Key(Kind.ACTIVITY_TYPE, code) in aim.leaving:

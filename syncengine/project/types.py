@@ -7,9 +7,9 @@ quotes a value that might be a secret.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema
@@ -128,7 +128,7 @@ def _identity(text: str) -> str:
 Filled = Annotated[str, AfterValidator(_filled), WithJsonSchema(_LISTED)]
 Identity = Annotated[str, AfterValidator(_identity), WithJsonSchema(NAMED)]
 # Thousands of resources share these names, and one object each.
-_NameOfText = Annotated[str, AfterValidator(lambda text: sys.intern(_filled(text)))]
+_NameOfText = Annotated[str, AfterValidator(lru_cache(maxsize=1000)(_filled))]
 
 
 def distinct(items: tuple[T, ...]) -> tuple[T, ...]:

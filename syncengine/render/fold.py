@@ -61,6 +61,10 @@ class Edit(NamedTuple):
     is_rough: bool = False
 
 
+_Column = tuple[list[int], list[Value | None], list[Value | None]]
+"""The values of one name: the numbers of their resources, each value before, and after."""
+
+
 class EditedValue(NamedTuple):
     """A value of all resources of a group. `edit` is `None` where each has its own."""
 
@@ -158,15 +162,16 @@ def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
 
 def _alike(names: Sequence[str], values: Iterable[Values]) -> list[AlikeGroup]:
     """Return the resources grouped by what was done to each of their values, in the order of their first ones."""
-    columns = defaultdict[tuple[ValuePart, str, str, bool], list[tuple[int, Value | None, Value | None]]](list)
+    columns = defaultdict[tuple[ValuePart, str, str, bool], _Column](lambda: ([], [], []))
     for number, own in enumerate(values):
         for each in own:
-            column = columns[each.part, each.label, each.note, each.before is None]
-            column.append((number, each.before, each.after))
+            numbers, befores, afters = columns[each.part, each.label, each.note, each.before is None]
+            numbers.append(number)
+            befores.append(each.before)
+            afters.append(each.after)
     places: dict[EditedValue, int] = {}  # small numbers to compare, because a plan may have very many values
     keys: list[list[int]] = [[] for _ in names]
-    for (part, label, note, is_new), column in columns.items():
-        numbers, befores, afters = zip(*column, strict=True)
+    for (part, label, note, is_new), (numbers, befores, afters) in columns.items():
         # That a new name is the resource's own says nothing of the name before.
         bare = part in (ValuePart.FORMER, ValuePart.OPENED)
         own_names = [""] * len(numbers) if bare else [names[number] for number in numbers]

@@ -100,7 +100,7 @@ def from_row(row: Sequence[Any]) -> Recorded:
     """Convert a row in the order of `COLUMNS` to a resource. Raise `ValueError` or `KeyError` for a damaged row."""
     if not _fits(tuple(map(type, row))):
         raise ValueError("a column has a value of the wrong type")
-    kind, name, _, status, doubtful, confirmed, server_id, protect, former, file, line, *data, run, plan, body = row
+    kind, name, _, status, doubtful, confirmed, server_id, protect, former, file, line, data, at, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),
         _BODY.decode(body),
@@ -108,7 +108,7 @@ def from_row(row: Sequence[Any]) -> Recorded:
         doubtful,
         confirmed,
         server_id,
-        None if file is None else Source(file, line, None if data[0] is None else Row(*data)),
+        None if file is None else Source(file, line, None if data is None else Row(data, at)),
         protect,
         tuple(_FORMER.decode(former)) if former else (),
         run,
