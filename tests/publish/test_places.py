@@ -173,6 +173,14 @@ def test_a_run_after_one_of_the_branch_writes_into_its_merge(
     assert said(after(reported, github, tmp_path, **earlier), github)
 
 
+def test_a_remark_has_the_place_of_its_pull_request(reported: Project, github: Imitation, tmp_path: Path) -> None:
+    """The number of an issue is that of no pull request."""
+    for issue, is_there in (({"number": 12}, False), ({"number": 12, "pull_request": {}}, True)):
+        (tmp_path / "event.json").write_text(json.dumps({"issue": issue}))
+        remark = {"GITHUB_EVENT_NAME": "issue_comment", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
+        assert said(publish(reported, github, **BRANCH, **remark), github) is is_there
+
+
 def test_an_event_about_no_commit_of_a_branch_has_no_place(reported: Project, github: Imitation) -> None:
     """Events such as `check_run` get no comment, since their commit is just the newest one of the main branch."""
     github.number = 4

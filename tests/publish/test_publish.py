@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -268,6 +269,25 @@ def test_two_jobs_at_once_end_with_one_comment(
             assert done.code == 0, done.err
     (body,) = host.bodies()
     assert f" run={max(runs)} " in body
+
+
+def test_what_an_older_run_writes_over_the_newest_is_replaced(project: Project, host: Imitation) -> None:
+    """It had looked before the newer one wrote, which therefore looks once more."""
+    publish(project, host, run=3)
+    ((id, comment),) = host.comments.items()
+
+    def write_late() -> None:
+        while host.counts()["PATCH"] + host.counts()["PUT"] == 0 or host.requests[-1][0] != "GET":
+            time.sleep(0.01)
+        time.sleep(0.1)
+        host.comments[id] = older
+
+    older = dict(comment)
+    with ThreadPoolExecutor(1) as late:
+        writing = late.submit(write_late)
+        assert publish(project, host, run=4).code == 0
+        writing.result(60)
+    assert " run=4 " in host.bodies()[0]
 
 
 # --- what is published
