@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.document.text import folded
@@ -36,7 +36,7 @@ class Item(Struct, frozen=True, gc=False, kw_only=True):
     acknowledged first (docs/planning.md 4.2).
     """
 
-    effects: tuple[Effect, ...] = field(name="leaves")
+    effects: tuple[Effect, ...]
     new: bool = False
     spell_name: bool = False
     needs: tuple[Key, ...] = ()

@@ -2,8 +2,8 @@
 
 What was done to a value is an `Edit`: with the resource's name and the old value it gives the new value, so one row
 with one example describes a whole group and no other change can hide in it. Exceptions are a date that moved, for which
-the row shows the range, and lost keywords, which are only counted. A value without an edit that
-others share stands alone.
+the row shows the range, and lost keywords, which are only counted. A value without an edit that others share stands
+alone.
 """
 
 from __future__ import annotations

@@ -346,7 +346,7 @@ class Attempt(Struct, frozen=True, gc=False):
     """
 
     operation: str
-    effects: tuple[Effect, ...] = msgspec.field(name="leaves")
+    effects: tuple[Effect, ...] = msgspec.field(name="leaves")  # as it is called in states
     ids: Mapping[str, str] = msgspec.field(default_factory=dict)
     survivors: tuple[str, ...] = ()
 
