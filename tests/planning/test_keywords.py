@@ -9,7 +9,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.operations import tag_body
 
 from .applying import applied
-from .estate import actions, change_of, items, planned, row, sent, steps
+from .estate import actions, change_of, gone, items, planned, row, sent, steps
 
 TAG = Key(Kind.TAG, "ACME-1")
 
@@ -102,7 +102,9 @@ def test_including_the_name_again_spells_it_out() -> None:
     assert tag_body(item.effects[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
 
 
-@pytest.mark.parametrize("recorded", [[], [row("tag/ACME-1")]], ids=["new", "recorded with it"])
+@pytest.mark.parametrize(
+    "recorded", [[], [row("tag/ACME-1")], [gone("tag/ACME-1")]], ids=["new", "recorded with it", "deleted"]
+)
 def test_the_name_of_a_certain_tag_is_not_spelled_out(recorded: list[Recorded]) -> None:
     (item,) = items(planned(declared("url: http://u"), recorded), Step.TAGS)
     assert not item.spell_name
