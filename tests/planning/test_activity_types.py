@@ -281,3 +281,11 @@ def test_uploads_of_a_sweep_are_full_batches() -> None:
 def test_a_deleted_activity_type_names_its_last_place() -> None:
     change = change_of(planned("{}", [RECORDED]), "activity-type/A101")
     assert (change.source, change.reason) == (RECORDED.source, "no manifest declares it")
+
+
+def test_a_sweep_waits_for_no_category_and_no_type() -> None:
+    """However doubtful, neither carries a code that it deletes."""
+    rows = [replace(RECORDED, doubtful=True), row("category/c", doubtful=True), row("activity-type/A9", label="L")]
+    sweep = planned(OFFERED + "tagCategories: [{externalId: c}]", rows).sweep
+    assert sweep is not None
+    assert (sweep.known, sweep.needs) == (("A9",), ())

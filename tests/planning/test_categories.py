@@ -294,6 +294,7 @@ HIDDEN = {
     "it may not have moved yet": row("tag/T", doubtful=True, former_categories=("category/acme",)),
     "people may have moved it while it was released": row("tag/T", status=Status.RELEASED),
     "or retired": row("tag/T", status=Status.RETIRED),
+    "its last call has no known end": row("tag/T", doubtful=True),
     "its creation was not acknowledged": row("tag/T", confirmed=False),
     "it may be in any": row("tag/T", former_categories=(ANY_CATEGORY,)),
 }
