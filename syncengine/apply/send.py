@@ -305,6 +305,7 @@ async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
     body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
     verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.send(UPSERT_TAG_CATEGORIES, call, body))
     if isinstance(verdict, RefusedCall):
+        await run.stops_for_key(verdict.status, verdict.message)
         run.offenders[UPSERT_TAG_CATEGORIES.id] += 1
         run.failed(call, [item], CallError(verdict.message, UPSERT_TAG_CATEGORIES.id, 0, verdict.status))
     else:

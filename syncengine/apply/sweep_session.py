@@ -125,6 +125,9 @@ async def _one_session(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
 
 async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Item]) -> End:
     """Send intended items in the session. Return OPEN only when all of them were acknowledged."""
+    if reason := run.halted:
+        run.journal.fail(call, items, reason)
+        return session.end(End.CANCELLED, reason)
     body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
     verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
     match verdict:
@@ -154,7 +157,8 @@ async def _refused(
 ) -> End:
     """Handle a rejection without item errors: a dead session, unless a second session's first upload fails as well."""
     fresh = session.number > 1 and not session.uploaded
-    if session.halving or status == 413 or (status == 400 and fresh):
+    is_about_key = await run.stops_for_key(status, message)
+    if not is_about_key and (session.halving or status == 413 or (status == 400 and fresh)):
         session.halving = True
         if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
             session.offenders += 1
@@ -168,7 +172,6 @@ async def _refused(
         if status == 400:  # or the content is at fault, and the session is still open
             await _cancel(run, session.id)
         return session.end(End.GONE, f"the session no longer exists: {message}")
-    await run.stops_for_key(status, message)
     return session.end(End.CANCELLED, message)
 
 

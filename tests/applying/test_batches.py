@@ -193,6 +193,17 @@ def test_401_stops_at_once(bench: Bench) -> None:
     bench.assert_converges()
 
 
+def test_401_to_a_category_without_its_id_stops_at_once(bench: Bench) -> None:
+    """The category does not count as refused: only its id may have been."""
+    bench.settle(tagCategories=[category("c")])
+    bench.sandbox.fault("upsertTagCategories", status=400)
+    bench.sandbox.fault("upsertTagCategories", status=401, times=None)
+    bench.wants(tagCategories=[category("c", label="edited")], tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.sent("upsertTags")) == (7, [])
+    bench.assert_converges()
+
+
 def test_403_is_authentication_only_if_team_info_fails_too(bench: Bench) -> None:
     """If teamInfo succeeds, the 403 concerns only this operation, and the run goes on."""
     bench.sandbox.fault("upsertTagCategories", status=403, times=None)

@@ -168,6 +168,16 @@ def test_a_session_refused_with_the_key_stops_the_run(swept: Bench, operation: s
     swept.assert_converges()
 
 
+def test_a_key_refused_among_the_parts_of_an_upload_stops_the_run(swept: Bench) -> None:
+    """No part is sent after it, and no activity type counts as refused."""
+    swept.sandbox.fault("uploadActivityTypes", status=413)
+    swept.sandbox.fault("uploadActivityTypes", status=401, times=None)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.names("uploadActivityTypes")) == (7, [["A100", "A200"], ["A100"]])
+    assert ended.outcomes == {"activity-type/A900": "skipped"}
+    swept.assert_converges()
+
+
 def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
     """An empty id does not count as success (docs/planning.md 4.9)."""
     swept.sandbox.fault("startSyncSession", status=200, body={})
