@@ -510,6 +510,18 @@ def test_a_torn_line_is_repaired_before_the_next_is_written(tail: str, before: l
     assert (found[:-1], found[-1]["groupId"]) == (before, "g1")
 
 
+@pytest.mark.parametrize("tail", ["My notes", "version: 1\nbaseUrl: x", "[\n {}\n]", "2026-11-29 started", "- one"])
+def test_nothing_is_cut_off_a_file_that_is_not_ours(tail: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.jsonl").write_text(tail)
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
+        (trouble,) = desk.check_sinks()
+    assert trouble.detail is not None
+    assert trouble.detail.endswith("is not JSON: move the file away, or end that line")
+    assert (tmp_path / "out/time.jsonl").read_text() == tail
+
+
 def test_a_folder_that_cannot_be_created_is_trouble(tmp_path: Path) -> None:
     """A file has the name of the folder."""
     (tmp_path / "out").write_text("")

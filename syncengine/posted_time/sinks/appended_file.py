@@ -51,6 +51,7 @@ _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.E
 """Errors of opening or locking a file. After any other error, a file that can be opened proves nothing."""
 PATIENCE, BREATH = 10.0, 0.005
 """How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
+LOCKED = "another program keeps the file locked"
 _TAIL = 1 << 14
 """How many bytes are read first to find the last line, then twice as many each time: most lines are far shorter, and to
 read a megabyte before each of them took a tenth of the processor time of a group."""
@@ -129,6 +130,11 @@ class JsonLines:
                 is_torn = type(decode_json(last)) in (int, float)
             except InvalidJson:
                 is_torn = True
+                if not _BEGUN.fullmatch(last):  # nothing is cut off a file that is not ours
+                    raise AnotherForm(
+                        errno.EINVAL,
+                        "the last line of the file has no end and is not JSON: move the file away, or end that line",
+                    ) from None
             return b"" if is_torn else last + b"\n"
 
         mend_end(file, b"\n", whole)
@@ -185,6 +191,9 @@ class CsvRecords:
 
 
 Form = JsonLines | CsvRecords
+
+_BEGUN = re.compile(rb'[{["\0].*|[-+.\de]+|tr?u?|fa?l?s?|nu?l?', re.DOTALL | re.IGNORECASE)
+"""The beginnings of JSON, and the zeros that a disk may have after a power failure."""
 
 
 def _whole_records(last: bytes) -> bytes:
@@ -311,7 +320,7 @@ class AppendedFile:
             await self._in_turn(lambda file: None)
         except OSError as error:
             failed = self._failed(error)
-            return SinkTrouble(self.name, failed.kind, failed.message)
+            return SinkTrouble(self.name, failed.kind, failed.message, failed.detail)
         return None
 
     async def close(self) -> None:
@@ -320,7 +329,7 @@ class AppendedFile:
     def _failed(self, error: OSError) -> Failed:
         kind = TroubleKind.PERMISSIONS if error.errno in _PERMISSIONS else TroubleKind.UNREACHABLE
         trouble = "does not permit us to write" if kind is TroubleKind.PERMISSIONS else "cannot be written"
-        detail = error.strerror if isinstance(error, AnotherForm) else None
+        detail = LOCKED if error.errno == errno.EWOULDBLOCK else error.strerror
         return Failed(kind, f"{self.name} {trouble}.", detail=detail)
 
     def _stands(self, file: int, key: DeliveryKey, memo: str, notes: Notes) -> bool:
@@ -345,7 +354,7 @@ class AppendedFile:
             finally:
                 os.close(file)
 
-        async with self._turns.one(BlockingIOError(errno.EWOULDBLOCK, "the file is locked")):
+        async with self._turns.one(BlockingIOError(errno.EWOULDBLOCK, LOCKED)):
             return await to_its_end(asyncio.to_thread(opened))
 
 
