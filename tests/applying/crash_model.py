@@ -460,7 +460,7 @@ class House:
             gone = {code for code, known in before.activity_types.items() if not known.deleted}
             gone -= {code for code, known in self.world.activity_types.items() if not known.deleted}
             lost = gone - self.others.types
-            self.others.types.clear()
+            self.others.types -= gone
         waits = {key.name for key in plan.set_aside if key.kind is kind}
         self.violations += [f"{operation.id} took {kind} {name}, which is set aside" for name in lost & waits]
         announced = {c.key.name for c in plan.changes if c.key.kind is kind and c.action.word == "delete"}
