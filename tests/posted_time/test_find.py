@@ -366,6 +366,16 @@ def test_a_null_that_a_reference_does_not_write_is_none(reference: str, tmp_path
     assert _asked(entry, reference, tmp_path) == (SUCCESS, 1)
 
 
+def test_blanks_around_the_value_that_is_asked_for_do_not_count(tmp_path: Path) -> None:
+    """Nor do they around the reference of an entry: else the group would be sent twice."""
+    with finding(tmp_path, FIND.replace("'{{ group.groupId }}'", "' {{ group.groupId }} '")) as case:
+        case.loses()
+        case.clock.at += 80
+        case.lists(200, {"data": {"entries": [{"id": 1, "external": {"ref": "g1"}}]}})
+        (verdict,) = case.connector.take(raw("g1"))
+        assert (verdict.outcome, len(case.pms.entries)) == (SUCCESS, 1)
+
+
 def _asked(entry: object, reference: str, folder: Path) -> tuple[PostedTimeStatus, int]:
     """The outcome of a group that is taken while its answer is lost, if the list has only this entry; and the POSTs."""
     asked, read = "filter: \"ref eq '{{ group.groupId }}'\"", f'"{reference}"'

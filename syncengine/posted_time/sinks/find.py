@@ -164,7 +164,7 @@ def _question(find: Find, base: httpx.URL, variables: Variables) -> tuple[httpx.
     else:
         before, _, parameters = path.partition("?")
         wanted = {unquote(part) for part in before.split("/")} | set(httpx.QueryParams(parameters).values())
-    if not (wanted := wanted - {""}):
+    if not (wanted := {value.strip() for value in wanted} - {""}):  # as the references in the answer are read
         raise _Unread("there is nothing to ask for: the value made of the group is empty")
     return url, frozenset(wanted)
 
