@@ -23,10 +23,15 @@ NEXT = frozenset({"next", "nextoffset", "odatanextlink"}) | {
     f"next{what}{how}" for what in ("", "page", "records", "results") for how in ("", "href", "link", "uri", "url")
 }
 TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split())  # noqa: SIM905 - words
-TRUE_IF_MORE = frozenset({"more", "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated"})
+TRUE_IF_MORE = frozenset({"more", "hasnext", "hasnextpage", "istruncated", "moreitemsincollection", "morerecords"}) | {
+    f"hasmore{what}" for what in ("", "items", "pages", "records", "results")
+}
 FALSE_IF_MORE = frozenset({"islast", "islastpage", "last", "lastpage"})
-TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results", "size"))
-PAGES = frozenset({"lastpage", "pagecount", "pages", "totalpages"})
+TOTALS = frozenset(
+    {"odatacount", "recordsfiltered", "wptotal"}
+    | {f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results", "size")}
+)
+PAGES = frozenset({"lastpage", "pagecount", "pages", "totalpages", "wptotalpages"})
 SIGNS = {
     "the URL, the token or the number of the next page": NEXT,
     "a token for the next page": TOKENS,
@@ -36,7 +41,10 @@ SIGNS = {
     "a number above that of the pages read": PAGES,
 }
 """Values by which services tell of more rows, and the names of their fields in small letters without punctuation."""
-HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905 - words
+HOLDERS = frozenset(
+    "additionaldata data info links meta metadata page pageinfo pager pagination paginator paging responsemetadata"  # noqa: SIM905 - words
+    " resultinfo".split()
+)
 """Names of objects that hold such fields."""
 KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
 """Names of fields that identify a row, in small letters, if their values differ on a page."""
@@ -194,6 +202,8 @@ def _told(page: Page) -> Iterator[tuple[str, str, Any, bool]]:
     for name, value in page.reply.headers.items():
         if name.lower().startswith("x-"):
             yield name.title(), _plain(name[2:]), value, True
+        elif name.lower() == "content-range" and not value.startswith("bytes"):  # such as `items 0-24/500`
+            yield name.title(), "total", value.rpartition("/")[2], True
     # The objects around the list, and those beside it that hold the fields of paging.
     around, waiting = [page.steps[:count] for count in range(len(page.steps) + 1)], list[Steps]([()])
     while waiting:
@@ -202,7 +212,8 @@ def _told(page: Page) -> Iterator[tuple[str, str, Any, bool]]:
         for name, value in fields.items() if isinstance(fields, dict) else ():
             plain = _plain(name)
             yield ".".join((*path, name)), plain, value, False
-            if plain in HOLDERS or (*path, name) in around:
+            # Some services tell of each list by its name, such as `meta.paging.matters`.
+            if plain in HOLDERS or (*path, name) in around or (path and (name,) == page.steps[-1:]):
                 waiting.append((*path, name))
 
 
@@ -230,7 +241,8 @@ def signs_of_more(page: Page, pages: int) -> Iterator[Sign]:
 
 
 def _count(value: Any) -> int | None:
-    """Return a number of rows or pages, which some services give as text, or with a fraction of zero."""
+    """Return a number of rows or pages, which some services give as text, with a fraction of zero or a relation."""
+    value = value.get("value") if isinstance(value, dict) and "relation" in value else value
     digits = str(value).removesuffix(".0")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT else None
 

@@ -29,8 +29,8 @@ from syncengine.templating.values import Unknown
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _LETTERS = str.maketrans(
-    {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th", "ı": "i"}
-    | dict(zip("øØłŁđĐðÐħĦ", "oOlLdDdDhH", strict=True))
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th", "ı": "i"}
+    | dict(zip("øØłŁđĐðÐħĦŧŦŋŊ", "oOlLdDdDhHtTnN", strict=True))
 )
 """The letters of European languages that Unicode does not take for another letter with an accent."""
 ACCENTS_AT_ONCE = 256

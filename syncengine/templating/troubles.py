@@ -121,7 +121,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
      r"|slice indices must be integers or .+|\w+ indices must be integers.*", "a whole number is needed"),
     (r"(?:cannot use '.+' as a \w+ \w+ \()?unhashable type: '(?P<kind>[\w.]+)'\)?", "{kind} cannot be a key"),
     (r"'(?P<kind>[\w.]+)(?: object)?' has no attribute ['\"](?P<name>.*)['\"]", "{kind} has no `{name}`"),
-    (r"(?P<kind>[\w.]+) object has no element (?P<name>.*)", "{kind} has no element {name}"),
+    (r"(?P<kind>[\w.]+)(?: object)? has no element (?P<name>-?\d+)", "{kind} has no element {name}"),
+    (r"(?P<kind>[\w.]+)(?: object)? has no element .+", "{kind} has no such element"),
     (r"access to attribute '(?P<name>.*)' of .+ is unsafe", "templates cannot use `{name}`"),
     (r"['\"](?P<name>.*)['\"] is undefined", "`{name}` is undefined"),
     (r"not enough values to unpack .expected (?:at least )?(?P<count>\d+), got (?P<name>\d+).",
@@ -156,6 +157,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"unknown encoding: (?P<name>.*)", "there is no encoding `{name}`"),
     (r"method must be common, ceil or floor", "the method of `round` must be `common`, `ceil` or `floor`"),
     (r"You can only sort by either .+", "`dictsort` sorts by `key` or by `value`"),
+    (r"'(?P<name>.*)' is not a valid URI scheme prefix", "`{name}` is no beginning of a URL, such as `https:`"),
     (r"map requires a filter argument", "`map` needs the name of a filter, or `attribute=`"),
     (r"Missing parameter for attribute name", "the name of the attribute is missing"),
     (r"can't handle positional and keyword arguments .+", "`format` takes its values by place or by name, not both"),
@@ -212,7 +214,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """The words of Python (3.11 and later) and Jinja2, and a sentence of ours for them. The first that fits is used."""
 _ROWS = tuple((re.compile(words, re.DOTALL), sentence) for words, sentence in _TABLE)
-_NO_SUCH = re.compile(r"No (filter|test) named '(\w*)'.*", re.DOTALL)
+_NO_SUCH = re.compile(r"No (filter|test) named '?(.*?)'?(?: found)?\.?", re.DOTALL)
 _NAMED: dict[str, Callable[[str], str]] = {
     "kind": lambda text: _KINDS.get(text.rpartition(".")[2], "a value"),
     "left": lambda text: _KINDS.get(text.rpartition(".")[2], "a value"),

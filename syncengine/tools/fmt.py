@@ -91,7 +91,7 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
     except (YAMLError, ParsingError, ValueError, AssertionError, RecursionError) as error:  # what libraries cannot do
         reason = "it cannot be formatted"
         if (mark := getattr(error, "problem_mark", None)) is not None:
-            line, reason = mark.line + 1, f"{reason}: {getattr(error, 'problem', '')}; write that text in another way"
+            line, reason = mark.line + 1, f"{reason} because of this line; write its text in another way"
     findings.at("cannot-lay-out", line, 1, f"left unchanged: {reason}", severity=Severity.WARNING)
     return None
 

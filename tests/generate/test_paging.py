@@ -148,6 +148,13 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "Laravel": ({"meta": {"current_page": 1, "last_page": 3}}, "`meta.last_page` is 3", "paging: {page: PARAMETER}"),
     "pages": ({"page": 1, "pages": "3"}, "`pages` is 3", "paging: {page: PARAMETER}"),
+    "a total with a relation": ({"total": {"value": 7, "relation": "eq"}}, "`total` is 7", "paging"),
+    "by the list's name": (
+        {"meta": {"paging": {"rows": {"pageCount": 3}}}},
+        "`meta.paging.rows.pageCount` is 3",
+        "page",
+    ),
+    "other holders": ({"result_info": {"total_count": 7}}, "`result_info.total_count` is 7", "page"),
     "an empty page": ({"rows": [], "total": 7}, "the 0 rows that were read, since `total` is 7", "paging"),
 }
 
@@ -173,7 +180,14 @@ def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("X-Next-Page", "2"), ("X-Total-Count", "7"), ("X-Total", "7"), ("X-Total-Pages", "3")]
+    ("name", "value"),
+    [
+        ("X-Next-Page", "2"),
+        ("X-Total-Count", "7"),
+        ("X-Total", "7"),
+        ("X-Total-Pages", "3"),
+        ("Content-Range", "items 0-2/7"),
+    ],
 )
 def test_other_headers_are_signs(tmp_path: Path, name: str, value: str) -> None:
     """A service whose answer is only a list tells of more rows by headers of its own."""
@@ -199,6 +213,7 @@ NO_SIGNS: dict[str, Any] = {
     "its own URL, whole": {"next": "{url}/list?b=2&a=1"},
     "elsewhere": {"statistics": {"total": 9, "pages": 3, "next": "/x"}, "author": {"next": "/x"}},
     "one page": {"totalPages": 1, "meta": {"last_page": 1, "total": 3}},
+    "an amount": {"total": {"value": 900, "currency": "CHF"}},
     "in the rows": {"rows": [{**row, "next": "/x", "total": 9, "isLast": False} for row in ROWS[:3]]},
 }
 

@@ -249,7 +249,11 @@ FILTERS = {
     "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
     "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
     "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
-    "ascii of letters with strokes": ("Łódź, Ærø, Gıda, Þór", "row.v | ascii", "Lodz, AEro, Gida, Thor"),
+    "ascii of letters with strokes": (
+        "Łódź, Ærø, Gıda, Þór, STRAẞE",
+        "row.v | ascii",
+        "Lodz, AEro, Gida, Thor, STRASSE",
+    ),
     "slug of letters with strokes": ("Łódź, Ærø, Gıda, Þór", "row.v | slug", "lodz-aero-gida-thor"),
     "ascii of a long text": ("é\u0301x" * 300, "row.v | ascii", "ex" * 300),
     "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),

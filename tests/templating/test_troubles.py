@@ -30,6 +30,8 @@ FAILS = {
     "{{ x() }}": "text is not a function: remove the parentheses behind it",
     "{{ x.foo.bar }}": "text has no `foo`",
     "{{ [1][5] }}": "a list has no element 5",
+    "{{ [1][none] }}": "a list has no such element",
+    "{{ none[5] }}": "none has no element 5",
     "{{ range(x) }}": "a whole number is needed",
     "{{ {[1]: 2} }}": "a list cannot be a key",
     "{{ [] | first }}": "the list is empty",
@@ -45,6 +47,8 @@ FAILS = {
         "the format has fewer places than there are values; for a text that is divided, write `| int`"
     ),
     "{{ x | map('nope') | list }}": "there is no filter `nope`",
+    "{{ [x] | select('%s') | list }}": "there is no test `%s`",
+    "{{ x | urlize(extra_schemes=['s']) }}": "`s` is no beginning of a URL, such as `https:`",
     "{{ '%s %s' | format(x) }}": "the format has more places than there are values",
     "{{ '%d' | format(x) }}": "the format does not fit text",
     "{{ '%z' | format(x) }}": "the format is not valid",
