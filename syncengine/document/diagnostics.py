@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,6 +44,9 @@ class Collector:
     found: list[Diagnostic] = field(default_factory=list)
     line_of: Callable[[int], int] = int
     aliased: list[Aliased] = field(default_factory=list)
+    _uses: tuple[list[tuple[int, int]], list[list[int]]] = ([], [])
+    """The places from which on a value with an anchor goes, or goes on, and the lines of the aliases of each."""
+    _told: set[Hashable] = field(default_factory=set)
 
     def error(self, code: str, at: Node, message: str, address: str | None = None) -> None:
         line, column = place(at)
@@ -61,7 +65,7 @@ class Collector:
         more: int = 0,
     ) -> None:
         """Report a problem. The message names its row `data`, and the number of `more` rows with the same problem."""
-        again = next((a.lines for a in self.aliased if a.start <= (line or 0, column or 0) < a.end), [])
+        again = self._lines_of_uses(line or 0, column or 0) if self.aliased else []
         message = with_row(f"{message}{self._used_again(again)}", data, more)
         found = Diagnostic(
             severity=severity,
@@ -73,8 +77,26 @@ class Collector:
             address=address,
             data=data,
         )
-        if not again or found not in self.found:
+        same = (code, line, column, found.message) if again else None
+        if same not in self._told:
             self.found.append(found)
+        if same is not None:
+            self._told.add(same)
+
+    def _lines_of_uses(self, line: int, column: int) -> list[int]:
+        """Return the lines of the aliases of the innermost value at a place."""
+        if len(self._uses[0]) != 2 * len(self.aliased) + 1:  # more aliases were read since
+            begun, changes = list[Aliased](), [((0, 0), list[int]())]
+            for each in [*sorted(self.aliased), None]:
+                while begun and (each is None or begun[-1].end <= each.start):
+                    ended = begun.pop()
+                    changes.append((ended.end, begun[-1].lines if begun else []))
+                if each is not None:
+                    changes.append((each.start, each.lines))
+                    begun.append(each)
+            self._uses = [at for at, _ in changes], [lines for _, lines in changes]
+        places, lines = self._uses
+        return lines[bisect_right(places, (line, column)) - 1]
 
     def _used_again(self, lines: list[int]) -> str:
         if not lines:

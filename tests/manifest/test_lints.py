@@ -180,6 +180,14 @@ def test_a_name_is_a_keyword_unless_it_is_excluded(tag: str, is_told: bool, tmp_
     assert [(d.code, d.line, d.column) for d in found] == [("keyword-too-broad", 2, 12)] * is_told
 
 
+def test_a_value_that_several_tags_use_is_told_of_once(tmp_path: Path) -> None:
+    """The first tag stands for all, and the lines of the others are named."""
+    text = "tags:\n  - {name: Alpha, path: &p /}\n  - {name: Beta, path: *p}\n  - {name: Gamma, path: *p}\n"
+    found = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    told = [(d.code, d.line, d.address, d.message.endswith("(used again in lines 3, 4)")) for d in found]
+    assert told == [("deprecated", 2, "tag/Alpha", True)]
+
+
 @pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook", "Project", "review", "Matter"])
 def test_short_and_common_words_are_broad(word: str) -> None:
     """One or two letters, up to three digits and everyday words are too broad."""
@@ -269,6 +277,12 @@ MANY_KEYWORDS: Mapping[str, tuple[Callable[[int], str], int]] = {
         lambda n: (
             f"tags:\n  - {{name: Beta, previously: [{_words(n, 'w{:05}')}]}}\n"
             + "".join(f"  - name: w{at:05}\n" for at in range(n))
+        ),
+        1,
+    ),
+    "anchors": (
+        lambda n: (
+            "tags:\n" + "".join(f"  - {{name: A{i}, url: &u{i} x}}\n  - {{name: B{i}, url: *u{i}}}\n" for i in range(n))
         ),
         1,
     ),

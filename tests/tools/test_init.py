@@ -307,6 +307,7 @@ def test_an_identity_can_be_named(tmp_path: Path) -> None:
 
 
 STATUSES = {
+    "an id": ("number,Status,Id\nA,Open,7\nB,Closed,8\nC,Open,9\n", ["A", "C"], "may say"),
     "a status": ("number,Status\nA,Open\nB,Closed\nC,Pending\n", ["A"], '1 × "Open", 1 × "Closed", 1 × "Pending"'),
     "its own words": ("number,Status\nA,A1\nB,Closed\nC,A2\n", ["A", "C"], '1 × "A1"'),
     "blanks around": ("number,State of: it #\nA, open \nB,closed\nC,open\n", ["A", "C"], '2 × "open"'),

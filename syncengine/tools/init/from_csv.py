@@ -17,7 +17,9 @@ from typing import NamedTuple
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.document.text import folded, with_line_feeds
+from syncengine.document.validation import names_of
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.manifest.schema import Tag
 from syncengine.manifest.sources.files import Form, csv_rows, encoding_of, likely_delimiter, text_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.files import content_of
@@ -361,12 +363,15 @@ def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn 
     def value(column: str, *, optional: bool = False) -> str:
         return _value(column, " | trim" * (column in ragged) + " or none" * (optional and column in empty))
 
-    fields = [(field, value(column)) for column, field in used.items()]
+    fields = {field: [f"{field}: {value(column)}"] for column, field in used.items()}
     if (keywords := _called([column for column in free if column not in used], KEYWORDS)) is not None:
         used[keywords] = "keywords"
-        fields.append(("keywords", _value(keywords, " | words(',;')")))
+        fields["keywords"] = ["keywords: " + _value(keywords, " | words(',;')")]
     rest = [column for column in free if column not in used and not holds_addresses(values[column])]
+    if rest:
+        fields["metadata"] = ["metadata:", *(f"  {_name(column)}: {value(column, optional=True)}" for column in rest)]
     left_out = tuple(column for column in table.columns if column not in used and column not in rest)
+    written = [line for field in names_of(Tag) for line in fields.get(field, ())]  # in the order of `fmt`
     source = [f"csv: {_quoted(path)}"]
     if table.delimiter != ",":
         source.append("delimiter: tab" if table.delimiter == "\t" else f"delimiter: {_quoted(table.delimiter)}")
@@ -386,13 +391,8 @@ def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn 
         "    as: matter",
         *([f"    # when: {_condition(status, trim=status.column in ragged)}"] if status else []),
         "    tags:",
-        *(f"      {' ' if number else '-'} {field}: {value}" for number, (field, value) in enumerate(fields)),
+        *(f"      {' ' if number else '-'} {line}" for number, line in enumerate(written)),
     ]
-    if rest:
-        lines += [
-            "        metadata:",
-            *(f"          {_name(column)}: {value(column, optional=True)}" for column in rest),
-        ]
     if left_out:
         lines += [
             "# These columns may hold persons or addresses, and are left out; to use one, move its line to `metadata`:",
