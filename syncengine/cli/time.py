@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -228,7 +228,6 @@ def _retry(
     options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], since: float | None, accept: bool
 ) -> int:
     """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
-    from syncengine.document.text import as_word
     from syncengine.posted_time.group import last_changes
     from syncengine.posted_time.retry import in_conflict, selected, settle
     from syncengine.render.posted_time import changes_lines
@@ -243,6 +242,8 @@ def _retry(
             entries = inbox.entries(states=states, since=since)
         if accept:
             changes = settle(inbox, entries)
+            settled = [entry for id in changes if (entry := inbox.entry(id))]
+            _say_without(output, options, selected(settled, project).without)
             return _say(options, format, list(changes), "settled", changes)
         if group_ids and (conflict := next(iter(in_conflict(entries)), None)):
             if lines := list(changes_lines(last_changes(conflict, inbox.story(conflict.group_id)))):
@@ -255,13 +256,20 @@ def _retry(
             )
         selection = selected(entries, project)
         inbox.write(lambda tx: tx.ask(selection.group_ids))
-    for entry, sink in selection.without:
+    _say_without(output, options, selection.without)
+    return _again(options, format, selection.group_ids)
+
+
+def _say_without(output: Output, options: Globals, without: Iterable[tuple[InboxEntry, str]]) -> None:
+    """Name the groups that a sink does not get, since they were decided without it."""
+    from syncengine.document.text import as_word
+
+    for entry, sink in without:
         showing = f"`syncengine time show {as_word(entry.group_id)} --format json{options.place()}`"
         output.say(
-            f"{entry.group_id} was decided without sink {sink}, as before the sink was added or renamed, and is not"
+            f"{entry.group_id} was decided without sink {sink}, as before the sink was added or by --accept, and is not"
             " delivered to it" + (f"; {showing} prints the group." if entry.body else ".")
         )
-    return _again(options, format, selection.group_ids)
 
 
 def _again_to(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:

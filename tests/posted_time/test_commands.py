@@ -391,11 +391,14 @@ def test_retry_delivers_a_refused_group_once_its_cause_is_gone(folder: Path) -> 
 
 
 def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
-    """`--accept` declares the content in the sinks to be right."""
+    """`--accept` declares the content in the sinks to be right, and names those that lack it."""
     refused = program(folder, "retry", "g3")
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
     assert "totalDurationSecs: 3600 → 1\n" in refused.err
+    sinks = SQL_SINK + "- {name: later, jsonl: {path: later.jsonl}}\n"
+    project(folder, LOOKUPS + "deliver:\n" + "".join(f"  {line}\n" for line in sinks.splitlines()))
     accepted = program(folder, "retry", "g3", "--accept")
+    assert "g3 was decided without sink later" in accepted.err
     assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
     with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
         entry = inbox.entry("g3")
@@ -412,7 +415,7 @@ def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Pat
     project(folder, LOOKUPS + "deliver:\n" + "".join(f"  {line}\n" for line in sinks.splitlines()))
     ended = program(folder, "retry", "g1")
     assert (ended.code, (folder / "added.jsonl").exists()) == (0, False)
-    assert "g1 was decided without sink added, as before the sink was added or renamed, and is not" in ended.err
+    assert "g1 was decided without sink added, as before the sink was added or by --accept, and is not" in ended.err
     assert "`syncengine time show g1 --format json" in ended.err
     assert ended.err.count("was decided without") == 1
     again = program(folder, "retry", "--sink", "added", "--since", "1d", "-y")
