@@ -30,7 +30,7 @@ from syncengine.project.files import make_folder
 from syncengine.project.model import Level
 from syncengine.project.references import BESIDE
 
-FORMAT = 21
+FORMAT = 22
 """The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 # Another process holds it for a moment only; whoever waited longer would read the manifests sooner without it.
 BUSY_SECONDS = 0.5

@@ -271,3 +271,17 @@ def test_a_file_whose_templates_had_no_time_left_is_read_again(tmp_path: Path) -
         late.read(cache)
     with cache_in(tmp_path) as cache:
         assert len(manifest_set(project).read(cache).resources) == 1
+
+
+def test_a_link_to_an_equal_file_leads_to_another_source(tmp_path: Path) -> None:
+    """The name of a source decides whether it lost rows, so that it is no other file's."""
+    text = 'generate:\n- {forEach: {csv: ../now.csv}, tags: [{name: "T-{{ row.n }}"}]}\n'
+    write(tmp_path, {"a.csv": "n\n1\n", "b.csv": "n\n1\n", "manifests/m.yaml": text})
+    project = load_project(folder=tmp_path, environ={})
+    found = []
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / "now.csv").unlink(missing_ok=True)
+        (tmp_path / "now.csv").symlink_to(name)
+        with cache_in(tmp_path) as cache:
+            found.append(list(manifest_set(project).read(cache).rows_of_sources()))
+    assert found == [["a.csv"], ["b.csv"]]

@@ -51,8 +51,13 @@ def read_source(context: LoadContext, folder: Path, query: Query) -> Records:
     except SourceTrouble as trouble:
         context.record(Asks.ROWS, question, str(trouble))
         raise
-    context.record(Asks.ROWS, question, answer.sha256)
+    context.record(Asks.ROWS, question, _digest(answer.sha256, answer.name))
     return answer
+
+
+def _digest(sha256: str, name: str) -> str:
+    """Return the digest of a source's content and name, since a link may come to lead to an equal file elsewhere."""
+    return f"{sha256} {name}"
 
 
 def leave_out_offline(context: LoadContext, source: str | None) -> None:
@@ -72,7 +77,7 @@ def _of_data_file(context: LoadContext, folder: Path, query: FileQuery) -> Recor
         context.record(Asks.DATA, name, str(trouble))
         raise
     shown_as, sha256 = context.name_of(path), sha256_of(data)
-    context.record(Asks.DATA, name, sha256)
+    context.record(Asks.DATA, name, _digest(sha256, shown_as))
     context.note_named(name, folder, path, sha256)
     known: Records | None = context.memo.get(key := (path, sha256, kind, form))
     if known is None:
@@ -187,12 +192,14 @@ def _digest_now(context: LoadContext, folder: Path, one: Input) -> str:
                 path = _inside(context, one.question, folder)
                 sha256 = sha256_of(_content(path, one.question))
                 context.note_named(one.question, folder, path, sha256)
-                return sha256
+                return _digest(sha256, context.name_of(path))
             case Asks.TEMPLATE:
                 return sha256_of(template_bytes(context, one.question))
             case Asks.ROWS:
-                query = unpacked(one.question)
-                return "" if query is None else read_source(context, folder, query).sha256
+                if (query := unpacked(one.question)) is None:
+                    return ""
+                answer = read_source(context, folder, query)
+                return _digest(answer.sha256, answer.name)
             case Asks.OFFLINE:
                 return str(context.is_offline)
     except _UNREADABLE as error:
