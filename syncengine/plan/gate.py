@@ -177,18 +177,18 @@ def _divided(
         units[names[0]].append(loss)
         for name in names:
             first[name].append(loss)
-    if (unknown := loss_of(sweep)) is not None:
-        kind = FIRST_SWEEP if unknown == SWEEP else ACTIVITY_TYPES
+    if sweep is not None and (unknown := loss_of(sweep)) is not None:
+        kind = FIRST_SWEEP if sweep.first else ACTIVITY_TYPES
         units[UnitName(kind, kind)].append(unknown)
     order = sorted(units, key=lambda unit: (SHOWN_ORDER.index(unit.kind), unit.name))
     return {name: units[name] for name in order}, first
 
 
 def loss_of(sweep: Sweep | None) -> Loss | None:
-    """Return the loss of unrecorded activity types by a sweep, if it is the first, or if it uploads nothing."""
+    """Return the loss of unrecorded activity types by a sweep, if it uploads nothing, or if it is the first."""
     if sweep is None:
         return None
-    return SWEEP if sweep.first else None if sweep.uploads else EMPTY_SWEEP
+    return EMPTY_SWEEP if not sweep.uploads else SWEEP if sweep.first else None
 
 
 def _claims(change: Change, loss: Loss, lines: Collection[Key]) -> list[UnitName]:

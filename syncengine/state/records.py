@@ -50,7 +50,8 @@ class Loss:
         """Return whether an approval of this loss also approves the `other` loss."""
         if (self.of, self.key) != (other.of, other.key):
             return False
-        return self.what == other.what or STRENGTH.get(other.what, 9) <= STRENGTH.get(self.what, -1)
+        is_stronger = STRENGTH.get(other.what, 9) <= STRENGTH.get(self.what, -1)
+        return self.what == other.what or is_stronger or (self, other) == (EMPTY_SWEEP, SWEEP)
 
 
 RULED = "rules"

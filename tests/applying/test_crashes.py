@@ -414,18 +414,27 @@ def _end(home: House, manifest: Manifest) -> None:
     STATISTICS[f"ended after {APPLIES_TO_THE_END} applies"] += 1
 
 
+def _stated(
+    kind: Kind, name: str, words: tuple[str, ...] = (), metadata: tuple[str, ...] = (), **said: Any
+) -> Resource:
+    return Resource(Key(kind, name), Body(said, words, dict.fromkeys(metadata, "x")), PLACE)
+
+
+CATEGORY = _stated(Kind.CATEGORY, "C1", label="a")
+TAG, LESS = (_stated(Kind.TAG, "T1", ("k1",), names, description="a") for names in (("m1", "m2"), ("m1",)))
+TYPE = _stated(Kind.ACTIVITY_TYPE, "A1", label="L", enableIfNew=True)
+
+
 @pytest.mark.parametrize("instant", range(20))
-def test_a_killed_saved_plan_goes_on_without_a_new_approval(instant: int) -> None:
-    """The first run deleted one of two metadata entries; the rest of the plan needs no approval."""
-    category = Resource(Key(Kind.CATEGORY, "C1"), Body({"label": "a"}, (), {}), Source("all.yaml", 1))
-    tag, less = (
-        Resource(
-            Key(Kind.TAG, "T1"), Body({"description": "a"}, ("k1",), dict.fromkeys(names, "x")), Source("all.yaml", 2)
-        )
-        for names in (("m1", "m2"), ("m1",))
-    )
+@pytest.mark.parametrize(
+    ("had", "wanted"), [((CATEGORY, TAG), (LESS,)), ((CATEGORY, TYPE), ())], ids=["metadata", "the whole first sweep"]
+)
+def test_a_killed_saved_plan_goes_on_without_a_new_approval(
+    instant: int, had: Iterable[Resource], wanted: Iterable[Resource]
+) -> None:
+    """A run may end between two deletes, or between a sweep and the record of what it deleted."""
     with house() as home:
-        home.apply(Manifest({each.key: each for each in (category, tag)}))
-        ending = home.apply(Manifest({less.key: less}), [Trouble(instant, "dies before")])
+        home.apply(Manifest({each.key: each for each in had}))
+        ending = home.apply(Manifest({each.key: each for each in wanted}), [Trouble(instant, "dies before")])
         if ending.died and (resumed := home.resume(ending)) is not None:
             assert resumed.status is RunStatus.COMPLETE
