@@ -41,7 +41,7 @@ from syncengine.project.types import Written
 from syncengine.templating.bounds import MAX_CAPTURED, join_pieces
 from syncengine.templating.filters import Filter, FilterTrouble, UnfitValue, formatted, numeric
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
-from syncengine.templating.sandbox import DeliverySandbox, Fields, deliverable, limited
+from syncengine.templating.sandbox import NULL, DeliverySandbox, Fields, deliverable, limited
 from syncengine.templating.troubles import SURPRISES, is_of_data, syntax_trouble, trouble
 from syncengine.templating.values import NotKnown, Unknown
 
@@ -129,7 +129,7 @@ class Text:
     def render(self, variables: Variables) -> str:
         """Return the rendered value as text, which is empty for none."""
         value = self.value(variables)
-        return "" if value is None else str(value)
+        return "" if value is None or value is NULL else str(value)
 
     def holds(self, variables: Variables) -> bool:
         """Return whether the rendered value, as a condition, is true."""

@@ -243,6 +243,14 @@ def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
     assert (verdict.outcome, delivery.troubles[0].kind) == (TROUBLE, TroubleKind.UNREACHABLE)
 
 
+@pytest.mark.parametrize("answer", [b"no JSON", {}, {"id": None}, []])
+def test_no_reference_is_made_of_what_an_answer_lacks(answer: Any, tmp_path: Path) -> None:
+    with receiving() as receiver:
+        receiver.answer = lambda got: (201, answer)
+        sink = http_sink(receiver.url).replace("'{{ response.id }}'", "'E{{ response.id }}'")
+        assert taking(delivering(tmp_path, sink, ""), raw()) == [Verdict(SUCCESS)]
+
+
 def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
     """It is not unpacked, so no template can read it; the group was taken."""
     packed = gzip.compress(b'{"id": 4711, "more": "' + bytes(128 * 1024 * 1024) + b'"}', 1)

@@ -18,6 +18,7 @@ from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.group import NOT_TEXT, clean
 from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables, plain
 from syncengine.state.inbox_model import DeliveryKey
+from syncengine.templating.sandbox import with_nulls
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +220,14 @@ def reference(text: Text | None, variables: Variables) -> str | None:
 
 
 def reference_in_answer(text: Text | None, variables: Variables) -> str | None:
-    """Return the reference in an answer, or `None` when its template fails: the group is delivered nevertheless."""
+    """Return the reference in an answer, or `None` when its template fails: the group is delivered nevertheless.
+
+    It also fails where a text would be made of a value that the answer lacks.
+    """
     try:
-        return reference(text, variables)
-    except RenderTrouble:
+        answers = {name: with_nulls(variables[name]) for name in ("response", "entry") if name in variables}
+        return reference(text, {**variables, **answers})
+    except (RenderTrouble, RecursionError):
         return None
 
 
