@@ -88,6 +88,8 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
             return written
         else:
             reason = "formatting it twice gives different results"
+    except NotImplementedError:  # ruamel.yaml cannot keep one comment before a value and another one behind it
+        reason = "it cannot be formatted; move comments between a key and its value above the key"
     except (YAMLError, ParsingError, ValueError, AssertionError, RecursionError) as error:  # what libraries cannot do
         reason = "it cannot be formatted"
         if (mark := getattr(error, "problem_mark", None)) is not None:

@@ -145,6 +145,12 @@ def test_a_file_that_would_lose_a_comment_is_left_unchanged(tmp_path: Path) -> N
     assert "manifests/m.yaml:2:1: warning[cannot-lay-out]" in err
 
 
+def test_comments_between_a_key_and_its_value_are_no_fault_of_the_program() -> None:
+    findings = Collector("m.yaml")
+    assert laid_out(b"tags:\n  - name: a\n    url: # why\n      x\n\nremoved: []\n", findings) is None
+    assert ["between a key and its value" in d.message for d in findings.found] == [True]
+
+
 def test_a_file_that_cannot_be_formatted_is_named_with_its_line_and_the_reason() -> None:
     """A pair of escapes from JSON is read, and cannot be formatted; no word of a library is shown."""
     findings = Collector("m.yaml")
