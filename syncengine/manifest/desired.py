@@ -359,7 +359,7 @@ def _twice(key: Key, source: Source, first: Source) -> str:
     """Return the message about a resource that is declared again at `source`."""
     there, row, other = f"{first.file}:{first.line}", source.data, first.data
     if row is None and source == first:
-        return f"{key} is declared here, and again by an alias of it"
+        return f"{key} is declared twice on this line, or here and again by an alias"
     if row is None:
         return f"{key} is already declared at {first}"
     if other is None:

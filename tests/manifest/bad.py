@@ -187,6 +187,7 @@ BAD: dict[str, Bad] = {
     "empty metadata name": Bad('tags:\n  - name: a\n    metadata: {"": x}\n', (("empty-value", 3, 16),)),
     # --- resources in conflict
     "same tag twice": Bad("tags:\n  - name: a\n  - name: a\n", (("duplicate-resource", 3, 5),), "manifests/m.yaml:2"),
+    "same tag twice on a line": Bad("tags: [{name: a}, {name: a}]\n", (("duplicate-resource", 1, 20),), "on this line"),
     "same tag in two documents": Bad(
         "tags: [{name: a}]\n---\ntags:\n  - url: http://x\n    name: a\n", (("duplicate-resource", 4, 5),)
     ),
