@@ -101,10 +101,11 @@ def arranged(names: Sequence[str], values: Iterable[Values], *, folding: bool, f
     The values of `fresh` resources, which are new, differ more than what is done to others.
     """
     groups = _alike(names, values)
-    odd = _odd(groups, fresh=fresh)
+    seen = _seen_otherwise(groups, len(names)) if fresh and len(names) > SAME else set[int]()
+    odd = seen | _odd(groups, fresh=fresh)
     rows = {id(group) for group in groups if folding and _is_row(group)}
     # the rarest first: those are the likeliest mistakes
-    smallest_first = sorted(groups, key=lambda group: (len(group.members), group.members[0]))
+    smallest_first = sorted(groups, key=lambda group: (id(group) not in seen, len(group.members), group.members[0]))
     return Arrangement(
         [n for group in smallest_first if id(group) in odd - rows for n in group.members],
         [group for group in smallest_first if id(group) in odd & rows],
@@ -117,6 +118,20 @@ def _is_row(group: AlikeGroup) -> bool:
     return len(group.members) >= SAME and group.is_described
 
 
+def _seen_otherwise(groups: Sequence[AlikeGroup], total: int) -> set[int]:
+    """Return the `id` of each group of new tags that are public, or private, unlike nearly all others."""
+    field = (ValuePart.FIELD, "visibility")
+    ways = {id(group): next((v for v in group.values if v[:2] == field), None) for group in groups}
+    counts = Counter[EditedValue | None]()
+    for group in groups:
+        counts[ways[id(group)]] += len(group.members)
+    return {each for each, way in ways.items() if _is_rare(counts[way], total)}
+
+
+def _is_rare(count: int, total: int) -> bool:
+    return count == 1 or count * 100 < total  # less than 1 %
+
+
 def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
     """Return the `id` of each odd group: rare as a whole or, where many groups are, rare in one of its values.
 
@@ -126,9 +141,6 @@ def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
     total = sum(len(group.members) for group in groups)
     share = 10 if fresh and total > MANY else 2
 
-    def is_rare(count: int) -> bool:
-        return count == 1 or count * 100 < total  # less than 1 %
-
     def few(chosen: Iterable[AlikeGroup]) -> set[int]:
         found = list(chosen)
         are_few = sum(len(g.members) for g in found) * share < total
@@ -137,8 +149,8 @@ def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
 
     if any(len(group.members) >= ALIKE for group in groups):
         of_their_own = few(group for group in groups if not group.is_described)
-        rare = few(g for g in groups if is_rare(len(g.members)) or id(g) in of_their_own)
-        if rare or not any(is_rare(len(group.members)) for group in groups):
+        rare = few(g for g in groups if _is_rare(len(g.members), total) or id(g) in of_their_own)
+        if rare or not any(_is_rare(len(group.members), total) for group in groups):
             return rare
     if total <= SAME:  # of so few, people see themselves which one is odd
         return set()
@@ -150,7 +162,7 @@ def _odd(groups: Sequence[AlikeGroup], *, fresh: bool) -> set[int]:
             counts[part] += len(group.members)
     rare_parts = defaultdict[object, list[object]](list)  # by what they are values of
     for each, count in counts.items():
-        if is_rare(count):
+        if _is_rare(count, total):
             rare_parts[each[:3] if isinstance(each, EditedValue) else None].append(each)
     # Where many values of a kind are rare, none of them is odd: such as dates.
     odd_parts, members = set[object](), 0

@@ -87,6 +87,20 @@ def test_a_first_plan_of_many_matters_is_a_line_for_each_below_the_odd_one(count
     assert len(text.splitlines()) < 225
 
 
+def test_tags_that_others_can_see_come_first_where_much_else_is_rare() -> None:
+    """Without a visibility, the service makes a tag public."""
+    seen = {n: "PUBLIC" if n % 2 else None for n in range(300, 308)}
+    matters = [
+        replace(
+            matter(n, visibility=seen.get(n, "PRIVATE")),
+            metadata_set={f"M{each}": "odd" if n % 125 == each else "usual" for each in range(40)},
+        )
+        for n in range(1_000)
+    ]
+    names = re.findall(r"^  \+ H-0?(\d+)", text_of(matters, 120), re.MULTILINE)
+    assert {int(each) for each in names[: len(seen)]} == seen.keys()
+
+
 def test_a_long_line_of_keywords_does_not_cut_the_visibility() -> None:
     """Half of the tags are public, so that no heading says it, and each has more keywords than a line has room for."""
     words = tuple(f"keyword number {n}" for n in range(20))
