@@ -10,10 +10,11 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as AnyMapping
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from syncengine.document.diagnostics import Collector, nearest, suggestion
@@ -183,12 +184,19 @@ _Met = dict[int, tuple[Mapping, dict[str, int]]]
 
 
 class _Spot(NamedTuple):
-    """A value of a file: its name in messages, its type, its node, and whether it may be there without a value."""
+    """A value of a file: its name in messages, its type, its node, and its type with all validators, if optional."""
 
     name: str
     type: Any
     node: Node
-    may_be_empty: bool = True
+    optional: Any = None
+
+    def empty(self, text: str, value: object) -> str:
+        """Return the YAML `text` of the empty `value` if that clears the field, or nothing."""
+        with suppress(ValidationError):
+            TypeAdapter(self.optional).validate_python(value)
+            return text
+        return ""
 
     @property
     def title(self) -> str:
@@ -232,7 +240,7 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
     for step in loc:
         name, kind, node, _ = spot
         inner: Any = None
-        may_be_empty = not isinstance(step, int)
+        optional: Any = None
         if step == "[key]":  # the error is in the key, to whose value the step before led
             assert isinstance(holder.node, Mapping)
             key = holder.node.keys[_position(holder.node, str(last), met) or 0]
@@ -241,9 +249,10 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
         holder, last = spot, step
         if isinstance(kind, type) and issubclass(kind, Model):
             info = kind.model_fields.get(names_of(kind).get(str(step), ""))
-            name, inner, may_be_empty = str(step), info and info.annotation, not (info and info.is_required())
+            name, inner = str(step), info and info.annotation
+            optional = info.rebuild_annotation() if info and not info.is_required() else None
         elif get_origin(kind) is dict:
-            name, inner = f"{name}.{display(str(step))}", get_args(kind)[1]
+            name, inner = f"{name}.{display(str(step))}", (optional := get_args(kind)[1])
             name = f"`{name}`" if " " in name else name
         elif isinstance(step, int):
             name, inner = f"an item of {name}", get_args(kind)[0] if get_args(kind) else None
@@ -255,7 +264,7 @@ def _spot(model: Any, root: Node, loc: Iterable[int | str], met: _Met) -> _Spot:
             part = node.items[step]
         elif isinstance(node, Mapping) and (at := _position(node, str(step), met)) is not None:
             part = node.values[at]
-        spot = _Spot(name, bare(inner), part, may_be_empty)
+        spot = _Spot(name, bare(inner), part, optional)
     return spot
 
 
@@ -281,16 +290,18 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
     """Return our code and words for an error of pydantic's, whose types have underscores, or of our own types."""
     match error:
         case "string_type":
-            return _refusal(value, "text", '""' if spot.may_be_empty else "")
+            return _refusal(value, "text", spot.empty('""', ""))
         case "string_unicode":
             half = next(each for each in value if "\ud800" <= each <= "\udfff")
             return "control-character", f"contains {character(half)}; remove it"
         case "tuple_type" | "list_type":
             is_of_texts = bare(get_args(spot.type)[0]) is str
-            return _refusal(value, "a list of strings" if is_of_texts else "a list", "[]")
+            return _refusal(value, "a list of strings" if is_of_texts else "a list", spot.empty("[]", ()))
         case "dict_type":
             is_of_texts = bare(get_args(spot.type)[1]) is str
-            return _refusal(value, "a mapping of names to strings" if is_of_texts else "a mapping", "{}")
+            return _refusal(
+                value, "a mapping of names to strings" if is_of_texts else "a mapping", spot.empty("{}", {})
+            )
         case "model_type":
             return _refusal(value, "a mapping", "")
         case "enum" | "literal_error":

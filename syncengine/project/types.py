@@ -407,7 +407,7 @@ def written(value: Any) -> Written:
 
 def _template(value: Any) -> Written:
     if not isinstance(value, str):
-        raise refusal(value, "text")
+        raise refusal(value, "text", "")
     if not _prose(value).strip():
         raise problem("empty-value", "must not be empty")
     return written(value)

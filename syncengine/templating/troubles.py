@@ -247,7 +247,7 @@ def trouble(error: BaseException, filters: Collection[str] = FILTERS, tests: Col
         match = _NO_SUCH.fullmatch(text)
         if match is not None:
             names = [name for name in (filters if match[1] == "filter" else tests) if name.isidentifier()]
-            return f"there is no {match[1]} `{match[2]}`{suggestion(match[2], names)}"
+            return f"there is no {match[1]} `{match[2][:100]}`{suggestion(match[2], names)}"
         by_type = next((sentence for kind, sentence in _BY_TYPE if isinstance(error, kind)), text)
         text = _sentence(text.rstrip(".")) or (text if isinstance(error, TemplateError) else by_type)
     return text[:300] or type(error).__name__

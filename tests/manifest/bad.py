@@ -157,6 +157,14 @@ BAD: dict[str, Bad] = {
     "text for a manifest": Bad("hello\n", (("wrong-type", 1, 1),), "sections"),
     "text for previously": Bad("tags:\n  - name: a\n    previously: b\n", (("wrong-type", 3, 17),)),
     "a name without a value": Bad("tags:\n  - name:\n", (("null-value", 2, 10),), "add a value"),
+    "a label without a value": Bad(
+        "activityTypes:\n  - {code: a, label: ~}\n", (("null-value", 2, 22),), "add a value"
+    ),
+    "columns without a value": Bad(
+        "generate:\n  - {forEach: {csv: x.csv, columns: ~}, tags: [{name: x}]}\n",
+        (("null-value", 2, 37),),
+        "add a value",
+    ),
     "an item without a value": Bad("tags:\n  - {name: a, keywords: [~]}\n", (("null-value", 2, 26),), "add a value"),
     "no value": Bad("tags:\n  - name: a\n    url:\n", (("null-value", 3, 9),), 'write "" to clear it'),
     "null": Bad("tags:\n  - name: a\n    url: null\n", (("null-value", 3, 10),)),

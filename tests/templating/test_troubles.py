@@ -48,6 +48,7 @@ FAILS = {
     ),
     "{{ x | map('nope') | list }}": "there is no filter `nope`",
     "{{ [x] | select('%s') | list }}": "there is no test `%s`",
+    "{{ [x] | map('y' * 200) | list }}": f"there is no filter `{'y' * 100}`",
     "{{ x | urlize(extra_schemes=['s']) }}": "`s` is no beginning of a URL, such as `https:`",
     "{{ '%s %s' | format(x) }}": "the format has more places than there are values",
     "{{ '%d' | format(x) }}": "the format does not fit text",
