@@ -233,7 +233,13 @@ class _Building:
         sink = SqlSink(
             name, database, statement, params, words, keeps_receipts=keeps, allows_no_row=allows, now=self.now
         )
-        self._judged(name, sql.statement, sink.check)
+        if engine := self._judged(name, sql.statement, sink.check):
+            self._refuse(
+                sql.statement,
+                f"the engine {engine} of the table has no transactions, so a group could be delivered twice: run `ALTER"
+                " TABLE … ENGINE=InnoDB`, or set `receipts: false` if that is acceptable",
+                "bad-statement",
+            )
         return _Content(sink, params.names)
 
     def _http(self, section: file.SinkConfig, http: file.HttpSinkConfig) -> _Content:

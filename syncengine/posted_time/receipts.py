@@ -48,6 +48,7 @@ RECEIPTS = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("external_id", sa.Text),
     sa.Column("delivered", sa.Double, nullable=False),
+    mysql_engine="InnoDB",  # a server's default engine may have no transactions
     comment="Receipts that syncengine writes with each delivery, so that no group is delivered twice.",
 )
 _OF_GROUP = sa.select(*RECEIPTS.c["digest", "external_id"]).where(

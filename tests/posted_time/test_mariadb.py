@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from syncengine.errors import Problems
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.receipts import all_of
 from tests import mariadb
@@ -83,6 +84,17 @@ def test_a_value_that_does_not_fit_is_refused_and_never_truncated(
     (verdict,) = taking(delivery(tmp_path, url, f"INSERT INTO time VALUES (:id, {value})"), raw())
     assert (verdict.outcome, verdict.message) == (REFUSED, "The ledger does not take it.")
     assert do(url, "SELECT * FROM time") == do(url, "SELECT group_id FROM syncengine_receipts") == []
+
+
+@pytest.mark.parametrize("table", ["time", "`time`", "ledger.time"])
+def test_a_table_without_transactions_is_refused_where_receipts_are_kept(table: str, url: str, tmp_path: Path) -> None:
+    """A row stays there whatever becomes of its receipt, so the group would be delivered twice."""
+    do(url, "CREATE TABLE time (id varchar(99)) ENGINE=MyISAM")
+    with pytest.raises(Problems) as refused:
+        delivery(tmp_path, url, f"INSERT INTO {table} VALUES (:id)")
+    assert "the engine MyISAM of the table has no transactions" in refused.value.found[0].message
+    without = delivery(tmp_path, url, f"INSERT INTO {table} VALUES (:id)", f"{ID}, receipts: false")
+    assert outcomes(taking(without, raw())) == [SUCCESS]
 
 
 def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ attempt with an unknown end is simply repeated. Without receipts, a group is del
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from syncengine.database.errors import (
     meaning,
     sentence,
 )
-from syncengine.database.open import is_replaced
+from syncengine.database.open import MYSQL, is_replaced
 from syncengine.errors import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
@@ -44,6 +45,13 @@ from syncengine.posted_time.sinks.contract import (
 )
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.state.inbox_model import DeliveryKey
+
+_CHANGED = re.compile(r"\b(?:INTO|UPDATE)\s+(?:`?(?P<schema>\w+)`?\s*\.\s*)?`?(?P<name>\w+)", re.IGNORECASE)
+"""The table that a statement of MySQL or MariaDB changes, as most statements name it."""
+_ENGINE = sa.text(
+    "SELECT e.engine FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine"
+    " WHERE t.table_schema = coalesce(:schema, database()) AND t.table_name = :name AND e.transactions = 'NO'"
+)
 
 NO_ROW = "the statement changed no row (no-row)"
 
@@ -73,16 +81,28 @@ class SqlSink:
     def shown(self, content: Mapping[str, Any]) -> Any:
         return {"sql": self.statement.clause.text, "params": plain(dict(content))}
 
-    def check(self) -> None:
-        """Have the target check the statement, and create the table of receipts. Raise the database's own errors."""
+    def check(self) -> str | None:
+        """Have the target check the statement, and create the table of receipts. Raise the database's own errors.
 
-        def look(_: threading.Event) -> None:
+        Return the engine of the table that the statement changes if it has no transactions, in which a receipt is
+        written with its row.
+        """
+
+        def look(_: threading.Event) -> str | None:
             with self.database.engine.connect() as connection:
                 with connection.begin():
                     self.statement.check(connection)
+                    engine = self._engine_without_transactions(connection) if self.keeps_receipts else None
                 self._get_ready(connection)
+                return engine
 
-        self.database.ask_now(look)
+        return self.database.ask_now(look)
+
+    def _engine_without_transactions(self, connection: sa.Connection) -> str | None:
+        if connection.dialect.name not in MYSQL or not (table := _CHANGED.search(self.statement.clause.text)):
+            return None
+        engine: str | None = connection.scalar(_ENGINE, table.groupdict())
+        return engine
 
     async def deliver(self, rendered: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         has_begun = False
