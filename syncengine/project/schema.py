@@ -27,6 +27,7 @@ from syncengine.project.types import (
     BaseUrl,
     Duration,
     Filled,
+    Flag,
     Identity,
     Method,
     OnlyTrue,
@@ -154,7 +155,7 @@ class EndpointOverride(Model):
 
     path: UrlPath | None = Field(default=None, description="The path below the service's URL.")
     method: Method | None = Field(default=None, description="HTTP method, if it differs from the service's default.")
-    confirmed: bool = Field(
+    confirmed: Flag = Field(
         default=False,
         description="`true`: the path is right, so a 404 counts as it does from a default path, before any success.",
     )

@@ -199,6 +199,7 @@ BAD: dict[str, tuple[str, tuple[tuple[str, int, int], ...]]] = {
     "unknown operation": ("version: 1\nservice: {endpoints: {upsertTag: {}}}\n", (("unknown-operation", 2, 23),)),
     "unknown warning": ("version: 1\npolicy: {diagnostics: {same-keywords: off}}\n", (("unknown-warning", 2, 24),)),
     "unknown kind": ("version: 1\npolicy: {maxDeletes: {categories: 3}}\n", (("unknown-field", 2, 23),)),
+    "no flag": ("version: 1\nservice: {endpoints: {deleteTag: {confirmed: x}}}\n", (("wrong-type", 2, 46),)),
     "no scheme": ("version: 1\nservice: {baseUrl: example.com}\n", (("bad-value", 2, 20),)),
     "another scheme": ("version: 1\nservice: {baseUrl: 'ftp://example.com'}\n", (("bad-value", 2, 20),)),
     "a query": ("version: 1\nservice: {baseUrl: 'https://example.com/?x=y'}\n", (("bad-value", 2, 20),)),
