@@ -122,7 +122,7 @@ NO_ENCRYPTION = _unreachable(
 NO_MODE = _unreachable(
     "`sslmode` in the URL is none of disable, allow, prefer, require, verify-ca and verify-full", "url", "correct it"
 )
-NO_PARAMETER = _unreachable("a parameter in the URL has an invalid value", "url", "correct it")
+NO_PARAMETER = _unreachable("a parameter in the URL is unknown, or has an invalid value", "url", "correct it")
 NO_LISTENER = _unreachable(
     "nothing is listening at the server's address", cure="check that it is running and that host and port are right"
 )
@@ -218,6 +218,9 @@ _CLIENTS = range(2000, 3000)
 _OWN_ERRORS = range(5000, 1 << 16)
 """The error numbers that only SIGNAL in a trigger or procedure gives (MYSQL_ERRNO)."""
 
+_IN_URL = ("connection is bad: invalid", "connection option", "bad value for connect_timeout")
+"""Phrases about a parameter, also in errors that are of no connection, since the driver reads the URL first."""
+
 _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"), LOGIN),
     (('role "',), LOGIN),
@@ -228,7 +231,7 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("too many connections", "too many clients"), CROWDED),
     (("starting up", "shutting down"), CHANGING),
     (("invalid sslmode",), NO_MODE),
-    (("connection is bad: invalid",), NO_PARAMETER),
+    (_IN_URL, NO_PARAMETER),
     (("ssl", "certificate"), NO_ENCRYPTION),
     (("refused",), NO_LISTENER),
     (("resolve", "translate host", "not known", "getaddrinfo"), NO_HOST),
@@ -292,8 +295,8 @@ def fault_of(error: Exception) -> DatabaseFault:
     if isinstance(error, OSError) and error.errno in _BY_ERRNO:
         return _BY_ERRNO[error.errno]
     is_of_connection = isinstance(error, (exc.OperationalError, exc.InterfaceError))
-    text = str(_cause_of(error)).lower() if is_of_connection else ""
-    by_words = (fault for words, fault in _BY_WORDS if any(each in text for each in words))
+    text, rows = str(_cause_of(error)).lower(), _BY_WORDS if is_of_connection else ((_IN_URL, NO_PARAMETER),)
+    by_words = (fault for words, fault in rows if any(each in text for each in words))
     by_class = (fault for family, fault in _BY_CLASS if isinstance(error, family))
     return next(by_words, None) or next(by_class, OTHER)
 

@@ -46,7 +46,11 @@ def test_each_trouble_with_a_server_has_its_own_error(postgresql_url: str) -> No
     assert {code: error.code for code, error in found.items()} == {code: code for code in tried}
     found["host"] = refused(there.set(host="db.example.invalid").render_as_string(hide_password=False))
     assert len({error.message for error in found.values()}) == len(found)
-    for name, value, words in (("sslmode", "requir", "verify-full"), ("target_session_attrs", "x", "a parameter in")):
+    names = ("target_session_attrs", "sslmod", "connect_timeout", "keepalives")
+    for name, value, words in (
+        ("sslmode", "requir", "verify-full"),
+        *((each, "x", "a parameter in") for each in names),
+    ):
         wrong = refused(there.update_query_dict({name: value}).render_as_string(hide_password=False))
         assert (wrong.code, words in wrong.message) == ("state-url", True), wrong.message
     assert "nothing is listening" in found["state-unreachable"].message
