@@ -149,7 +149,9 @@ def _tag(difference: Difference, resource: Resource) -> list[Needed]:
     variants = _spelling_variants(change.keywords_deleted, resource.body.keywords)
     items = _keyword_deletes(Step.KEYWORD_VARIANTS, change, variants)
     if variants or needs_upsert(change, difference.row):
-        items.append((Step.TAGS, whole_tag(difference)))
+        # Acknowledged, the upsert would end the doubt that a delete of unknown outcome leaves.
+        needs = (change.key,) if variants else ()
+        items.append((Step.TAGS, replace(whole_tag(difference), needs=needs)))
     elif change.keywords_added:
         external_id = resource.body.fields.get("externalId")
         effect = Effect(

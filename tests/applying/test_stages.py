@@ -127,3 +127,13 @@ def test_a_deleted_category_takes_exactly_the_announced_tags_along(bench: Bench)
     assert ended.outcomes == {"category/old": "applied", "tag/LEAVES-1": "applied"}
     assert bench.sandbox.tags().keys() == {"STAYS-1"}
     bench.assert_at_rest()
+
+
+def test_a_tag_stays_in_doubt_after_an_unknown_delete_of_another_spelling(bench: Bench) -> None:
+    """The upsert waits for the delete: acknowledged, it would end the doubt whether the old spelling is still there."""
+    bench.settle(tags=[tag("T-0001", keywords=["patent one"])])
+    bench.wants(tags=[tag("T-0001", keywords=["Patent One"])])
+    bench.sandbox.unavailable("deleteKeyword", processed=True)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.sent("upsertTags"), bench.doubtful()) == (3, [], {"tag/T-0001"})
+    bench.assert_converges()
