@@ -31,7 +31,8 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
     `metadata_dropped` are removed (written by settle). `status` is the status afterwards; DELETED is written by intend,
     because a resource whose deletion is under way may be gone. `whole` means that the call carries the whole resource,
-    so that its acknowledgement ends any doubt. `former` is the old key of a renamed category, whose server id the new
+    so that its acknowledgement ends any doubt, but for what the row of a tag holds beyond it and later calls delete.
+    `rest` is what a tag in doubt holds after these: the one that leaves no more ends the doubt. `former` is the old key of a renamed category, whose server id the new
     category takes over; effects on its tags have it, too. `unsure` is the status afterwards where the call may miss the
     resource, since it may have left the deleted category; its row stays in doubt. Without a `status`, nobody knows
     that the resource is in that category at all. `source` and `protect` are those of the current declaration.
@@ -46,6 +47,7 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
     metadata_dropped: tuple[str, ...] = ()
     status: Status | None = None
     whole: bool = False
+    rest: Body | None = None
     former: Key | None = None
     unsure: Status | None = None
     source: Source | None = None
@@ -151,7 +153,15 @@ def settled(row: Recorded, effect: Effect) -> Recorded:
         row,
         body=body,
         status=effect.status or row.status,
-        doubtful=row.doubtful and not effect.whole,
+        doubtful=row.doubtful and not _ends_doubt(body, effect),
         confirmed=row.confirmed or effect.whole,
         former_categories=former,
     )
+
+
+def _ends_doubt(body: Body, effect: Effect) -> bool:
+    """Return whether a row of this body holds nothing after the call of which it is unknown if the service has it."""
+    rest = effect if effect.whole else effect.rest
+    if rest is None or effect.key.kind is not Kind.TAG:
+        return effect.whole
+    return {*body.keywords} <= {*rest.keywords} and body.metadata.keys() <= rest.metadata.keys()

@@ -12,7 +12,7 @@ from syncengine.document.text import folded
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.diff import KEPT, OUTSIDE, Change, Difference, is_new, needs_upsert
-from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     COMPLETE_SYNC_SESSION,
@@ -149,7 +149,7 @@ def _tag(difference: Difference, resource: Resource) -> list[Needed]:
     variants = _spelling_variants(change.keywords_deleted, resource.body.keywords)
     items = _keyword_deletes(Step.KEYWORD_VARIANTS, change, variants)
     if variants or needs_upsert(change, difference.row):
-        # Acknowledged, the upsert would end the doubt that a delete of unknown outcome leaves.
+        # Executed after the upsert, a delete of unknown outcome might take the new spelling along.
         needs = (change.key,) if variants else ()
         items.append((Step.TAGS, replace(whole_tag(difference), needs=needs)))
     elif change.keywords_added:
@@ -164,11 +164,14 @@ def _tag(difference: Difference, resource: Resource) -> list[Needed]:
         items.append((Step.KEYWORD_ADDS, Item(effects=(effect,))))
     own = (change.key,) if items else ()
     dropped = [keyword for keyword in change.keywords_deleted if keyword not in variants]
-    items += _keyword_deletes(Step.KEYWORD_DELETES, change, dropped, own)
+    deletes = _keyword_deletes(Step.KEYWORD_DELETES, change, dropped, own)
     if change.metadata_deleted:
         effect = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
-        items.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
-    return items
+        deletes.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
+    if difference.row.doubtful:
+        rest = Body(keywords=resource.body.keywords, metadata=resource.body.metadata)
+        deletes = [(step, replace(i, effects=(replace(i.effects[0], rest=rest),))) for step, i in deletes]
+    return items + deletes
 
 
 def whole_tag(difference: Difference) -> Item:

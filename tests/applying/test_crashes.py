@@ -438,3 +438,19 @@ def test_a_killed_saved_plan_goes_on_without_a_new_approval(
         ending = home.apply(Manifest({each.key: each for each in wanted}), [Trouble(instant, "dies before")])
         if ending.died and (resumed := home.resume(ending)) is not None:
             assert resumed.status is RunStatus.COMPLETE
+
+
+@pytest.mark.parametrize("instant", range(3, 9))
+@pytest.mark.parametrize(
+    "less", [_stated(Kind.TAG, "T1", (), ("m1", "m2"), description="a"), LESS], ids=["keyword", "metadata"]
+)
+def test_an_upsert_leaves_the_doubt_about_what_it_does_not_carry(less: Resource, instant: int) -> None:
+    """The end of a delete is unknown; the next run dies between its upsert and the repeated delete."""
+    more, fewer = (Manifest({each.key: each}) for each in (TAG, less))
+    with house() as home:
+        home.apply(more)
+        home.apply(fewer, [Trouble(0, "answer lost")])
+        home.apply(fewer, [Trouble(instant, "dies before")])
+        home.apply(more)
+        held = home.world.tags["T1"]
+        assert ("k1" in held.keywords, {*held.metadata}) == (True, {"m1", "m2"})
