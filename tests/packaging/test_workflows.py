@@ -186,6 +186,13 @@ def test_no_job_drops_a_waiting_apply() -> None:
     assert not document["apply"].get("interruptible")
 
 
+FIRST_LINES = {
+    "VALIDATE_GITLAB": COMMANDS["CLEAN_CHECK_GITLAB"],
+    "PLAN_GITLAB": COMMANDS["CLEAN_PLAN_GITLAB"],
+    "APPLY_GITLAB": COMMANDS["CLEAN_APPLY_GITLAB"],
+    "DRIFT_GITLAB": COMMANDS["CLEAN_DRIFT_GITLAB"],
+}
+"""The first line of each job that passes on what it has written also when it fails, by its last command."""
 WRITTEN = re.compile(r" (?:>|tee|--dotenv|-o|--wheel-dir|--report) (?:json=)?\"?([$\w./-]+)")
 
 
@@ -196,7 +203,18 @@ def test_what_a_job_writes_is_outside_of_the_checkout_or_removed_first(name: str
     files = WRITTEN.findall(command)
     assert len(files) == len(re.findall(" (?:>|tee|--dotenv|-o|--wheel-dir|--report) ", command))
     for file in files:
-        assert file.startswith("$RUNNER_TEMP") or command.startswith(f"rm -rf {file}"), file
+        first = f"rm -rf {file}"
+        assert file.startswith("$RUNNER_TEMP") or command.startswith(first) or FIRST_LINES.get(name) == first, file
+
+
+def test_what_a_failed_job_passes_on_is_removed_before_anything_can_fail() -> None:
+    """A plan job that fails while it installs must not pass on a plan that the branch has committed."""
+    jobs = [job for job in yaml.safe_load(MADE[CI["gitlab"]]).values() if isinstance(job, dict)]
+    kept = [job for job in jobs if job.get("artifacts", {}).get("when") == "always"]
+    assert len(kept) == len(FIRST_LINES)
+    for job in kept:
+        (file,) = job["artifacts"].get("paths") or job["artifacts"]["reports"].values()
+        assert job["script"][0] == f"rm -rf {file}"
 
 
 def test_the_files_name_the_role_that_may_only_read() -> None:

@@ -122,7 +122,7 @@ TEMP = "$RUNNER_TEMP"
 """GitHub's folder for the files of a job. A branch can put nothing there, so that no committed file passes for ours.
 
 GitLab passes on only files in the checkout. There, each file is removed before it is written: else a branch that keeps
-its command from writing it could commit a forged one.
+its command from writing it could commit a forged one. Where a job that fails passes it on, too, that is its first line.
 """
 EXACT = "--detailed-exitcode || [ $? -eq 2 ]"
 """The end of a plan command whose result is always published: changes pass; a denial and a closed gate fail the job."""
@@ -145,7 +145,8 @@ COMMANDS: Mapping[str, str] = {
     ),
     "FMT": "syncengine fmt --check",
     "TEST": "syncengine test",
-    "VALIDATE_GITLAB": "rm -rf gl-code-quality.json; syncengine validate --format gitlab > gl-code-quality.json",
+    "CLEAN_CHECK_GITLAB": "rm -rf gl-code-quality.json",
+    "VALIDATE_GITLAB": "syncengine validate --format gitlab > gl-code-quality.json",
     "PLAN_GITHUB": (
         f'rm -f "{TEMP}/plan.json"; syncengine plan --base "${{MERGE_BASE:-origin/$GITHUB_BASE_REF}}"'
         f' --report json="{TEMP}/plan.json" {EXACT}'
@@ -154,22 +155,23 @@ COMMANDS: Mapping[str, str] = {
         f'rm -f "{TEMP}/plan.json"; syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state'
         f' --report json="{TEMP}/plan.json"'
     ),
+    "CLEAN_PLAN_GITLAB": "rm -rf plan.json",
     "FETCH_BASE_GITLAB": 'git fetch --quiet origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"',
-    "PLAN_GITLAB": f"rm -rf plan.json; syncengine plan --base FETCH_HEAD --report json=plan.json {EXACT}",
+    "PLAN_GITLAB": f"syncengine plan --base FETCH_HEAD --report json=plan.json {EXACT}",
     "PLAN_FORK_GITLAB": 'syncengine plan --base "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --no-state',
     "PUBLISH_PLAN_GITHUB": f'syncengine publish "{TEMP}/plan.json" --to github',
     "PUBLISH_PLAN_GITLAB": "rm -rf plan.env; syncengine publish plan.json --to gitlab --dotenv plan.env",
     "REVIEWED_GITHUB": f'syncengine reviewed --from github -o "{TEMP}/reviewed"',
     "REVIEWED_GITLAB": "rm -rf reviewed; syncengine reviewed --from gitlab -o reviewed",
     "APPLY_GITHUB": _apply(f'"{TEMP}"/'),
-    "APPLY_GITLAB": f"rm -rf report.json\n{_apply('')}",
+    "CLEAN_APPLY_GITLAB": "rm -rf report.json",
+    "APPLY_GITLAB": _apply(""),
     "PUBLISH_REPORT_GITHUB": f'syncengine publish "{TEMP}/report.json" --to github --key applied',
     "PUBLISH_REPORT_GITLAB": "syncengine publish report.json --to gitlab --key applied",
     "REASSERT": "syncengine apply -y --reassert --no-delete --lock-timeout 30m",
     "DRIFT_GITHUB": 'syncengine drift --format markdown --detailed-exitcode >> "$GITHUB_STEP_SUMMARY"',
-    "DRIFT_GITLAB": (
-        "rm -rf drift.markdown; syncengine drift --format markdown --detailed-exitcode | tee drift.markdown"
-    ),
+    "CLEAN_DRIFT_GITLAB": "rm -rf drift.markdown",
+    "DRIFT_GITLAB": "syncengine drift --format markdown --detailed-exitcode | tee drift.markdown",
 }
 ACTIONS: Mapping[str, str] = {
     "CHECKOUT": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
