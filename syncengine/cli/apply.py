@@ -122,8 +122,7 @@ def apply(options: Globals, auto_approve: bool, format: str, reports: Sequence[s
 
 
 REPORTED = frozenset({DENIED})
-"""The codes of remarks that are left to the report, unless a person is asked to confirm the plan first; also left to it
-are those on further reasons of a refusal."""
+"""The codes of remarks that are left to the report, unless a person is asked to confirm the plan first."""
 
 
 class _Applying:
@@ -164,6 +163,7 @@ class _Applying:
                 " review what `syncengine plan` shows, and repeat with -y"
             )
         self.output.announce(project)
+        # Further reasons of a refusal are told with its error.
         hides = REFUSALS.keys() | (REPORTED if self._auto_approve else ())
         shortest = AT_ONCE if project.is_sandbox else 0.0
         with closing(Progress(self.output, hides=hides, shortest=shortest)) as progress:
