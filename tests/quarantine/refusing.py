@@ -8,12 +8,11 @@ from typing import Any
 
 from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.store import CATEGORIES, TAGS, TYPES
+from syncengine.service.operations import OPERATIONS
 from tests.applying.picky import Picky, Refusal, picky
 
 WORDS = "the code is reserved"
-LISTS = {"upsertTags": "tags", "upsertTagCategories": "tagCategories", "uploadActivityTypes": "activityTypes"}
-NAMES = ("name", "externalId", "code")
-SINGLE = ("tagName", "name", "externalId")
+NAMES = ("tagName", "name", "externalId", "code")
 
 
 class Refusing:
@@ -36,16 +35,13 @@ class Refusing:
     def _answer(self, operation: str, body: Any) -> Refusal | None:
         if operation in self.operations:
             return self.operations[operation]
-        if items := body.get(LISTS.get(operation, "")):
-            errors = [
-                {"index": index, "errorDescription": self.refused[name]}
-                for index, item in enumerate(items)
-                for name in [next(item[each] for each in NAMES if item.get(each))]
-                if name in self.refused
-            ]
-            return (400, {"errors": errors}) if errors else None
-        name = next((body[each] for each in SINGLE if body.get(each)), None)
-        return (400, {"message": self.refused[name]}) if name in self.refused else None
+        items = body.get(OPERATIONS[operation].items)
+        named = [next((item[name] for name in NAMES if item.get(name)), "") for item in items or [body]]
+        refused = [(index, self.refused[name]) for index, name in enumerate(named) if name in self.refused]
+        if not refused:
+            return None
+        errors = [{"index": index, "errorDescription": words} for index, words in refused]
+        return 400, {"errors": errors} if items else {"message": refused[0][1]}
 
     def sent(self, operation: str) -> list[list[str]]:
         return self._service.sent(operation)

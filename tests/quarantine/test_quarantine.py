@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from tests.cli.program import Project, activity_type, category, tag
+from tests.support.git import commit_all, git
 
 from .refusing import WORDS, Refusing
 
@@ -48,12 +49,6 @@ def warned(document: Any, code: str = "quarantined") -> list[Any]:
     return [each for each in document["diagnostics"] if each["code"] == code]
 
 
-def later(project: Project, days: int) -> Plan:
-    """Return the plan of some days later."""
-    at = (datetime.now(UTC) + timedelta(days=days)).timestamp()
-    return make_plan(project.loaded(), PlanRequest("plan"), Runtime(project.surroundings(), now=lambda: at))
-
-
 def changes(document: Any) -> dict[str, str]:
     return {change["address"]: change["action"] for change in document["changes"]}
 
@@ -77,16 +72,29 @@ def test_a_refused_resource_is_set_aside_and_the_exit_is_0_again(refused: Projec
     assert "upsertTags" not in service.asked()[before:]
 
 
-def test_only_what_was_refused_can_be_set_aside(refused: Project) -> None:
-    """For any other resource the command fails, says why, and changes nothing."""
-    for address, code, words in (
+def test_only_what_was_refused_can_be_set_aside(refused: Project, service: Refusing) -> None:
+    """For any other resource or content the command fails, says why, and changes nothing."""
+    refusals = [
         ("tag/GOOD", "not-refused", "its last call was not refused"),
         ("tag/NOBODY", "not-recorded", "not recorded"),
-    ):
-        done = refused.run(*QUARANTINE, address, *BECAUSE, "--format", "json")
+    ]
+    assert_refusals(refused, refusals)
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="other")])
+    assert_refusals(refused, [("tag/BAD", "not-refused", "its manifest changed since it was refused")])
+    refused.wants(tags=[tag("GOOD"), tag("BAD")])
+    service.operations["upsertTags"] = (200, "<html>")
+    assert refused.apply().code == 3
+    assert_refusals(refused, [("tag/BAD", "not-refused", "the outcome of its last call is unknown")])
+    assert refused.run(*QUARANTINE).out == "Nothing is in quarantine.\n"
+    service.heal()
+    assert refused.apply().code == 0
+
+
+def assert_refusals(project: Project, refusals: Iterable[tuple[str, str, str]]) -> None:
+    for address, code, words in refusals:
+        done = project.run(*QUARANTINE, address, *BECAUSE, "--format", "json")
         assert (done.code, done.codes) == (1, [code])
         assert words in done.out
-    assert refused.run(*QUARANTINE).out == "Nothing is in quarantine.\n"
 
 
 MISSPELT = (
@@ -150,18 +158,11 @@ def test_a_quarantine_ends_when_the_manifest_changes(refused: Project, service: 
 
 
 def test_another_order_or_place_does_not_end_a_quarantine(refused: Project) -> None:
-    refused.wants(tags=[tag("BAD", keywords=["x", "y"])])
     refused.wants(tags=[tag("GOOD"), tag("BAD", keywords=["x", "y"], metadata={"a": "1", "b": "2"})])
     assert refused.apply().code == 3
     aside(refused, "tag/BAD")
     refused.wants(tags=[tag("BAD", metadata={"b": "2", "a": "1"}, keywords=["y", "x"]), tag("GOOD")])
     assert planned(refused)[0] == 0
-
-
-def test_content_that_was_not_refused_cannot_be_set_aside(refused: Project) -> None:
-    refused.wants(tags=[tag("GOOD"), tag("BAD", description="other")])
-    done = refused.run(*QUARANTINE, "tag/BAD", *BECAUSE)
-    assert (done.code, "its manifest changed since it was refused" in done.err) == (1, True)
 
 
 # --- removals
@@ -170,9 +171,9 @@ def test_content_that_was_not_refused_cannot_be_set_aside(refused: Project) -> N
 def retiring(project: Project, service: Refusing) -> None:
     """Have the service refuse to retire a tag."""
     project.settings("policy: {tagRemoval: retire}")
-    project.settle(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
+    project.settle(tags=[tag("GOOD"), tag("BAD")])
     service.refuse("BAD")
-    project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")])
+    project.wants(tags=[tag("GOOD")])
     assert project.apply().code == 3
 
 
@@ -186,25 +187,11 @@ def test_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Re
     assert planned(project)[0] == 0
     assert project.apply().code == 0
     assert project.rows()["tag/BAD"]["status"] == "active"
-    assert [str(change.key) for change in later(project, 31).changes] == ["tag/BAD"]
+    at = (datetime.now(UTC) + timedelta(days=31)).timestamp()
+    later = make_plan(project.loaded(), PlanRequest("plan"), Runtime(project.surroundings(), now=lambda: at))
+    assert [str(change.key) for change in later.changes] == ["tag/BAD"]
     end(project, service, "tag/BAD")
     assert project.rows()["tag/BAD"]["status"] == "retired"
-
-
-@pytest.mark.parametrize("how", ["declared again", "forgotten by a line"])
-def test_the_quarantine_of_a_removal_ends_when_the_manifest_asks_for_something_else(
-    project: Project, service: Refusing, how: str
-) -> None:
-    retiring(project, service)
-    aside(project, "tag/BAD", "--until", day(5))
-    service.heal()
-    if how == "declared again":
-        project.wants(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
-    else:
-        project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")], removed=[{"tag": "BAD", "as": "forget"}])
-    done = project.apply()
-    assert (done.code, done.codes) == (0, ["quarantine-ended"])
-    assert project.rows()["tag/BAD"]["status"] == ("active" if how == "declared again" else "released")
 
 
 # --- what waits with it
@@ -212,53 +199,37 @@ def test_the_quarantine_of_a_removal_ends_when_the_manifest_asks_for_something_e
 
 def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, service: Refusing) -> None:
     """The category and the tags in it stay until the quarantine ends; then they are deleted as before."""
-    members = [tag("M", category="old"), tag("GONE", category="old"), tag("STAYS")]
-    project.settle(tagCategories=[category("old")], tags=members)
+    project.settle(tagCategories=[category("old")], tags=[tag("M", category="old"), tag("GONE", category="old")])
     service.refuse("M")
-    project.wants(tags=[tag("M", description="moved out"), tag("STAYS")])
-    done = project.apply()
-    assert (done.code, done.outcomes()["category/old"]) == (3, "skipped")
+    project.wants(tags=[tag("M", description="moved out")])
+    assert project.apply().outcomes()["category/old"] == "skipped"
     aside(project, "tag/M")
     code, document = planned(project)
     assert (code, document["changes"], document["gate"]["tripped"]) == (0, [], False)
-    (note,) = document["notes"]
-    assert "waits for tag/M, which is in quarantine" in note["message"]
+    assert "waits for tag/M, which is in quarantine" in document["notes"][0]["message"]
     assert project.apply().code == 0
-    assert service.tags() == {"M", "GONE", "STAYS"}
-    assert service.categories() == {"old"}
+    assert (service.tags(), service.categories()) == ({"M", "GONE"}, {"old"})
     service.heal()
     assert project.run(*QUARANTINE, "tag/M", "--end").code == 0
     assert project.run("apply", "-y").code == 0, "the approval of the run that began it still covers it"
-    assert (service.tags(), service.categories()) == ({"M", "STAYS"}, set())
+    assert (service.tags(), service.categories()) == ({"M"}, set())
 
 
-def sweeping(project: Project, service: Refusing, *more: str) -> None:
-    """Have one activity type refused while another is to be deleted."""
-    project.settings(*more)
+def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(project: Project, service: Refusing) -> None:
+    """A note says that the deletion is left out, and a warning that `--sweep` is ignored."""
+    project.settings("policy: {activityTypes: exact}")
     project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
     service.refuse("BAD")
     project.wants(activityTypes=[activity_type("A"), activity_type("BAD")])
     assert project.apply().code == 3
-    assert service.types() == {"A", "GOES"}
-
-
-@pytest.mark.parametrize("policy", ["owned", "exact"])
-def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(
-    project: Project, service: Refusing, policy: str
-) -> None:
-    """A note says that the deletion is left out, and a warning that `--sweep` is ignored."""
-    sweeping(project, service, f"policy: {{activityTypes: {policy}}}")
     aside(project, "activity-type/BAD")
     assert project.apply().code == 0, "what was uploaded together with it is sent again"
-    code, document = planned(project)
+    code, document = planned(project, "--sweep")
     assert (code, document["changes"], document["sweep"]) == (0, [], None)
     (note,) = document["notes"]
     assert (note["address"], "no sweep can complete" in note["message"]) == ("activity-type/GOES", True)
-    assert "no activity type is deleted meanwhile" in warned(document)[0]["message"]
-    code, document = planned(project, "--sweep")
-    assert (code, document["sweep"], len(warned(document, "sweep-left-out"))) == (0, None, 1)
+    assert len(warned(document, "sweep-left-out")) == 1
     project.wants(activityTypes=[activity_type("A", description="new"), activity_type("BAD")])
-    assert planned(project)[1]["sweep"] is None
     assert project.apply().code == 0
     assert service.types() == {"A", "GOES"}
     end(project, service, "activity-type/BAD")
@@ -293,18 +264,14 @@ def test_protection_is_kept(project: Project, service: Refusing) -> None:
     assert service.tags() == {"T", "STAYS"}
 
 
-def test_an_exported_state_has_quarantines_and_refusals(refused: Project, service: Refusing) -> None:
+def test_an_exported_state_has_quarantines_and_refusals(refused: Project) -> None:
     aside(refused, "tag/BAD")
     assert refused.run("state", "export", "-o", "state.jsonl").code == 0
     assert refused.run("state", "forget", "tag/BAD", "-y").code == 0
     assert planned(refused)[0] == 2
     assert refused.run("state", "import", "state.jsonl", "-y").code == 0
     _, document = planned(refused)
-    assert changes(document) == {"tag/GOOD": "update"}
-    assert len(warned(document)) == 1
-    assert refused.apply().code == 0
-    assert planned(refused)[0] == 0
-    assert service.tags() == {"GOOD"}
+    assert (changes(document), len(warned(document))) == ({"tag/GOOD": "update"}, 1)
 
 
 # --- saved and reviewed plans
@@ -338,9 +305,8 @@ def test_a_saved_plan_that_would_delete_the_category_of_a_quarantined_tag_is_sta
     assert project.run("plan", "--out", "all.plan").code == 0
     approvals = project.approvals()
     aside(project, "tag/BAD", "--until", day(9))
-    done = project.run("apply", "all.plan", *approvals, "--format", "json")
-    assert (done.code, "tag/BAD was quarantined" in done.out) == (5, True), done.out
-    assert planned(project)[0] == 0
+    done = project.run("apply", "all.plan", *approvals)
+    assert (done.code, "tag/BAD was quarantined" in done.err) == (5, True), done.err
     assert service.categories() == {"old"}
 
 
@@ -349,9 +315,6 @@ def test_a_plan_with_less_than_was_reviewed_because_of_a_quarantine_is_applied(r
     assert refused.run("plan", "--report", "json=reviewed.json").code == 0
     aside(refused, "tag/BAD")
     assert refused.run("apply", "-y", "--reviewed", "reviewed.json").code == 0
-    refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
-    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
-    assert refused.run("plan", "--report", "json=reviewed.json").code == 0
 
 
 NAMES = ["ACME 0042; rm x --end", "It's $HOME", "turned \u202e round\\"]
@@ -361,16 +324,14 @@ NAMES = ["ACME 0042; rm x --end", "It's $HOME", "turned \u202e round\\"]
 def test_the_command_that_ends_a_quarantine_can_be_pasted_into_a_shell(
     name: str, project: Project, service: Refusing
 ) -> None:
-    project.settle(tags=[tag("GOOD")])
     service.refuse(name)
-    project.wants(tags=[tag("GOOD"), tag(name)])
+    project.wants(tags=[tag(name)])
     assert project.apply().code == 3
     done = project.run("-C", ".", *QUARANTINE, f"tag/{name}", *BECAUSE)
     command = done.out.rpartition("End it with: ")[2].strip()
     assert command.isprintable() and command.endswith("--end -C .")
-    words = subprocess.run(
-        ["bash", "-c", f"LC_ALL=C.UTF-8; printf '%s\\n' {command}"], capture_output=True, check=True, encoding="utf-8"
-    ).stdout.splitlines()
+    shell = ["bash", "-c", f"LC_ALL=C.UTF-8; printf '%s\\n' {command}"]
+    words = subprocess.check_output(shell, encoding="utf-8").splitlines()
     assert words == ["syncengine", *QUARANTINE, f"tag/{name}", "--end", "-C", "."]
     assert project.run(*words[1:]).code == 0
 
@@ -378,11 +339,11 @@ def test_the_command_that_ends_a_quarantine_can_be_pasted_into_a_shell(
 # --- the project file
 
 
-def entry(*lines: str) -> tuple[str, ...]:
-    return ("quarantine:", *lines)
+def entry(more: str, address: str = "tag/BAD") -> tuple[str, str]:
+    return ("quarantine:", f"  - {{address: {address}{more}}}")
 
 
-BAD = entry("  - {address: tag/BAD, reason: ticket 4711}")
+BAD = entry(", reason: ticket 4711")
 
 
 def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refusing) -> None:
@@ -393,8 +354,6 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert "(ticket 4711, syncengine.yaml:8)" in warned(document)[0]["message"]
     assert refused.apply().code == 0
     refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
-    code, document = planned(refused)
-    assert (code, len(warned(document, "quarantine-ended"))) == (2, 1)
     assert refused.apply().code == 3
     assert planned(refused)[0] == 0
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
@@ -403,23 +362,19 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
 def test_an_entry_for_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
     retiring(project, service)
     policy = "policy: {tagRemoval: retire}"
-    project.settings(policy, *entry("  - {address: tag/BAD, reason: x}"))
+    project.settings(policy, *BAD)
     code, document = planned(project)
     assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
-    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(31)}}}"))
-    assert planned(project)[0] == 2
-    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(30)}}}"))
-    assert planned(project)[0] == 0
+    for days, is_planned in ((31, 2), (30, 0)):
+        project.settings(policy, *entry(f", reason: x, until: {day(days)}"))
+        assert planned(project)[0] == is_planned
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["  - {address: BAD, reason: x}", "  - {address: tag/BAD}", "  - {address: tag/BAD, reason: x, until: soon}"],
-)
-def test_an_invalid_entry_is_an_error_at_its_line(refused: Project, line: str) -> None:
-    refused.settings(*entry(line))
-    done = refused.run("plan", "--format", "json")
-    assert (done.code, done.document["diagnostics"][0]["line"]) == (8, 8)
+def test_an_invalid_entry_is_an_error_at_its_line(refused: Project) -> None:
+    for invalid in (entry(", reason: x", "BAD"), entry(""), entry(", reason: x, until: soon")):
+        refused.settings(*invalid)
+        done = refused.run("plan", "--format", "json")
+        assert (done.code, done.document["diagnostics"][0]["line"]) == (8, 8)
 
 
 # --- what every plan quotes
@@ -433,19 +388,16 @@ def test_every_plan_quotes_the_last_refusal(refused: Project, service: Refusing)
     (change,) = planned(refused)[1]["changes"]
     assert (change["refused"]["times"], change["refused"]["message"]) == (3, 'not "now" [31m')
     assert datetime.fromisoformat(change["refused"]["since"]).tzinfo is not None
-    text = refused.run("plan", environ={"COLUMNS": "200"}).out
-    assert re.search(r'refused 3 times since [0-9:]{5}: "not "now"', text), text
     for format in ("text", "markdown", "html"):
         shown = refused.run("plan", "--format", format, environ={"COLUMNS": "200"}).out
-        assert "refused 3 times since" in shown
+        assert re.search(r"refused 3 times since [^\n]*[0-9:]{5}[^\n]*now", shown), shown
         assert "\x1b" not in shown
     service.heal()
     assert refused.apply().code == 0
     service.refuse("BAD")
     refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
     assert refused.apply().code == 3
-    (change,) = planned(refused)[1]["changes"]
-    assert change["refused"]["times"] == 1
+    assert planned(refused)[1]["changes"][0]["refused"]["times"] == 1
 
 
 def test_refusals_of_a_keyword_delete_are_counted(project: Project, service: Refusing) -> None:
@@ -455,8 +407,7 @@ def test_refusals_of_a_keyword_delete_are_counted(project: Project, service: Ref
     project.wants(tags=[tag("T"), tag("U", keywords=["k"])])
     for _ in range(3):
         assert project.apply().code == 3
-    (change,) = planned(project)[1]["changes"]
-    assert change["refused"]["times"] == 3
+    assert planned(project)[1]["changes"][0]["refused"]["times"] == 3
     aside(project, "tag/T")
     assert planned(project)[0] == 0
 
@@ -468,31 +419,22 @@ def test_other_errors_are_no_refusals_of_a_resource(project: Project, service: R
     for answer in ((401, {"message": "who?"}), (500, {"message": "oops"}), (200, "<html>")):
         service.operations["upsertTags"] = answer
         assert project.apply().code != 0
-        done = project.run(*QUARANTINE, "tag/BAD", *BECAUSE, "--format", "json")
-        assert (done.code, done.codes) == (1, ["not-refused"])
-    (change,) = planned(project)[1]["changes"]
-    assert "refused" not in change
+        assert_refusals(project, [("tag/BAD", "not-refused", "not refused")])
+    assert "refused" not in planned(project)[1]["changes"][0]
 
 
 def test_the_quarantine_of_a_pull_request_counts_and_is_a_change_of_policy(refused: Project) -> None:
-    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.com"]
-
-    def run(*words: str) -> None:
-        subprocess.run([*git, *words], cwd=refused.folder, check=True, capture_output=True)
-
     (refused.folder / ".gitignore").write_text(".syncengine/\n")
-    run("init", "-q", "-b", "main")
-    run("add", ".")
-    run("commit", "-qm", "base")
+    git(refused.folder, "init", "-q", "-b", "main")
+    commit_all(refused.folder)
     refused.settings(*BAD)
-    run("add", ".")
-    run("commit", "-qm", "set aside")
+    commit_all(refused.folder)
     _, document = planned(refused, "--base", "HEAD~1")
     (said,) = warned(document, "policy-changed")
     assert 'quarantine of tag/BAD (none) → "ticket 4711" (syncengine.yaml:8)' in said["message"]
     assert document["changes"] == []
     refused.settings()
-    run("commit", "-qam", "take back")
+    commit_all(refused.folder)
     code, document = planned(refused, "--base", "HEAD~1")
     (said,) = warned(document, "policy-changed")
     assert '"ticket 4711" → (none)' in said["message"]

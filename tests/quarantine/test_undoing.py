@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.cli.program import Project, category, tag
@@ -21,29 +23,29 @@ def half_applied(project: Project, service: Refusing) -> Project:
     return project
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)])
-def test_what_is_in_quarantine_is_left_out_and_named(
-    half_applied: Project, service: Refusing, force: tuple[str, ...]
-) -> None:
-    """`--force` only undoes what other runs changed."""
+def test_what_is_in_quarantine_is_left_out_and_named(half_applied: Project, service: Refusing) -> None:
+    """Also with `--force`, which only undoes what other runs changed."""
     aside(half_applied, "tag/BAD", "--until", day(10))
-    document = half_applied.run("plan", "--undo", "last", *force, "--out", "undo.plan", "--format", "json").document
-    assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
-    (note,) = document["notes"]
-    assert note["message"] == f"not undone: it is in quarantine until {day(10)} (ticket 4711)"
+    for force in ((), ("--force",)):
+        document = undone(half_applied, "last", *force, "--out", "undo.plan")
+        assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
+        (note,) = document["notes"]
+        assert note["message"] == f"not undone: it is in quarantine until {day(10)} (ticket 4711)"
     before = len(service.sent("upsertTags"))
     assert half_applied.run("apply", "undo.plan").code == 0
     assert service.sent("upsertTags")[before:] == [["GOOD"]]
-    assert [
-        each["address"] for each in half_applied.run("state", "quarantine", "--format", "json").document["quarantine"]
-    ] == ["tag/BAD"]
     half_applied.wants(tags=[tag("GOOD", description="one"), tag("BAD", description="two")])
     assert planned(half_applied)[0] == 0
 
 
+def undone(project: Project, run: str, *more: str) -> Any:
+    """Return the document of the plan that undoes this run."""
+    return project.run("plan", "--undo", run, *more, "--format", "json").document
+
+
 def test_an_entry_of_the_project_file_is_left_out_and_its_line_is_named(half_applied: Project) -> None:
     half_applied.settings("quarantine: [{address: tag/BAD, reason: ticket 4711}]")
-    document = half_applied.run("plan", "--undo", "last", "--format", "json").document
+    document = undone(half_applied, "last")
     assert changes(document) == {"tag/GOOD": "update"}
     assert "syncengine.yaml:" in document["notes"][0]["message"]
 
@@ -64,17 +66,15 @@ def test_a_saved_undo_of_what_was_quarantined_since_is_stale(half_applied: Proje
 
 
 def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project: Project, service: Refusing) -> None:
-    project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="one"), tag("U")])
-    project.settle(tagCategories=[category("acme")], tags=[tag("T", category="acme", description="two"), tag("U")])
+    before, after = ([tag("T", category="acme", description=words)] for words in ("one", "two"))
+    project.settle(tagCategories=[category("acme")], tags=before)
+    project.settle(tagCategories=[category("acme")], tags=after)
     run = last(project)
     service.refuse("acme")
-    project.wants(
-        tagCategories=[category("acme", description="x")],
-        tags=[tag("T", category="acme", description="two"), tag("U")],
-    )
+    project.wants(tagCategories=[category("acme", description="x")], tags=after)
     assert project.apply().code == 3
     aside(project, "category/acme")
-    document = project.run("plan", "--undo", run, "--format", "json").document
+    document = undone(project, run)
     assert (document["changes"], document["undo"]["leftOut"]) == ([], ["tag/T"])
     assert "it needs category/acme, which is in quarantine" in document["notes"][0]["message"]
 
@@ -93,6 +93,6 @@ def test_a_renamed_category_waits_with_both_names(project: Project, service: Ref
     project.wants(tagCategories=[{**new, "description": "x"}], tags=[tag("T", category=name)])
     assert project.apply().code == 3
     aside(project, f"category/{name}")
-    document = project.run("plan", "--undo", run, "--force", "--format", "json").document
+    document = undone(project, run, "--force")
     assert changes(document) == {}
     assert {*document["undo"]["leftOut"]} >= {"category/old", "tag/T"}
