@@ -14,7 +14,21 @@ from tests.publish.hosts import Imitation, imitation
 
 @pytest.fixture(params=["github", "gitlab"])
 def host(request: pytest.FixtureRequest) -> Iterator[Imitation]:
+    """Both hosts, for what differs between them."""
     with imitation(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def github() -> Iterator[Imitation]:
+    """One host, for its own features and for what is the same on both."""
+    with imitation("github") as running:
+        yield running
+
+
+@pytest.fixture
+def gitlab() -> Iterator[Imitation]:
+    with imitation("gitlab") as running:
         yield running
 
 

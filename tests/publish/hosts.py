@@ -12,15 +12,13 @@ import re
 import threading
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.support.quiet import listening
+from tests.support.quiet import QuietHandler, listening
 
 Json = dict[str, Any]
 TOKEN = "token-never-to-be-seen"
@@ -91,9 +89,6 @@ class Imitation:
     def bodies(self, author: int = BOT) -> list[str]:
         return [comment["body"] for comment in self.comments.values() if comment["user"]["id"] == author]
 
-    def counts(self) -> Counter[str]:
-        return Counter(method for method, _ in self.requests)
-
     @property
     def path(self) -> str:
         if self.kind == "github":
@@ -158,54 +153,35 @@ class Imitation:
         return {**usual, **more}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     host: Imitation
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _answer(
-        self, status: int, data: object = None, headers: dict[str, str] | None = None, raw: bytes = b""
-    ) -> None:
-        content = raw or (data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode())
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _handle(self) -> None:
+    def answer(self) -> None:
         host, method = self.host, self.command
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"null")
-        parts = urlsplit(self.path)
         host.requests.append((method, self.path))
         time.sleep(host.hold.get(method, 0))
         with host.lock:
             trouble = next((t for t in host.troubles if t.times and t.method in ("", method)), None)
             if trouble:
                 trouble.times -= 1
-        if trouble and not trouble.executed:
-            self._answer(trouble.status, headers=trouble.headers, raw=trouble.body)
-            return
-        path = parts.path
-        if host.moved:
-            if path.startswith("/repos/acme/tags"):
-                self._answer(301 if method == "GET" else 307, headers={"location": f"/repositories/5{self.path[16:]}"})
-                return
-            path = path.replace("/repositories/5", "/repos/acme/tags")
-        query = parse_qs(parts.query)
-        status, data, headers = self._executed(method, path, query, body)
-        if method == "GET":
-            data, headers = self._paged(data, headers, query)
-        if trouble:
-            self._answer(trouble.status, headers=trouble.headers, raw=trouble.body)
-        else:
-            self._answer(status, data, headers)
+        if trouble is None or trouble.executed:
+            status, data, headers = self._judged(method, body)
+        if trouble is not None:
+            status, data, headers = trouble.status, trouble.body, trouble.headers
+        content = data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode()
+        self.say(status, content, {"content-type": "application/json", **headers})
 
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle  # noqa: N815 - as http.server has them
+    def _judged(self, method: str, body: Any) -> tuple[int, object, dict[str, str]]:
+        """The status, data and headers of the answer to a request, of a list those of one page."""
+        parts = urlsplit(self.path)
+        path, query = parts.path, parse_qs(parts.query)
+        if self.host.moved and path.startswith("/repos/acme/tags"):
+            return 301 if method == "GET" else 307, None, {"location": f"/repositories/5{self.path[16:]}"}
+        path = path.replace("/repositories/5", "/repos/acme/tags")
+        status, data, headers = self._executed(method, path, query, body)
+        return (status, *self._paged(data, headers, query)) if method == "GET" else (status, data, headers)
 
     def _executed(
         self, method: str, path: str, query: dict[str, list[str]], body: Any

@@ -27,8 +27,8 @@ def reported(project: Project) -> Project:
     return project
 
 
-def still_open(host: Imitation, **more: object) -> dict[str, Any]:
-    return {"state": "open" if host.kind == "github" else "opened", "merged_at": None, **more}
+def still_open(host: Imitation) -> dict[str, Any]:
+    return {"state": "open" if host.kind == "github" else "opened", "merged_at": None}
 
 
 def said(done: Ended, host: Imitation) -> bool:
@@ -42,20 +42,16 @@ def said(done: Ended, host: Imitation) -> bool:
 def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation, paging: str) -> None:
     """A report goes to the merged pull request among many open ones with its commit, whatever the paging."""
     host.crowd, host.page, host.paging = 7, 3, paging
-    host.pulls = {"*": [71, 65]}
-    host.about = {71: still_open(host)}
+    host.pulls, host.about = {"*": [71, 65]}, {71: still_open(host)}
     host.number = 65
     assert said(publish(reported, host, **BRANCH), host)
+    assert "Applied 2 changes" in host.bodies()[0]
 
 
-def test_a_report_goes_into_no_open_or_closed_pull_request(reported: Project, host: Imitation) -> None:
-    host.pulls = {"*": [12]}
-    for state in (still_open(host), {"state": "closed", "merged_at": None}):
-        host.about = {12: state}
-        assert not said(publish(reported, host, **BRANCH), host)
-
-
-STRANGERS = {
+UNRELATED = {
+    "open": {"state": "open", "merged_at": None},
+    "open on GitLab": {"state": "opened", "merged_at": None},
+    "closed": {"state": "closed", "merged_at": None},
     "a fork": {"head": {"repo": {"full_name": "stranger/tags"}}, "source_project_id": 8},
     "a deleted fork": {"head": {"repo": None}, "source_project_id": None},
     "a repository of the same network": {"base": {"repo": {"full_name": "up/tags"}}, "target_project_id": 1},
@@ -63,11 +59,19 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("about", STRANGERS.values(), ids=STRANGERS)
-def test_a_report_is_not_posted_to_an_unrelated_pull_request(
-    reported: Project, host: Imitation, about: dict[str, Any]
-) -> None:
-    host.pulls, host.about = {"*": [12]}, {12: about}
+def test_a_report_is_not_posted_to_an_unrelated_pull_request(reported: Project, host: Imitation) -> None:
+    host.pulls = {"*": [12]}
+    for what, about in UNRELATED.items():
+        host.about = {12: about}
+        assert not said(publish(reported, host, **BRANCH), host), what
+
+
+def test_a_commit_without_a_pull_request_has_no_comment(reported: Project, host: Imitation) -> None:
+    """A host that does not know the commit, as before it is pushed, answers with an error, which is none of ours."""
+    done = publish(reported, host, **BRANCH)
+    assert f"belongs to no {'pull' if host.kind == 'github' else 'merge'} request; " in done.err
+    status, words = {"github": (422, b'{"message": "No commit found for SHA: 1"}'), "gitlab": (404, b"{}")}[host.kind]
+    host.troubles, host.pulls = [Trouble(status, "GET", 1, body=words)], {"*": [12]}
     assert not said(publish(reported, host, **BRANCH), host)
 
 
@@ -82,27 +86,33 @@ def test_the_pull_request_whose_merge_made_the_commit_is_preferred(reported: Pro
     assert said(publish(reported, host, **BRANCH), host)
 
 
-def test_a_scheduled_job_belongs_to_no_merge(reported: Project, host: Imitation) -> None:
+@pytest.mark.parametrize("event", ["schedule", "check_run", "repository_dispatch", "merge_group"])
+def test_an_event_about_no_commit_of_a_branch_has_no_place(reported: Project, host: Imitation, event: str) -> None:
+    """The commit of such a job is just the newest one of the main branch."""
     host.pulls = {"*": [12]}
-    schedule = {"GITHUB_EVENT_NAME": "schedule", "CI_PIPELINE_SOURCE": "schedule"}
-    assert not said(publish(reported, host, **BRANCH, **schedule), host)
+    environ = {"GITHUB_EVENT_NAME": event, "CI_PIPELINE_SOURCE": "schedule"}
+    assert not said(publish(reported, host, **BRANCH, **environ), host)
 
 
-def test_a_commit_that_was_not_pushed_has_no_pull_request(reported: Project, host: Imitation) -> None:
-    """The host does not know an unpushed commit (422 on GitHub), which is no error."""
-    unknown = {"github": (422, b'{"message": "No commit found for SHA: 1"}'), "gitlab": (404, b"{}")}[host.kind]
-    host.troubles = [Trouble(unknown[0], "GET", 1, body=unknown[1])]
-    assert not said(publish(reported, host, **BRANCH), host)
-
-
-def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imitation) -> None:
-    if host.kind == "gitlab":
-        pytest.skip("a project is named by its number")
-    host.moved, host.pulls = True, {"*": [12]}
+def test_a_repository_that_was_renamed_is_followed(reported: Project, github: Imitation) -> None:
+    github.moved, github.pulls = True, {"*": [12]}
     new = {"repo": {"full_name": "acme/labels"}}
-    host.about = {12: {"base": new, "head": new}}
-    assert said(publish(reported, host, **BRANCH), host)
-    assert said(publish(reported, host, **BRANCH, run=2), host)
+    github.about = {12: {"base": new, "head": new}}
+    for run in (1, 2):
+        assert said(publish(reported, github, **BRANCH, run=run), github)
+
+
+def test_a_repository_that_is_a_fork_has_own_pull_requests(project: Project, host: Imitation, tmp_path: Path) -> None:
+    """The job of a fork has no token and ends well; others need one. A pull request is from a fork if head and base are
+    in different repositories, even if the base is a fork."""
+    event = tmp_path / "event.json"
+    none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": "", "GITHUB_EVENT_PATH": str(event)}
+    base = {"repo": {"fork": True, "full_name": "acme/tags"}}
+    for repo, source, code in ((base["repo"], "77", 1), ({"full_name": "x/tags"}, "8", 0), (None, "8", 0)):
+        event.write_text(json.dumps({"pull_request": {"number": 12, "head": {"repo": repo}, "base": base}}))
+        done = publish(project, host, **none, CI_MERGE_REQUEST_SOURCE_PROJECT_ID=source)
+        assert (done.code, "is not set: pass it to this step" in done.err) == (code, code == 1)
+    assert host.requests == []
 
 
 # --- runs that follow another workflow, on GitHub
@@ -110,34 +120,21 @@ def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imit
 EARLIER = {"id": 8000, "run_number": 3, "run_attempt": 1, "head_sha": OTHER, "event": "pull_request"}
 
 
-def after(project: Project, host: Imitation, tmp_path: Path, run: int = 1, **earlier: object) -> Ended:
-    event = tmp_path / "event.json"
-    run_before = {**EARLIER, "pull_requests": [], **earlier}
-    event.write_text(json.dumps({"repository": {"id": 5}, "workflow_run": run_before}))
+def after(project: Project, host: Imitation, run: int = 1, **earlier: object) -> Ended:
+    """Publish in a run that follows another one. Its own commit has a pull request, which is not the right one."""
+    event = project.folder / "event.json"
+    event.write_text(json.dumps({"repository": {"id": 5}, "workflow_run": {**EARLIER, "pull_requests": [], **earlier}}))
     environ = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(event), **BRANCH}
+    host.pulls = host.pulls or {"*": [4]}
     return publish(project, host, run=run, **environ)
 
 
-@pytest.fixture
-def github(host: Imitation) -> Imitation:
-    if host.kind == "gitlab":
-        pytest.skip("has no such event")
-    host.pulls = {"*": [4]}
-    return host
-
-
-def test_a_run_after_another_writes_where_that_belongs(project: Project, github: Imitation, tmp_path: Path) -> None:
-    """A run that follows another one comments on the pull request of that run, not on that of its own commit."""
-    assert said(after(project, github, tmp_path, pull_requests=[{"number": 12}]), github)
-    assert f"head={OTHER} run=3 id=8000 " in github.bodies()[0]
-
-
-def test_a_run_after_an_older_one_writes_nothing(project: Project, github: Imitation, tmp_path: Path) -> None:
-    """A run that follows an older run than the comment's writes nothing, even if it comes later."""
+def test_a_run_after_another_writes_where_that_belongs(project: Project, github: Imitation) -> None:
+    """Into the pull request of that run, unless a run after a newer one has been there."""
     number = [{"number": 12}]
-    after(project, github, tmp_path, run=1, pull_requests=number)
-    done = after(project, github, tmp_path, run=2, pull_requests=number, id=7999, run_number=2)
-    assert "run 3 is newer" in done.err
+    assert said(after(project, github, pull_requests=number), github)
+    assert f"head={OTHER} run=3 id=8000 " in github.bodies()[0]
+    assert "run 3 is newer" in after(project, github, 2, pull_requests=number, id=7999, run_number=2).err
 
 
 OTHERS = {
@@ -150,27 +147,25 @@ OTHERS = {
 
 @pytest.mark.parametrize("pulls", OTHERS.values(), ids=OTHERS)
 def test_a_run_after_another_without_a_place_writes_nothing(
-    project: Project, github: Imitation, tmp_path: Path, pulls: list[object]
+    project: Project, github: Imitation, pulls: list[object]
 ) -> None:
     """A run after one without exactly one pull request of this repository at its commit writes no comment."""
     github.number = 4
-    assert not said(after(project, github, tmp_path, pull_requests=pulls), github)
+    assert not said(after(project, github, pull_requests=pulls), github)
 
 
-def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, github: Imitation, tmp_path: Path) -> None:
+def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, github: Imitation) -> None:
     """GitHub does not name a fork's pull request; it is found as the open one with the run's head commit."""
     github.pulls, github.forks = {OTHER: [11, 12]}, {12}
     github.about = {n: still_open(github) for n in (11, 12)}
     github.heads = {11: "e" * 40, 12: OTHER}
-    assert said(after(project, github, tmp_path), github)
+    assert said(after(project, github), github)
 
 
-def test_a_run_after_one_of_the_branch_writes_into_its_merge(
-    reported: Project, github: Imitation, tmp_path: Path
-) -> None:
+def test_a_run_after_one_of_the_branch_writes_into_its_merge(reported: Project, github: Imitation) -> None:
     github.pulls, github.about = {OTHER: [71, 12]}, {71: still_open(github)}
     earlier = {"event": "push", "head_branch": "main", "pull_requests": [{"number": 71}]}
-    assert said(after(reported, github, tmp_path, **earlier), github)
+    assert said(after(reported, github, **earlier), github)
 
 
 def test_a_remark_has_the_place_of_its_pull_request(reported: Project, github: Imitation, tmp_path: Path) -> None:
@@ -179,21 +174,3 @@ def test_a_remark_has_the_place_of_its_pull_request(reported: Project, github: I
         (tmp_path / "event.json").write_text(json.dumps({"issue": issue}))
         remark = {"GITHUB_EVENT_NAME": "issue_comment", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
         assert said(publish(reported, github, **BRANCH, **remark), github) is is_there
-
-
-def test_an_event_about_no_commit_of_a_branch_has_no_place(reported: Project, github: Imitation) -> None:
-    """Events such as `check_run` get no comment, since their commit is just the newest one of the main branch."""
-    github.number = 4
-    for event in ("check_run", "repository_dispatch", "merge_group"):
-        assert not said(publish(reported, github, **BRANCH, GITHUB_EVENT_NAME=event), github)
-
-
-def test_a_repository_that_is_a_fork_has_own_pull_requests(project: Project, host: Imitation, tmp_path: Path) -> None:
-    """A pull request is from a fork if head and base are in different repositories, even if the base is a fork."""
-    event = tmp_path / "event.json"
-    none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": "", "GITHUB_EVENT_PATH": str(event)}
-    base = {"repo": {"fork": True, "full_name": "acme/tags"}}
-    for repo, source, code in ((base["repo"], "77", 1), ({"full_name": "x/tags"}, "8", 0), (None, "8", 0)):
-        event.write_text(json.dumps({"pull_request": {"number": 12, "head": {"repo": repo}, "base": base}}))
-        done = publish(project, host, **none, CI_MERGE_REQUEST_SOURCE_PROJECT_ID=source)
-        assert (done.code, "is not set" in done.err) == (code, code == 1)
