@@ -10,9 +10,11 @@ from syncengine.sandbox.rules import expire
 
 from .conftest import Asking
 
+ITEM_OF_B = {"code": "B", "label": "B"}
 
-def upload(service: Asking, *codes: str, session: str | None = None, **more: Any) -> Any:
-    items = [{"code": code, "label": f"L {code}", **more} for code in codes]
+
+def upload(service: Asking, *codes: str, session: str | None = None, label: str = "L", **more: Any) -> Any:
+    items = [{"code": code, "label": label, **more} for code in codes]
     return service.told("uploadActivityTypes", activityTypes=items, syncSessionId=session)
 
 
@@ -32,58 +34,41 @@ def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str
     """docs/service.md §2: without enableIfNew, a new activity type is created but not offered to users."""
     assert upload(service, "A", **flag) == {"errors": []}
     known = service.activity_types()["A"]
-    assert (known["label"], known["enabled"], known["deleted"]) == ("L A", enabled, False)
+    assert (known["label"], known["enabled"], known["deleted"]) == ("L", enabled, False)
 
 
 def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None:
     """docs/service.md §2: later uploads change only the description: an empty one clears it, a missing one keeps it."""
     upload(service, "A", description="one")
-    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "other", "enableIfNew": True}])
+    upload(service, "A", label="other", enableIfNew=True)
     known = service.activity_types()["A"]
-    assert (known["label"], known["enabled"], known["description"]) == ("L A", False, "one")
-    upload(service, "A", description="two")
-    assert service.activity_types()["A"]["description"] == "two"
-    upload(service, "A", description="")
-    assert service.activity_types()["A"]["description"] == ""
+    assert (known["label"], known["enabled"], known["description"]) == ("L", False, "one")
+    for description in ("two", ""):
+        upload(service, "A", description=description)
+        assert service.activity_types()["A"]["description"] == description
 
 
-def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking) -> None:
-    """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it."""
+@pytest.mark.parametrize("step", [1, 0], ids=["the clock goes on", "all in one instant"])
+def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking, step: int) -> None:
+    """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it.
+
+    With equal timestamps, the order of requests decides.
+    """
+    service.clock.step = step
     upload(service, "A", "B", "C")
     session = start(service)
-    upload(service, "A", session=session)
-    upload(service, "B")
-    upload(service, "D", session=session)
-    upload(service, "E")
+    upload(service, "A", "D", session=session)
+    upload(service, "B", "E")
     complete(service, session)
     assert service.alive() == {"A", "B", "D", "E"}
-
-
-def test_an_upload_in_the_instant_of_the_start_is_before_or_after_it(service: Asking) -> None:
-    """With equal timestamps, the order of requests decides which uploads came before the session's start."""
-    service.clock.step = 0
-    upload(service, "A", "B")
-    session = start(service)
-    upload(service, "A", session=session)
-    complete(service, session)
-    assert service.alive() == {"A"}
-
-
-def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
-    """docs/service.md §2: completing a session in which nothing was uploaded deletes all activity types."""
-    upload(service, "A", "B")
-    complete(service, start(service))
-    assert service.alive() == set()
-    assert set(service.activity_types()) == {"A", "B"}
 
 
 def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> None:
     """docs/service.md §2: a type whose upload failed counts as not uploaded; known connectors make this mistake."""
     upload(service, "A", "B")
     session = start(service)
-    answer = service.told(
-        "uploadActivityTypes", activityTypes=[{"code": "A", "label": "A"}, {"code": "B"}], syncSessionId=session
-    )
+    items = [{"code": "A", "label": "A"}, {"code": "B"}]
+    answer = service.told("uploadActivityTypes", activityTypes=items, syncSessionId=session)
     assert answer == {"errors": [{"index": 1, "errorDescription": "label is missing"}]}
     complete(service, session)
     assert service.alive() == {"A"}
@@ -110,47 +95,51 @@ def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> Non
     assert service.alive() == {"B"}
 
 
-def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> None:
-    """docs/service.md §2: without reenableIfArchived, uploading a deleted type succeeds and does not revive it."""
-    upload(service, "A", enableIfNew=True)
+def test_a_deleted_type_is_revived_only_if_asked_for(service: Asking) -> None:
+    """docs/service.md §2: an upload without reenableIfArchived is acknowledged but revives nothing.
+
+    A revived type is offered, whatever enableIfNew says, and has its old label. A type that was never deleted is not
+    offered by reenableIfArchived.
+    """
+    upload(service, "A", reenableIfArchived=True)
+    upload(service, "A", reenableIfArchived=True)
+    assert service.activity_types()["A"]["enabled"] is False
     complete(service, start(service))
+    assert service.alive() == set()
     session = start(service)
     assert upload(service, "A", session=session, enableIfNew=True) == {"errors": []}
     complete(service, session)
-    assert service.alive() == set()
-    assert service.activity_types()["A"]["enabled"] is False
-
-
-def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Asking) -> None:
-    """docs/service.md §2: reenableIfArchived wins over enableIfNew, and the label counts on creation only."""
-    upload(service, "A")
-    complete(service, start(service))
-    item = {"code": "A", "label": "new", "reenableIfArchived": True, "enableIfNew": False}
-    service.told("uploadActivityTypes", activityTypes=[item])
     known = service.activity_types()["A"]
-    assert (known["deleted"], known["enabled"], known["label"]) == (False, True, "L A")
+    assert (known["deleted"], known["enabled"]) == (True, False)
+    upload(service, "A", label="new", reenableIfArchived=True, enableIfNew=False)
+    known = service.activity_types()["A"]
+    assert (known["deleted"], known["enabled"], known["label"]) == (False, True, "L")
 
 
-def test_reviving_does_not_offer_what_was_never_deleted(service: Asking) -> None:
-    """reenableIfArchived has no effect on a type that is not deleted."""
-    upload(service, "A", reenableIfArchived=True)
-    upload(service, "A", reenableIfArchived=True)
-    assert service.activity_types()["A"]["enabled"] is False
-
-
-@pytest.mark.parametrize("closing", ["completeSyncSession", "cancelSyncSession"])
-@pytest.mark.parametrize(
-    ("operation", "status"), [("completeSyncSession", 404), ("cancelSyncSession", 404), ("uploadActivityTypes", 400)]
-)
-def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: str, status: int) -> None:
-    """docs/interface.md 3, docs/service.md §1: a completed or cancelled session is refused, and nothing changes."""
+@pytest.mark.parametrize("end", ["completeSyncSession", "cancelSyncSession", "expired"])
+def test_an_ended_session_is_unusable(service: Asking, end: str) -> None:
+    """docs/interface.md 3, docs/service.md §1: it is refused like an unknown one, and nothing changes."""
     upload(service, "A")
-    session = start(service)
+    session, other = start(service), start(service)
     upload(service, "A", session=session)
-    service.told(closing, syncSessionId=session)
-    answer = service.ask(operation, syncSessionId=session, activityTypes=[{"code": "B", "label": "B"}])
-    assert answer == (status, {"message": "the sync session is unknown or closed"})
+    if end == "expired":
+        service.sandbox.do(expire, {"syncSessionId": session})
+    else:
+        service.told(end, syncSessionId=session)
+    for operation, status in (("completeSyncSession", 404), ("cancelSyncSession", 404), ("uploadActivityTypes", 400)):
+        answer = service.ask(operation, syncSessionId=session, activityTypes=[ITEM_OF_B])
+        assert answer == (status, {"message": "the sync session is unknown or closed"})
     assert service.alive() == {"A"}
+    complete(service, other)
+
+
+def test_all_open_sessions_can_expire_at_once(service: Asking) -> None:
+    """docs/service.md §2: the lifetime of a session is unknown, so a test ends one session or all of them."""
+    first = start(service)
+    service.told("cancelSyncSession", syncSessionId=first)
+    start(service)
+    service.sandbox.do(expire, {})
+    assert [session["state"] for session in service.state()["sessions"]] == ["cancelled", "expired"]
 
 
 @pytest.mark.parametrize(
@@ -173,18 +162,6 @@ def test_an_unknown_session_is_refused(service: Asking, operation: str, session:
     assert service.alive() == {"A"}
 
 
-def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
-    """docs/service.md §2: the lifetime of a session is unknown, so a test can end one session or all of them."""
-    first, second, third = start(service), start(service), start(service)
-    service.sandbox.do(expire, {"syncSessionId": first})
-    assert service.ask("completeSyncSession", syncSessionId=first)[0] == 404
-    service.told("cancelSyncSession", syncSessionId=second)
-    service.sandbox.do(expire, {})
-    assert service.ask("completeSyncSession", syncSessionId=third)[0] == 404
-    states = [session["state"] for session in service.state()["sessions"]]
-    assert states == ["expired", "cancelled", "expired"]
-
-
 @pytest.mark.parametrize(
     ("item", "words"),
     [
@@ -198,6 +175,6 @@ def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
 )
 def test_a_wrong_item_fails_alone(service: Asking, item: dict[str, Any], words: str) -> None:
     """docs/interface.md 7.1: an invalid item is reported, and the other items of the batch are applied."""
-    answer = service.told("uploadActivityTypes", activityTypes=[item, {"code": "B", "label": "B"}])
+    answer = service.told("uploadActivityTypes", activityTypes=[item, ITEM_OF_B])
     assert answer == {"errors": [{"index": 0, "errorDescription": words}]}
     assert service.alive() == {"B"}

@@ -14,49 +14,13 @@ from tests.support import loopback
 from .conftest import Talking
 
 
-def test_the_state_shows_everything_held(running: Talking) -> None:
-    """The state is sorted, so that two states can be compared."""
-    categories = running.post("/tagcategory/batch", {"tagCategories": [{"externalId": "c", "label": "C"}]}).json()
-    id_ = categories["tagCategories"][0]["id"]
-    tag = {
-        "name": "T",
-        "description": "D",
-        "tagCategoryId": id_,
-        "additionalKeywords": ["b", "a"],
-        "metadata": {"m": "1"},
-    }
-    running.post("/tag/batch", {"tags": [tag, {"name": "S", "visibility": "PRIVATE"}]})
-    running.post("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A", "enableIfNew": True}]})
-    session = running.post("/activitytype/sync/start").json()["syncSessionId"]
-    state = running.state()
-    assert state["tags"] == [
-        {"name": "S", "path": "/", "visibility": "PRIVATE", "category": None, "keywords": ["S"], "metadata": {}},
-        {
-            "name": "T",
-            "description": "D",
-            "path": "/",
-            "visibility": "PUBLIC",
-            "tagCategoryId": id_,
-            "category": "c",
-            "keywords": ["T", "a", "b"],
-            "metadata": {"m": "1"},
-        },
-    ]
-    assert state["categories"] == [{"id": id_, "externalId": "c", "label": "C"}]
-    (known,) = state["activityTypes"]
-    assert known.pop("touched") > 0
-    assert known == {"code": "A", "label": "A", "description": "", "enabled": True, "deleted": False}
-    assert [(s["syncSessionId"], s["state"]) for s in state["sessions"]] == [(session, "open")]
-    assert state["settings"]["batchLimit"] == 2000
-
-
 def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
-    """An entry has the operation, status, item count, body and session; refused requests are logged too."""
-    session = running.post("/activitytype/sync/start").json()
+    """Its operation, status, item count, session, query, user agent and body; refused requests are logged too."""
+    session = running.post("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"}).json()
     running.post("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A"}], **session})
     running.connector.post("/tag", content="{")
-    running.post("/nowhere", {})
-    running.connector.get("/team/info", headers={"x-api-key": "wrong"})
+    running.post("/nowhere", {}, headers={"User-Agent": ""})
+    running.connector.get("/team/info", headers={"x-api-key": "wrong"}, params={"limit": 7})
     log = running.requests()
     assert [(e["operation"], e["method"], e["path"], e["status"], e["items"]) for e in log] == [
         ("startSyncSession", "POST", "/activitytype/sync/start", 200, None),
@@ -68,27 +32,29 @@ def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
     assert log[1]["session"] == session["syncSessionId"]
     assert log[1]["body"]["activityTypes"] == [{"code": "A", "label": "A"}]
     assert not any(entry["open"] for entry in log)
-    assert [entry["body"] for entry in log[2:]] == ["{", {}, None]
+    assert [log[number]["body"] for number in (0, 2, 3, 4)] == [None, "{", {}, None]
+    assert (log[0]["userAgent"], log[3]["userAgent"], log[4]["query"]) == ("syncengine/9", "", {"limit": "7"})
     assert [entry["seq"] for entry in running.requests(since=log[2]["seq"])] == [log[3]["seq"], log[4]["seq"]]
-    assert "wrong" not in str(log)
-
-
-def arrived(log: RequestLog, body: bytes) -> LoggedRequest:
-    entry = LoggedRequest("upsertTag", "POST", "/tag", {}, "", 0, items=None, session=None, body=body)
-    log.add(entry)
-    return entry
+    assert running.outsider.get("/requests", params={"since": "x"}).status_code == 400
+    assert not any(key in str(log) for key in ("wrong", running.connector.headers["x-api-key"]))
 
 
 def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
     """The log keeps the newest requests, and never reuses a number."""
     log = RequestLog(entries=3, body_bytes=8)
+
+    def arrived(body: bytes) -> LoggedRequest:
+        entry = LoggedRequest("upsertTag", "POST", "/tag", {}, "", 0, items=None, session=None, body=body)
+        log.add(entry)
+        return entry
+
     for number in range(1, 6):
-        arrived(log, b"%d%d%d" % (number, number, number))
+        arrived(b"%d%d%d" % (number, number, number))
     assert [(entry["seq"], entry["body"]) for entry in log.since(0)] == [(4, 444), (5, 555)]
     assert [entry["seq"] for entry in log.since(4)] == [5]
     assert list(log.since(9)) == []
     log.clear()
-    assert arrived(log, b"").seq == 6
+    assert arrived(b"").seq == 6
 
 
 def test_a_reset_makes_it_as_new(running: Talking) -> None:
@@ -99,18 +65,18 @@ def test_a_reset_makes_it_as_new(running: Talking) -> None:
     running.control("/reset")
     assert running.requests() == []
     assert running.post("/tag", {"name": "U"}).status_code == 200
-    assert running.names() == ["U"]
-    assert running.state()["settings"]["teamName"] == "Sandbox"
-    assert running.state()["settings"]["tagLimit"] is None
+    state = running.state()
+    assert [tag["name"] for tag in state["tags"]] == ["U"]
+    settings = state["settings"]
+    assert (settings["teamName"], settings["tagLimit"], settings["batchLimit"]) == ("Sandbox", None, 2000)
 
 
 def test_settings_change_only_what_they_name(running: Talking) -> None:
     """A changed setting takes effect with the next request, and other settings stay."""
     running.control("/settings", {"tagLimit": 0, "teamName": "T"})
-    running.control("/settings", {"batchLimit": 1, "statusForItemErrors": 400})
+    running.control("/settings", {"batchLimit": 1})
     assert running.connector.get("/team/info").json() == {"teamName": "T"}
     assert running.post("/tag", {"name": "T"}).status_code == 402
-    assert running.post("/tag/batch", {"tags": [{}]}).json()["errors"][0]["index"] == 0
     assert running.post("/tag/batch", {"tags": [{}, {}]}).status_code == 400
     running.control("/settings", {"tagLimit": None})
     assert running.post("/tag", {"name": "T"}).status_code == 200
@@ -171,11 +137,6 @@ def test_deleting_something_unknown_is_an_error(running: Talking, body: dict[str
     assert running.outsider.post("/delete", json=body).status_code == status
 
 
-def test_since_must_be_a_number(running: Talking) -> None:
-    """400, not a traceback."""
-    assert running.outsider.get("/requests", params={"since": "x"}).status_code == 400
-
-
 def _own_address() -> str:
     """An address of this machine that is not loopback, if it has one; the connected UDP socket sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -198,10 +159,14 @@ def test_control_api_and_console_are_for_this_machine_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil.example"}, {"host": "10.0.0.1"}]
+    "headers",
+    [{"origin": "https://evil.example"}, {"origin": "null"}, {"origin": "http://127.0.0.1:1"}, {"host": "10.0.0.1"}],
+    ids=str,
 )
-def test_a_page_of_another_site_is_refused(running: Talking, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize("path", ["/sandbox/reset", "/console/post", "/console/offer"])
+def test_a_page_of_another_site_is_refused(running: Talking, headers: dict[str, str], path: str) -> None:
     """A foreign Origin or Host header is refused before anything is done."""
     running.post("/tag", {"name": "T"})
-    assert running.outsider.post("/reset", headers=headers).status_code == 403
-    assert running.names() == ["T"]
+    url = running.outsider.base_url.copy_with(path=path)
+    assert running.outsider.post(url, headers=headers, data={"user": "A", "minutes": "60"}).status_code == 403
+    assert (running.names(), running.state()["postedTime"]) == (["T"], [])

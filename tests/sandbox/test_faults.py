@@ -1,7 +1,11 @@
-"""Each kind of fault over HTTP, and which request meets which fault."""
+"""Each kind of fault over HTTP, which request meets which fault, and calls that are executed late."""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -10,10 +14,11 @@ import pytest
 from syncengine.sandbox.faults import Fault, Faults
 
 from .conftest import Talking
+from .receiver import eventually
 
 
-def statuses(running: Talking, times: int, path: str = "/tag") -> list[int]:
-    return [running.post(path, {"name": f"T{number}"}).status_code for number in range(times)]
+def statuses(running: Talking, times: int) -> list[int]:
+    return [running.post("/tag", {"name": f"T{number}"}).status_code for number in range(times)]
 
 
 def test_a_fault_answers_once_and_leaves_the_world_alone(running: Talking) -> None:
@@ -27,9 +32,9 @@ def test_a_fault_answers_once_and_leaves_the_world_alone(running: Talking) -> No
     assert running.names() == ["T"]
 
 
-def test_a_fault_waits_for_its_turn_and_ends(running: Talking) -> None:
-    """A fault skips the first `after` requests and meets the next `times` ones."""
+def test_a_fault_spares_the_first_requests_of_its_operation_and_hits_the_next(running: Talking) -> None:
     running.fault(operation="upsertTag", status=500, after=1, times=2)
+    assert [running.post("/tag/batch", {"tags": []}).status_code for _ in range(2)] == [200, 200]
     assert statuses(running, 5) == [200, 500, 500, 200, 200]
 
 
@@ -40,14 +45,6 @@ def test_a_fault_for_ever_ends_when_it_is_taken_away(running: Talking) -> None:
     assert running.post("/tag/batch", {"tags": []}).status_code == 500
     running.outsider.delete("/faults")
     assert statuses(running, 1) == [200]
-
-
-def test_a_fault_meets_its_operation_only(running: Talking) -> None:
-    """Requests of other operations do not count for `after`."""
-    running.fault(operation="upsertTags", status=500, after=1)
-    assert statuses(running, 2) == [200, 200]
-    assert statuses(running, 2, "/tag/metadata/delete") == [400, 400]
-    assert [running.post("/tag/batch", {"tags": []}).status_code for _ in range(3)] == [200, 500, 200]
 
 
 def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
@@ -81,21 +78,21 @@ def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"), [("<html>Welcome</html>", "text/html"), ('{"errors": [', "text/plain"), ("", "text/plain")]
+    ("body", "headers", "kind"),
+    [
+        ("<html>Welcome</html>", {}, "text/html; charset=utf-8"),
+        ('{"errors": [', {}, "text/plain; charset=utf-8"),
+        ("", {}, "text/plain; charset=utf-8"),
+        ("{}", {"Content-Type": "application/json"}, "application/json"),
+    ],
 )
-def test_a_text_is_sent_as_it_is(running: Talking, body: str, kind: str) -> None:
-    """A fault can answer 200 with HTML or truncated JSON; the request is not executed then."""
-    running.fault(operation="upsertTags", body=body)
+def test_a_text_is_sent_as_it_is(running: Talking, body: str, headers: dict[str, str], kind: str) -> None:
+    """A fault can answer 200 with HTML or truncated JSON; its own Content-Type replaces the guessed one."""
+    running.fault(operation="upsertTags", body=body, headers=headers)
     response = running.post("/tag/batch", {"tags": [{"name": "T"}]})
     assert (response.status_code, response.text) == (200, body)
-    assert response.headers["content-type"].startswith(kind)
+    assert response.headers.get_list("content-type") == [kind]
     assert running.names() == []
-
-
-def test_a_fault_chooses_its_content_type(running: Talking) -> None:
-    """The fault's own Content-Type header replaces the guessed one."""
-    running.fault(operation="upsertTag", body="{}", headers={"Content-Type": "application/json"})
-    assert running.post("/tag", {"name": "T"}).headers.get_list("content-type") == ["application/json"]
 
 
 @pytest.mark.parametrize("status", [None, 400])
@@ -107,17 +104,6 @@ def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: 
     missing = {"index": 2, "errorDescription": "name is missing"}
     assert (response.status_code, response.json()) == (status or 200, {"errors": [errors[0], missing, errors[1]]})
     assert running.names() == ["A"]
-
-
-def test_an_item_that_is_made_to_fail_is_swept(running: Talking) -> None:
-    """docs/service.md §2: a type whose upload failed in the session is deleted when the session completes."""
-    items = [{"code": "A", "label": "A"}, {"code": "B", "label": "B"}]
-    running.post("/activitytype/batch", {"activityTypes": items})
-    session = running.post("/activitytype/sync/start").json()
-    running.fault(operation="uploadActivityTypes", itemErrors=[{"index": 0, "errorDescription": "no"}])
-    running.post("/activitytype/batch", {"activityTypes": items, **session})
-    running.post("/activitytype/sync/complete", session)
-    assert {known["code"]: known["deleted"] for known in running.state()["activityTypes"]} == {"A": True, "B": False}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +132,133 @@ def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> 
     assert running.post("/tag", {"name": "U"}).status_code == 200
 
 
+# --- calls that are executed late: after other calls, and whether or not a client waits for the answer
+
+
+def pending(running: Talking) -> Any:
+    return running.outsider.get("/late").json()["late"]
+
+
+def execute(running: Talking, **body: Any) -> Any:
+    return running.control("/late/execute", body)["executed"]
+
+
+@contextmanager
+def asking(running: Talking, path: str, body: Any) -> Iterator[Future[httpx.Response]]:
+    """Make a call that the sandbox holds, and yield its future answer."""
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(running.post, path, body, timeout=30)
+        eventually(lambda: bool(pending(running)))
+        yield answer
+
+
+def test_a_call_is_executed_when_its_time_has_come(running: Talking) -> None:
+    """A late call with `seconds` is answered at once and executed after that time."""
+    running.fault(operation="upsertTag", late={"seconds": 0.05, "answer": 504})
+    assert running.post("/tag", {"name": "T"}).status_code == 504
+    eventually(lambda: running.names() == ["T"])
+    assert pending(running) == []
+
+
+@pytest.mark.parametrize("answer", [504, 202, "cut"])
+def test_a_call_without_a_time_waits_until_a_test_executes_it(running: Talking, answer: int | str) -> None:
+    """A late call without `seconds` waits until the control API executes it; other calls are served meanwhile."""
+    running.fault(operation="upsertTag", late={"answer": answer})
+    if answer == "cut":
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+            running.post("/tag", {"name": "late"})
+    else:
+        assert running.post("/tag", {"name": "late"}).status_code == answer
+    assert running.post("/tag", {"name": "T"}).status_code == 200
+    assert running.names() == ["T"]
+    assert [entry["status"] for entry in pending(running)] == [None if answer == "cut" else answer]
+    assert [entry["late"]["status"] for entry in execute(running)] == [200]
+    assert running.names() == ["T", "late"]
+    assert pending(running) == []
+
+
+def test_a_late_call_works_on_the_state_at_its_execution(running: Talking) -> None:
+    """A late delete of a category also deletes the tags that were added after the call was answered."""
+    category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
+    running.post("/tagcategory/batch", category)
+    running.fault(operation="deleteTagCategory", late={"answer": 504})
+    assert running.post("/tagcategory/delete", {"externalId": "c"}).status_code == 504
+    id_ = running.post("/tagcategory/batch", category).json()["tagCategories"][0]["id"]
+    running.post("/tag/batch", {"tags": [{"name": "T", "tagCategoryId": id_}, {"name": "U"}]})
+    execute(running)
+    assert (running.names(), running.state()["categories"]) == (["U"], [])
+
+
+def test_a_late_call_can_be_refused_by_then(running: Talking) -> None:
+    """The log shows the status that was answered at once, here with a gateway's page, and that of the execution."""
+    page, headers = "<html>Gateway Time-out</html>", {"Retry-After": "1"}
+    running.fault(operation="deleteTag", body=page, headers=headers, late={"answer": 504})
+    response = running.post("/tag/delete", {"name": "T"})
+    assert (response.status_code, response.text, response.headers["retry-after"]) == (504, page, "1")
+    (executed,) = execute(running)
+    assert (executed["status"], executed["late"]["status"]) == (504, 404)
+    assert executed["late"]["executed"] >= executed["at"]
+    assert running.requests()[0]["late"] == executed["late"]
+
+
+def test_a_call_that_is_held_gets_its_own_answer(running: Talking) -> None:
+    """With `hold`, the client gets no answer until the call is executed."""
+    running.fault(operation="upsertTagCategories", late={"answer": "hold"})
+    with asking(running, "/tagcategory/batch", {"tagCategories": [{"externalId": "c"}]}) as answer:
+        assert [(entry["open"], entry["status"]) for entry in pending(running)] == [(True, None)]
+        execute(running)
+        assert answer.result().json()["tagCategories"][0]["externalId"] == "c"
+
+
+def test_a_call_is_executed_although_its_client_has_gone(running: Talking) -> None:
+    """A client that disconnects, as a killed process does, does not stop its call."""
+    running.fault(operation="upsertTag", late={})
+    url = running.connector.base_url
+    with socket.create_connection((url.host, url.port or 0)) as client:
+        head = f"POST /connect/api/tag HTTP/1.1\r\nHost: x\r\nx-api-key: {running.connector.headers['x-api-key']}\r\n"
+        client.sendall(f'{head}Content-Length: 12\r\n\r\n{{"name":"T"}}'.encode())
+        eventually(lambda: bool(pending(running)))
+    eventually(lambda: not pending(running)[0]["open"])
+    assert running.names() == []
+    execute(running)
+    assert running.names() == ["T"]
+
+
+def test_calls_are_executed_in_the_order_in_which_they_came_or_one_by_one(running: Talking) -> None:
+    """`/late/execute` executes one call by its number or all in order; a number that does not wait is 404."""
+    running.fault(operation="upsertTag", times=None, late={"answer": 504})
+    for description in ("first", "second", "third"):
+        running.post("/tag", {"name": "T", "description": description})
+    first, second, third = (entry["seq"] for entry in pending(running))
+    assert [entry["seq"] for entry in execute(running, seq=second)] == [second]
+    assert running.state()["tags"][0]["description"] == "second"
+    assert running.outsider.post("/late/execute", json={"seq": second}).status_code == 404
+    assert [entry["seq"] for entry in execute(running)] == [first, third]
+    assert running.state()["tags"][0]["description"] == "third"
+    assert execute(running) == []
+
+
+def test_a_call_can_be_lost_for_good(running: Talking) -> None:
+    """DELETE drops the waiting calls, and cuts off a client whose call is held."""
+    running.fault(operation="upsertTag", late={})
+    with asking(running, "/tag", {"name": "T"}) as answer:
+        assert running.outsider.delete("/late").status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+            answer.result()
+    assert (execute(running), running.names()) == ([], [])
+
+
+WRONG_LATE = [
+    ({"late": 5}, "expected an object"),
+    ({"late": {"second": 5}}, "unknown field: second"),
+    ({"late": {"seconds": -1}}, "seconds must be a number of seconds"),
+    ({"late": {"answer": "no"}}, "answer must be a status, cut or hold"),
+    ({"late": {"answer": 99}}, "answer must be a status, cut or hold"),
+    ({"late": {}, "status": 500, "drop": "after"}, "late cannot be combined with drop, status"),
+    ({"operation": "webhookCall", "late": {}}, "webhookCall cannot be late"),
+]
+
+
 @pytest.mark.parametrize(
     ("faults", "words"),
     [
@@ -160,6 +273,7 @@ def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> 
         ([{"operation": "*", "times": -1}], "times must be a non-negative integer"),
         ([{"operation": "upsertTag", "itemErrors": []}], "can have itemErrors"),
         ([{"operation": "upsertTags", "itemErrors": [{}]}], "index is missing"),
+        *(([{"operation": "upsertTag", **fault}], words) for fault, words in WRONG_LATE),
     ],
 )
 def test_a_fault_that_is_not_understood_is_refused(running: Talking, faults: Any, words: str) -> None:

@@ -28,15 +28,6 @@ def status(service: Asking, id_: str, status: str, **more: Any) -> int:
     return service.ask("updatePostedTimeStatus", timeGroupId=id_, status=status, **more)[0]
 
 
-def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
-    """docs/interface.md 2.5: a fetched group is pending and has no caller key, which only webhook calls have."""
-    fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
-    code, (group,) = fetching.get("fetchPostedTime")
-    assert (code, group["groupId"], group["description"], group["status"]) == (200, "g", "D", "PENDING")
-    assert (group["totalDurationSecs"], group["localDate"]) == (90, "2026-01-27")
-    assert "callerKey" not in group
-
-
 def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> None:
     """docs/interface.md 4, fetch rule 2: the default limit is 25."""
     fetching.post(*(f"g{number:02}" for number in range(40)))
@@ -53,67 +44,42 @@ def test_a_fetch_with_a_wrong_limit_is_refused_and_registers_nobody(service: Ask
     assert service.state()["connection"]["mechanism"] is None
 
 
-def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> None:
-    """docs/interface.md 3: the group is offered again each time the re-offer time has passed, and not before."""
-    fetching.post("g")
-    assert fetching.groups("fetchPostedTime") == ["g"]
-    fetching.later(REOFFER - 1)
-    assert fetching.groups("fetchPostedTime") == []
-    fetching.later(1)
-    assert fetching.groups("fetchPostedTime") == ["g"]
-    fetching.later(REOFFER)
-    assert fetching.groups("fetchPostedTime") == ["g"]
-    assert len(fetching.posted("g")["offers"]) == 3
+@pytest.mark.parametrize(("told", "after"), [(None, REOFFER), ("RETRIABLE_FAILURE", RETRY)])
+def test_a_group_without_an_end_is_offered_again(fetching: Asking, told: str | None, after: int) -> None:
+    """docs/interface.md 3, 7.2: each time the re-offer time or, after a retriable failure, the retry time has passed.
+
+    A fetched group is pending and has no caller key, which only webhook calls have.
+    """
+    fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
+    (group,) = fetching.get("fetchPostedTime")[1]
+    assert (group["groupId"], group["description"], group["status"]) == ("g", "D", "PENDING")
+    assert (group["totalDurationSecs"], group["localDate"], "callerKey" in group) == (90, "2026-01-27", False)
+    for offers in (2, 3):
+        if told:
+            assert status(fetching, "g", told, message="busy") == 200
+            assert fetching.posted("g")["state"] == "retrying"
+        fetching.later(after - 1)
+        assert fetching.groups("fetchPostedTime") == []
+        fetching.later(1)
+        assert fetching.groups("fetchPostedTime") == ["g"]
+        assert len(fetching.posted("g")["offers"]) == offers
 
 
-def test_a_success_is_final_and_keeps_the_reference(fetching: Asking) -> None:
-    """docs/interface.md 3: the group keeps its externalId and is never offered again."""
-    fetching.post("g")
+def test_a_success_and_a_failure_are_final(fetching: Asking) -> None:
+    """docs/interface.md 3, 7.2: the group keeps the external id or the message, and is never offered again."""
+    fetching.post("good", "bad")
     fetching.groups("fetchPostedTime")
-    assert status(fetching, "g", "SUCCESS", externalId="ledger-1") == 200
+    assert status(fetching, "good", "SUCCESS", externalId="ledger-1") == 200
+    assert status(fetching, "bad", "FAILURE", message="Assign a tag.") == 200
     fetching.later(10 * REOFFER)
     assert fetching.groups("fetchPostedTime") == []
-    posted = fetching.posted("g")
-    assert (posted["state"], posted["externalId"], posted["due"]) == ("success", "ledger-1", None)
-    assert fetching.get("listPostedTime")[1][0]["status"] == "SUCCESS"
+    good, bad = fetching.posted("good"), fetching.posted("bad")
+    assert (good["state"], good["externalId"], good["due"]) == ("success", "ledger-1", None)
+    assert (bad["state"], bad["message"], bad["due"]) == ("failed", "Assign a tag.", None)
 
 
-def test_a_failure_shows_its_message_and_is_not_offered_again(fetching: Asking) -> None:
-    """docs/interface.md 7.2."""
-    fetching.post("g")
-    fetching.groups("fetchPostedTime")
-    assert status(fetching, "g", "FAILURE", message="Assign a tag.") == 200
-    fetching.later(10 * REOFFER)
-    assert fetching.groups("fetchPostedTime") == []
-    assert (fetching.posted("g")["state"], fetching.posted("g")["message"]) == ("failed", "Assign a tag.")
-
-
-def test_a_retriable_failure_is_scheduled_for_retry(fetching: Asking) -> None:
-    """docs/interface.md 7.2: offered again after the retry time, not after the re-offer time."""
-    fetching.post("g")
-    fetching.groups("fetchPostedTime")
-    assert status(fetching, "g", "RETRIABLE_FAILURE", message="busy") == 200
-    assert fetching.posted("g")["state"] == "retrying"
-    fetching.later(RETRY - 1)
-    assert fetching.groups("fetchPostedTime") == []
-    fetching.later(1)
-    assert fetching.groups("fetchPostedTime") == ["g"]
-
-
-def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Asking) -> None:
-    """docs/service.md §2: the group keeps its id and its earlier statuses, and is offered with its new content."""
-    fetching.post("g", description="old")
-    fetching.groups("fetchPostedTime")
-    status(fetching, "g", "FAILURE", message="no")
-    fetching.post("g", description="new")
-    assert fetching.get("fetchPostedTime")[1][0]["description"] == "new"
-    status(fetching, "g", "SUCCESS")
-    assert [told["status"] for told in fetching.posted("g")["told"]] == ["FAILURE", "SUCCESS"]
-    assert len(fetching.state()["postedTime"]) == 1
-
-
-def test_a_status_of_older_content_does_not_settle_newer_content(fetching: Asking) -> None:
-    """The newer content is offered until it has a status of its own."""
+def test_a_group_that_is_posted_again_is_offered_until_its_newest_content_has_a_status(fetching: Asking) -> None:
+    """docs/service.md §2: after a failure too. The group keeps its id and its earlier statuses."""
     fetching.post("g", description="old")
     fetching.groups("fetchPostedTime")
     fetching.later(1)
@@ -123,7 +89,11 @@ def test_a_status_of_older_content_does_not_settle_newer_content(fetching: Askin
     assert fetching.get("fetchPostedTime")[1][0]["description"] == "new"
     status(fetching, "g", "FAILURE", message="no")
     assert fetching.posted("g")["state"] == "failed"
-    assert [told["status"] for told in fetching.posted("g")["told"]] == ["SUCCESS", "FAILURE"]
+    fetching.post("g", description="newest")
+    assert fetching.get("fetchPostedTime")[1][0]["description"] == "newest"
+    status(fetching, "g", "SUCCESS")
+    (posted,) = fetching.state()["postedTime"]
+    assert [told["status"] for told in posted["told"]] == ["SUCCESS", "FAILURE", "SUCCESS"]
 
 
 @pytest.mark.parametrize(
@@ -153,21 +123,25 @@ def test_a_status_of_an_unknown_group_is_404(service: Asking) -> None:
     assert status(service, "no", "SUCCESS") == 404
 
 
-def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
+def test_the_list_goes_back_from_the_newest_and_changes_nothing(service: Asking) -> None:
     """docs/interface.md 4: the list includes unrecorded groups, and its default limit is 100."""
     for number in range(120):
         service.post(f"g{number:03}")
     newest_first = [f"g{number:03}" for number in reversed(range(120))]
+    before = service.state()
     assert service.groups("listPostedTime") == newest_first[:100]
     assert service.groups("listPostedTime", limit=500) == newest_first
     assert service.groups("listPostedTime", limit=1) == newest_first[:1]
+    assert service.state() == before
 
 
 def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
-    """docs/interface.md 4: `submittedBefore` excludes groups submitted at exactly that instant."""
+    """docs/interface.md 4: `submittedBefore` excludes groups of exactly that instant; a future group is not listed."""
     service.post("a", submissionTime=10)
     service.post("b1", "b2", submissionTime=20)
     service.post("c", submissionTime=30)
+    service.post("future", submissionTime=10**15)
+    assert service.groups("listPostedTime") == ["c", "b2", "b1", "a"]
     assert service.groups("listPostedTime", submittedBefore=30) == ["b2", "b1", "a"]
     assert service.groups("listPostedTime", submittedBefore=20) == ["a"]
     assert service.groups("listPostedTime", submittedBefore=10) == []
@@ -175,24 +149,18 @@ def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
 
 def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_times(service: Asking) -> None:
     """docs/service.md §2: paging with the last time + 1 ms, without groups already seen, finds every group."""
-    for operation in range(146):
+    for operation in range(40):
         service.post(*(f"{operation}-{number}" for number in range(5)))
-    seen: dict[str, None] = {}
+    seen = set[str]()
     before = service.clock.now + 1
     while fresh := [
         group
-        for group in service.get("listPostedTime", limit=50, submittedBefore=before)[1]
+        for group in service.get("listPostedTime", limit=8, submittedBefore=before)[1]
         if group["groupId"] not in seen
     ]:
-        seen.update(dict.fromkeys(group["groupId"] for group in fresh))
+        seen |= {group["groupId"] for group in fresh}
         before = fresh[-1]["submissionTime"] + 1
-    assert len(seen) == 730
-
-
-def test_the_list_leaves_out_groups_from_the_future(service: Asking) -> None:
-    """docs/interface.md 4: a group with a submission time in the future is not listed yet."""
-    service.post("future", submissionTime=10**15)
-    assert service.groups("listPostedTime") == []
+    assert len(seen) == 200
 
 
 def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
@@ -211,13 +179,6 @@ def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> Non
     """docs/interface.md 8: the limit is 1 to 500."""
     assert service.get("listPostedTime", limit=limit)[0] == 400
     assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
-
-
-def test_listing_offers_nothing_and_registers_nobody(service: Asking) -> None:
-    service.post("g")
-    before = service.state()
-    service.groups("listPostedTime")
-    assert service.state() == before
 
 
 IDS = st.sampled_from("abc")

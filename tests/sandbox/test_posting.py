@@ -1,13 +1,14 @@
-"""Posting time as a user does: which fields are filled in, left out, or taken from tags and activity types."""
+"""Posting time as a user does: fields that are filled in, left out, or taken from tags, keywords and activity types."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from syncengine.sandbox import posting
+from syncengine.sandbox import console, posting
 
 from .conftest import Asking
 
@@ -38,19 +39,13 @@ def test_a_group_without_fields_gets_defaults(service_at_nine: Asking) -> None:
     assert "activityType" not in group
 
 
-def test_a_row_whose_duration_is_beyond_all_numbers_counts_for_nothing(service: Asking) -> None:
-    """It is sent as it was posted, to try what a connector does with it."""
-    group = composed(service, timeRows=[{"durationSecs": 10**400}, {"durationSecs": 60}])
-    assert (group["totalDurationSecs"], group["timeRows"][0]["durationSecs"]) == (60, 10**400)
-
-
 def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) -> None:
-    """docs/interface.md 2.5: missing fields of rows are filled in, too."""
-    rows = [{"durationSecs": 1000}, {"durationSecs": 100, "description": None, "activity": "@_Call_@"}]
+    """docs/interface.md 2.5: missing fields of rows are filled in, too. A duration beyond all numbers is just sent."""
+    rows = [{"durationSecs": 1000}, {"durationSecs": 100, "description": None}, {"durationSecs": 10**400}]
     group = composed(service, timeRows=rows)
     assert (group["totalDurationSecs"], group["totalDurationHours"]) == (1100, 0.31)
-    assert group["timeRows"][1]["description"] is None
-    assert group["timeRows"][1]["source"] == "WT_DESKTOP"
+    assert (group["timeRows"][1]["description"], group["timeRows"][1]["source"]) == (None, "WT_DESKTOP")
+    assert group["timeRows"][2]["durationSecs"] == 10**400
     assert composed(service, timeRows=rows, totalDurationSecs=1200)["totalDurationSecs"] == 1200
     assert composed(service, timeRows=[])["totalDurationSecs"] == 0
 
@@ -63,17 +58,15 @@ def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
     assert (ahead["timeRows"][0]["timezone_offset_min"], "timezone_name" in ahead["timeRows"][0]) == (900, False)
 
 
-def test_a_field_posted_as_null_is_left_out(service: Asking) -> None:
-    """Groups without user, tag, rows or date exist in practice (docs/service.md §2); null asks for one."""
+def test_unknown_fields_are_sent_as_posted_and_null_leaves_a_field_out(service: Asking) -> None:
+    """Groups without user, tag, rows or date exist in practice (docs/service.md §2).
+
+    `status` and `callerKey` are set by the service itself.
+    """
     left_out = ("user", "tags", "timeRows", "localDate", "activityType", "tzOffsetMins")
-    assert not composed(service, **dict.fromkeys(left_out)).keys() & set(left_out)
-
-
-def test_unknown_fields_are_sent_as_posted(service: Asking) -> None:
-    """Unknown fields and values are passed on, but not `status` and `callerKey`, which the service sets itself."""
-    group = composed(service, colour="blue", narrativeType="NEW", status="DONE", callerKey="k")
-    assert (group["colour"], group["narrativeType"]) == ("blue", "NEW")
-    assert not group.keys() & {"status", "callerKey"}
+    group = composed(service, colour="blue", status="DONE", callerKey="k", **dict.fromkeys(left_out))
+    assert group["colour"] == "blue"
+    assert not group.keys() & {*left_out, "status", "callerKey"}
 
 
 def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
@@ -120,3 +113,135 @@ def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any])
     """An invalid group answers 400, and none of the operation's groups is posted."""
     assert service.sandbox.do(posting.post, body).status == 400
     assert service.state()["postedTime"] == []
+
+
+# --- tags by the keywords in the text of rows (docs/interface.md 2.1)
+
+
+def tags_of(service: Asking, *rows: dict[str, Any], **said: Any) -> list[str]:
+    service.post("g", **{"timeRows": list(rows), **said})
+    return [tag["name"] for tag in service.posted("g")["group"].get("tags", [])]
+
+
+@pytest.fixture
+def matters(service: Asking) -> Asking:
+    """Two tags with keywords, and one without."""
+    service.told("upsertTag", name="ACME-0042", additionalKeywords=["EP 1234567"], externalId="4711")
+    service.told("upsertTag", name="Zürich AG", excludeTagNameKeyword=True, additionalKeywords=["Zürich"])
+    service.told("upsertTag", name="Retired", excludeTagNameKeyword=True)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Letter on EP 1234567.docx", ["ACME-0042"]),
+        ("re: acme-0042, draft", ["ACME-0042"]),
+        ("@_ZÜRICH calls_@", ["Zürich AG"]),
+        ("Zu\u0308rich", ["Zürich AG"]),
+        ("XACME-00421", ["ACME-0042"]),
+        ("EP 1234567 for Zürich", ["ACME-0042", "Zürich AG"]),
+        ("EP1234567", []),
+        ("Retired", []),
+        ("", []),
+    ],
+)
+@pytest.mark.parametrize("field", ["activity", "description"])
+def test_a_row_gets_the_tags_whose_keywords_it_holds(matters: Asking, field: str, text: str, names: list[str]) -> None:
+    """Matching ignores case and finds parts of words, in the activity or the description; spaces must agree."""
+    assert tags_of(matters, {"activity": None, "description": "", field: text}) == names
+
+
+def test_each_row_is_matched_by_itself_unless_a_tag_is_chosen(matters: Asking) -> None:
+    """docs/service.md §2: a chosen tag, an empty list of tags or `matchKeywords: false` switches matching off.
+
+    A keyword does not match across two rows, nor once it is deleted, as for a retired tag.
+    """
+    first, second = {"description": "EP 12"}, {"description": "34567", "activity": "zürich"}
+    assert tags_of(matters, first, second) == ["Zürich AG"]
+    assert tags_of(matters, {"description": "EP 1234567"}, second) == ["ACME-0042", "Zürich AG"]
+    row = {"description": "EP 1234567"}
+    for said in ({"tags": []}, {"tags": None}, {"matchKeywords": False}):
+        assert tags_of(matters, row, **said) == []
+    assert tags_of(matters, row, tag="Zürich AG") == ["Zürich AG"]
+    assert tags_of(matters, row, matchKeywords=True) == ["ACME-0042"]
+    group = matters.posted("g")["group"]
+    assert (group["tags"], "matchKeywords" in group) == (
+        [{"name": "ACME-0042", "path": "/", "externalId": "4711"}],
+        False,
+    )
+    matters.told("deleteKeyword", tagName="ACME-0042", keyword="EP 1234567")
+    assert tags_of(matters, row) == []
+
+
+# --- the fields and types of docs/interface.md 2.5 and 2.6
+
+NUMBER = (int, float)
+
+TAG = {"name": str, "path": str, "description": str, "externalId": str}
+USER = {
+    **dict.fromkeys(("userId", "name", "email", "externalId", "businessRole"), str),
+    "experienceWeightingPercent": int,
+}
+ROW = {
+    **dict.fromkeys(("activity", "description", "modifier", "activityTypeCode", "source", "timezone_name"), str),
+    **dict.fromkeys(("activityHour", "firstObservedInHour", "durationSecs", "submittedDate"), int),
+    "timezone_offset_min": int,
+}
+GROUP: Mapping[str, Any] = {
+    **dict.fromkeys(("callerKey", "groupId", "description", "formattedNarrative", "localDate", "groupName"), str),
+    **dict.fromkeys(("narrativeType", "status", "durationSplitStrategy"), str),
+    **dict.fromkeys(("totalDurationSecs", "tzOffsetMins", "timestamp", "submissionTime"), int),
+    "totalDurationHours": NUMBER,
+    "tags": [TAG],
+    "timeRows": [ROW],
+    "activityType": {"code": str, "label": str},
+    "user": USER,
+    "originatingUser": USER,
+}
+REGISTRATION = {
+    **dict.fromkeys(("serviceId", "serviceKey", "serviceIdExpiry", "serviceSessionToken", "groupName"), str),
+    "regionName": str,
+    "connectorConfiguration": {},
+}
+
+
+def misfits(value: Any, shape: Any, place: str = "") -> list[str]:
+    """Where the value differs from the shape: a type, a list of one shape, or a mapping of the allowed fields."""
+    if isinstance(shape, list):
+        assert isinstance(value, list)
+        return [found for each in value for found in misfits(each, shape[0], f"{place}[]")]
+    if isinstance(shape, Mapping):
+        assert isinstance(value, dict)
+        unknown = [f"{place}.{name} is unknown" for name in value.keys() - shape.keys()]
+        known = value.keys() & shape.keys()
+        return unknown + [found for name in known for found in misfits(value[name], shape[name], f"{place}.{name}")]
+    return [] if isinstance(value, shape) and not isinstance(value, bool) else [f"{place} is {value!r}"]
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        {},
+        {"tag": "T", "activityType": "A", "originatingUser": {"name": "Ann"}},
+        {"tags": [{"name": "T"}], "totalDurationSecs": 1234, "tzOffsetMins": -120},
+        {"user": None, "tags": None, "timeRows": None, "localDate": None},
+        console.group_of({**console.EMPTY, "user": "Ann Bell", "tag": "T", "activities": "a\nb"})[0],
+    ],
+)
+def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, posted: dict[str, Any]) -> None:
+    """A fetched or listed group has only known fields of the right type; a missing field is absent, never null."""
+    service.told("upsertTag", name="T", description="D", externalId="4711", defaultActivityTypeCode="A")
+    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}])
+    service.told("registerFetchClient")
+    service.sandbox.do(posting.post, posted)
+    for operation in ("fetchPostedTime", "listPostedTime"):
+        (group,) = service.get(operation)[1]
+        assert misfits(group, GROUP) == []
+        assert {"groupId", "status", "submissionTime"} <= group.keys()
+
+
+def test_the_answer_to_a_registration_has_the_shape_of_the_specification(service: Asking) -> None:
+    answer = service.told("registerConnector")
+    assert misfits(answer, REGISTRATION) == []
+    assert answer.keys() == REGISTRATION.keys()

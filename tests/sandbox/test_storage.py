@@ -1,8 +1,10 @@
-"""The sandbox's data file: it survives restarts and kills, and serves one sandbox at a time."""
+"""The sandbox's data file survives restarts and kills and serves one sandbox; `syncengine sandbox` as a process."""
 
 from __future__ import annotations
 
+import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,14 +17,15 @@ import httpx
 import pytest
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import instance, posting
-from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox import instance
 from syncengine.sandbox.bodies import RuleAnswer, RuleRequest
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.posted_time import next_call
-from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.store import TAGS, Store
+from syncengine.sandbox.store import TAGS, TEAM, Store
+from tests.cli.program import Project, ended
 from tests.support import loopback
+
+from .conftest import Asking, Clock
 
 SERVER = """
 import sys
@@ -31,6 +34,11 @@ from syncengine.sandbox.app import serve
 serve("127.0.0.1", 0, Path(sys.argv[1]), "key", ready=lambda running: print(running.url, flush=True))
 print("returned", flush=True)
 """
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "sandbox.db"
 
 
 @contextmanager
@@ -47,88 +55,75 @@ def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
             process.kill()
 
 
+@contextmanager
+def opened(data: Path) -> Iterator[Asking]:
+    clock = Clock()
+    with closing(Sandbox(data, clock=clock)) as sandbox:
+        yield Asking(sandbox, clock)
+
+
 def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
     """Tags, categories, activity types, open sessions and settings survive; missing folders are created."""
     data = tmp_path / "deep" / "sandbox.db"
-    with running_sandbox(data) as first, loopback.client(headers={"x-api-key": first.api_key}) as client:
-        category = {"externalId": "c", "label": "C", "keywords": ["k"]}
-        id_ = client.post(f"{first.url}/tagcategory/batch", json={"tagCategories": [category]}).json()
-        tag = {"name": "T", "tagCategoryId": id_["tagCategories"][0]["id"], "metadata": {"a": "b"}, "url": "u"}
-        client.post(f"{first.url}/tag/batch", json={"tags": [tag, {"name": "gone"}]})
-        client.post(f"{first.url}/tag/delete", json={"name": "gone"})
-        session = client.post(f"{first.url}/activitytype/sync/start").json()
-        items = [{"code": "A", "label": "A", "enableIfNew": True}]
-        client.post(f"{first.url}/activitytype/batch", json={"activityTypes": items, **session})
-        client.post(f"{first.control_url}/settings", json={"teamName": "Team", "tagLimit": 9})
-        before = client.get(f"{first.control_url}/state").json()
-    with running_sandbox(data) as second, loopback.client(headers={"x-api-key": second.api_key}) as client:
-        assert client.get(f"{second.control_url}/state").json() == before
-        assert client.post(f"{second.url}/activitytype/sync/complete", json=session).status_code == 200
-        assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False
-        assert client.post(f"{second.url}/tagcategory/delete", json={"externalId": "c"}).status_code == 200
-        assert client.get(f"{second.control_url}/state").json()["tags"] == []
+    with opened(data) as first:
+        made = first.told("upsertTagCategories", tagCategories=[{"externalId": "c", "keywords": ["k"]}])
+        tag = {"name": "T", "tagCategoryId": made["tagCategories"][0]["id"], "metadata": {"a": "b"}, "url": "u"}
+        first.told("upsertTags", tags=[tag])
+        session = first.told("startSyncSession")
+        first.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "A", "enableIfNew": True}], **session)
+        first.sandbox.store.put(TEAM, "settings", {"teamName": "Team", "tagLimit": 9})
+        before = first.state()
+    with opened(data) as second:
+        assert second.state() == before
+        second.told("completeSyncSession", **session)
+        assert second.alive() == {"A"}
+        second.told("deleteTagCategory", externalId="c")
+        assert second.state()["tags"] == []
 
 
-def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
+def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path, data: Path) -> None:
     """The key is a secret: after a restart, the webhook is called only once it is registered again with its key."""
-    data, hook = tmp_path / "sandbox.db", {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
-    with closing(Sandbox(data)) as sandbox:
-        sandbox.do(RULES["registerWebhook"], hook)
-        sandbox.do(posting.post, {"groupId": "g"})
+    hook = {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
+    with opened(data) as first:
+        first.told("registerWebhook", **hook)
+        first.post("g")
     assert not [file for file in tmp_path.iterdir() if b"k-5e1f" in file.read_bytes()]
-    with closing(Sandbox(data)) as again:
-        assert again.do(next_call, {}).body is None
-        assert again.do(RULES["registerWebhook"], {**hook, "callbackUrl": "https://elsewhere.example"}).status == 409
-        assert again.do(RULES["registerWebhook"], hook).status == 200
-        assert again.do(RULES["registerWebhook"], hook).status == 409
-        assert again.do(next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
+    with opened(data) as again:
+        assert again.sandbox.do(next_call, {}).body is None
+        assert again.ask("registerWebhook", **{**hook, "callbackUrl": "https://elsewhere.example"})[0] == 409
+        assert [again.ask("registerWebhook", **hook)[0] for _ in range(2)] == [200, 409]
+        assert again.sandbox.do(next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
 
 
-def test_a_file_of_an_older_layout_is_refused_with_the_cure(tmp_path: Path) -> None:
-    """The error says to delete the file."""
-    data = tmp_path / "sandbox.db"
-    with closing(sqlite3.connect(data)) as old:
-        old.execute('CREATE TABLE held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key))')
-        old.execute("PRAGMA user_version = 3")
-    with pytest.raises(SyncengineError, match=r"sandbox.db: .* version 3, .* delete the file"):
-        Sandbox(data)
-    data.unlink()
-    Sandbox(data).close()
-
-
-def test_a_rule_that_fails_half_way_has_changed_nothing(tmp_path: Path) -> None:
+def test_a_rule_that_fails_half_way_has_changed_nothing(service: Asking) -> None:
     """A rule that refuses or raises is rolled back, and the next request works."""
 
     def broken(store: Store, _request: RuleRequest) -> RuleAnswer:
         store.put(TAGS, "HALF", {"name": "HALF"})
         raise RuntimeError("broken")
 
-    with closing(Sandbox(tmp_path / "sandbox.db")) as sandbox:
-        with pytest.raises(RuntimeError):
-            sandbox.do(broken, {})
-        batch = {"tagCategories": [{"externalId": "c"}, {}]}
-        assert sandbox.do(RULES["upsertTagCategories"], batch).status == 400
-        assert sandbox.do(RULES["upsertTag"], {"name": "T"}).status == 200
-        held = instance.everything(sandbox.store)
-        assert ([tag["name"] for tag in held["tags"]], held["categories"]) == (["T"], [])
+    with pytest.raises(RuntimeError):
+        service.sandbox.do(broken, {})
+    assert service.ask("upsertTagCategories", tagCategories=[{"externalId": "c"}, {}])[0] == 400
+    service.told("upsertTag", name="T")
+    state = service.state()
+    assert ([tag["name"] for tag in state["tags"]], state["categories"]) == (["T"], [])
 
 
-def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
+def test_a_call_that_a_killed_sandbox_was_making_is_made_again(data: Path) -> None:
     """At least once: a webhook call without a known result is repeated after the longest time that a call may take."""
-    data, clock = tmp_path / "sandbox.db", [1000]
-    with closing(Sandbox(data, clock=lambda: clock[0])) as sandbox:
-        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/"})
-        sandbox.do(posting.post, {"groupId": "g"})
-        assert sandbox.do(next_call, {}).body["payload"]["groupId"] == "g"
-    with closing(Sandbox(data, clock=lambda: clock[0])) as again:
-        assert again.do(next_call, {}).body is None
-        clock[0] += 120_000
-        assert again.do(next_call, {}).body["payload"]["groupId"] == "g"
+    with opened(data) as first:
+        first.told("registerWebhook", callbackUrl="http://127.0.0.1:9/")
+        first.post("g")
+        assert first.sandbox.do(next_call, {}).body["payload"]["groupId"] == "g"
+    with opened(data) as again:
+        assert again.sandbox.do(next_call, {}).body is None
+        again.later(120)
+        assert again.sandbox.do(next_call, {}).body["payload"]["groupId"] == "g"
 
 
-def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(data: Path) -> None:
     """After SIGKILL right after an answer, the next sandbox starts at once on the same file."""
-    data = tmp_path / "sandbox.db"
     names = [f"T{number:04}" for number in range(500)]
     with server(data) as (process, connector):
         assert connector.post("/tag/batch", json={"tags": [{"name": name} for name in names]}).status_code == 200
@@ -140,42 +135,95 @@ def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
         assert next(instance.tags(again.store))["keywords"] == []
 
 
-def test_an_interrupt_ends_the_foreground_sandbox_cleanly(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_foreground_sandbox_cleanly(data: Path) -> None:
     """`serve` returns to its caller and prints nothing on stderr, even with warnings as errors."""
-    with server(tmp_path / "sandbox.db") as (process, connector):
+    with server(data) as (process, connector):
         assert connector.get("/team/info").status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=20) == ("returned\n", "")
         assert process.returncode == 0
 
 
-def test_two_sandboxes_cannot_have_one_file(tmp_path: Path) -> None:
-    """The second sandbox is refused until the first has ended."""
-    data = tmp_path / "sandbox.db"
-    with closing(Sandbox(data)), pytest.raises(LockHeld, match="in use by another sandbox"):
-        Sandbox(data)
+def test_the_file_is_for_its_owner_and_for_one_sandbox(data: Path) -> None:
+    """It holds posted time, which is personal data. A second sandbox is refused until the first has ended."""
+    with closing(Sandbox(data)):
+        assert data.stat().st_mode & 0o077 == 0
+        with pytest.raises(LockHeld, match="in use by another sandbox"):
+            Sandbox(data)
     Sandbox(data).close()
-
-
-def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
-    """The file holds posted time, which is personal data."""
-    with closing(Sandbox(tmp_path / "sandbox.db")):
-        assert (tmp_path / "sandbox.db").stat().st_mode & 0o077 == 0
 
 
 def _text(path: Path) -> None:
     path.write_text("not a database " * 100, encoding="utf-8")
 
 
-def _newer(path: Path) -> None:
+def _of_version(path: Path, version: int) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute("CREATE TABLE held (key TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
 
 
-@pytest.mark.parametrize(("make", "words"), [(_text, "not a database"), (_newer, "version 99"), (Path.mkdir, "open")])
-def test_a_file_that_is_not_ours_is_refused_by_name(tmp_path: Path, make: Any, words: str) -> None:
-    """A file that is no database or from a newer version is an error that names the file."""
-    data = tmp_path / "sandbox.db"
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_text, "not a database"),
+        (lambda path: _of_version(path, 99), "version 99"),
+        (lambda path: _of_version(path, 3), "version 3, .* delete the file"),
+        (Path.mkdir, "open"),
+    ],
+    ids=["text", "newer", "older", "folder"],
+)
+def test_a_file_that_is_not_ours_is_refused_by_name(data: Path, make: Any, words: str) -> None:
+    """The cure for a file of another version is to delete it."""
     make(data)
     with pytest.raises(SyncengineError, match=f"sandbox.db: .*{words}"):
         Sandbox(data)
+
+
+# --- the command
+
+
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[str]:
+    """Run `syncengine sandbox` and yield the base URL that it prints; it ends with SIGTERM, and without a traceback."""
+    process = Project(folder, "sandbox").start("sandbox", "--port", "0", *options)
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    try:
+        assert found is not None
+        yield found[0]
+    finally:
+        process.terminate()
+        done = ended(process)
+    assert (done.code, "Traceback" in done.err) == (0, False), done.err
+
+
+def team(url: str, key: str) -> int:
+    return loopback.get(f"{url}/team/info", headers={"x-api-key": key}).status_code
+
+
+def test_defaults_are_loopback_the_sandbox_key_and_the_projects_folder(tmp_path: Path) -> None:
+    """The interface, the control API and the console may each lose a client in the middle of a request."""
+    with started(tmp_path) as text:
+        url = httpx.URL(text)
+        assert (url.host, team(text, "sandbox")) == ("127.0.0.1", 200)
+        for path in ("/connect/api/tag", "/sandbox/tags", "/console/post"):
+            with socket.create_connection((url.host, url.port or 0)) as client:
+                head = f"POST {path} HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nContent-Length: 9\r\n\r\n{{"
+                client.sendall(head.encode())
+        assert loopback.get(str(url.copy_with(path="/sandbox/state"))).status_code == 200
+    assert (tmp_path / ".syncengine/sandbox/service.db").is_file()
+
+
+def test_address_key_and_data_file_can_be_chosen_and_serve_one_sandbox(tmp_path: Path) -> None:
+    """A second sandbox exits with 6 on the same file, with 1 on the same port."""
+    chosen = ("--host", "127.0.0.2", "--api-key", "its-own", "--data", "its/own.db")
+    with started(tmp_path, *chosen) as url:
+        assert url.startswith("http://127.0.0.2:")
+        assert (team(url, "its-own"), team(url, "sandbox")) == (200, 401)
+        second, port = Project(tmp_path, "sandbox"), str(httpx.URL(url).port)
+        assert second.run("sandbox", "--port", "0", "--data", "its/own.db").code == 6
+        taken = second.run("sandbox", "--host", "127.0.0.2", "--port", port, "--data", "second.db")
+        assert (taken.code, port in taken.err) == (1, True)
+    assert (tmp_path / "its/own.db").is_file()
+    assert not (tmp_path / ".syncengine").exists()

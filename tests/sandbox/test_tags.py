@@ -1,4 +1,4 @@
-"""The sandbox keeps the service's rules for tags."""
+"""The sandbox keeps the service's rules for tags, and for batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from syncengine.manifest.schema import NEVER_FIELDS, Tag
 from syncengine.plan.diff import KEPT
 from syncengine.resource import Key, Kind
 from syncengine.sandbox.bodies import TagBody, read
-from syncengine.service.operations import tag_body
+from syncengine.sandbox.store import TEAM
+from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, tag_body
 
 from .conftest import Asking
 
@@ -30,21 +31,15 @@ def test_an_upsert_creates_a_tag_with_its_name_as_keyword(service: Asking) -> No
     }
 
 
-def test_an_upsert_only_adds_keywords_and_metadata(service: Asking) -> None:
-    """docs/interface.md 2.1: existing keywords and metadata names are never removed; a value is replaced."""
-    service.told("upsertTag", name="T", additionalKeywords=["a", "b"], metadata={"x": "1", "y": "2"})
-    service.told("upsertTag", name="T", additionalKeywords=["b", "c"], metadata={"y": "3"})
+def test_keywords_and_metadata_are_only_added(service: Asking) -> None:
+    """docs/interface.md 2.1: existing ones are never removed, a value is replaced, and their case counts."""
+    service.told("upsertTag", name="T", additionalKeywords=["a", "A"], metadata={"x": "1", "y": "2"})
+    service.told("upsertTag", name="T", additionalKeywords=["a", "c"], metadata={"y": "3", "X": "4"})
     service.told("upsertTag", name="T", additionalKeywords=[], metadata={})
+    assert service.told("addKeywords", tagName="T", additionalKeywords=["c", "d"]) == {}
     tag = service.tag("T")
-    assert tag["keywords"] == ["T", "a", "b", "c"]
-    assert tag["metadata"] == {"x": "1", "y": "3"}
-
-
-def test_keywords_and_metadata_names_are_case_sensitive(service: Asking) -> None:
-    """docs/interface.md 2.1 says so of metadata names; keywords that differ in case are two keywords as well."""
-    service.told("upsertTag", name="T", additionalKeywords=["a", "A"], metadata={"x": "1", "X": "2"})
-    assert service.tag("T")["keywords"] == ["A", "T", "a"]
-    assert service.tag("T")["metadata"] == {"x": "1", "X": "2"}
+    assert tag["keywords"] == ["A", "T", "a", "c", "d"]
+    assert tag["metadata"] == {"x": "1", "y": "3", "X": "4"}
 
 
 @pytest.mark.parametrize(
@@ -64,14 +59,6 @@ def test_excluding_the_name_adds_no_keyword_and_removes_none(
     service.told("upsertTag", name="T", **first)
     service.told("upsertTag", name="T", **second)
     assert service.tag("T")["keywords"] == keywords
-
-
-@pytest.mark.parametrize("empty", ["", None])
-def test_an_empty_description_keeps_the_old_one(service: Asking, empty: str | None) -> None:
-    """docs/interface.md 2.1: an empty or null description is ignored."""
-    service.told("upsertTag", name="T", description="old")
-    service.told("upsertTag", name="T", description=empty)
-    assert service.tag("T")["description"] == "old"
 
 
 @pytest.mark.parametrize(
@@ -110,20 +97,16 @@ def test_each_field_of_a_manifest_is_kept_and_can_be_cleared() -> None:
     read(TagBody, tag_body(Effect(key=Key(Kind.TAG, "T"), cleared=tuple(cleared)), None, spell_name=False))
 
 
-@pytest.mark.parametrize("empty", ["", "/"])
-def test_an_empty_path_is_the_default_one(service: Asking, empty: str) -> None:
-    """docs/interface.md 2.1: default '/'."""
-    service.told("upsertTag", name="T", path="/a")
-    service.told("upsertTag", name="T", path=empty)
-    assert service.tag("T")["path"] == "/"
-
-
-def test_visibility_and_timestamps_stay_when_they_are_not_sent(service: Asking) -> None:
-    """An upsert changes only the fields that it names; 0 is a valid timestamp."""
-    service.told("upsertTag", name="T", visibility="PRIVATE", createdTimestamp=0, closedTimestamp=5)
-    service.told("upsertTag", name="T", closedTimestamp=6)
+def test_an_upsert_changes_only_what_it_names(service: Asking) -> None:
+    """docs/interface.md 2.1: an empty description is ignored, an empty path is `/`, and 0 is a valid timestamp."""
+    service.told("upsertTag", name="T", visibility="PRIVATE", createdTimestamp=0, closedTimestamp=5, description="old")
+    service.told("upsertTag", name="T", closedTimestamp=6, path="/a", description="")
+    service.told("upsertTag", name="T", description=None)
     tag = service.tag("T")
     assert (tag["visibility"], tag["createdTimestamp"], tag["closedTimestamp"]) == ("PRIVATE", 0, 6)
+    assert (tag["description"], tag["path"]) == ("old", "/a")
+    service.told("upsertTag", name="T", path="")
+    assert service.tag("T")["path"] == "/"
 
 
 WRONG = [
@@ -141,60 +124,39 @@ WRONG = [
     ({"name": "T", "createdTimestamp": "now"}, "createdTimestamp must be an integer of 64 bits"),
     ({"name": "T", "createdTimestamp": True}, "createdTimestamp must be an integer of 64 bits"),
     ({"name": "T", "createdTimestamp": 2**63}, "createdTimestamp must be an integer of 64 bits"),
-    ("T", "expected an object"),
 ]
 
 
 @pytest.mark.parametrize(("item", "words"), WRONG)
-def test_a_wrong_item_fails_alone_and_the_rest_is_applied(service: Asking, item: Any, words: str) -> None:
+def test_a_wrong_item_fails_alone_and_a_wrong_single_tag_is_refused(
+    service: Asking, item: dict[str, Any], words: str
+) -> None:
     """docs/interface.md 7.1: an error names the position of the failed item."""
+    assert service.ask("upsertTag", **item) == (400, {"message": words})
     answer = service.told("upsertTags", tags=[{"name": "A"}, item, {"name": "B"}])
     assert answer == {"errors": [{"index": 1, "errorDescription": words}]}
     assert [tag["name"] for tag in service.state()["tags"]] == ["A", "B"]
 
 
-@pytest.mark.parametrize(("item", "words"), [pair for pair in WRONG if isinstance(pair[0], dict)])
-def test_a_wrong_single_tag_is_refused(service: Asking, item: dict[str, Any], words: str) -> None:
-    """docs/service.md §1: 400."""
-    assert service.ask("upsertTag", **item) == (400, {"message": words})
-    assert service.state()["tags"] == []
-
-
 def test_a_tag_named_twice_in_a_batch_takes_both_in_order(service: Asking) -> None:
-    """Items are applied one after the other."""
     first = {"name": "T", "description": "1", "additionalKeywords": ["a"]}
     service.told("upsertTags", tags=[first, {"name": "T", "description": "2"}])
-    assert service.tag("T")["description"] == "2"
-    assert service.tag("T")["keywords"] == ["T", "a"]
+    tag = service.tag("T")
+    assert (tag["description"], tag["keywords"]) == ("2", ["T", "a"])
 
 
-def test_keywords_are_added_to_a_tag(service: Asking) -> None:
-    """docs/interface.md 4: the existing keywords stay."""
-    service.told("upsertTag", name="T", additionalKeywords=["a"])
-    assert service.told("addKeywords", tagName="T", additionalKeywords=["a", "b"]) == {}
-    assert service.tag("T")["keywords"] == ["T", "a", "b"]
+def test_what_is_deleted_is_gone_even_the_name_as_a_keyword(service: Asking) -> None:
+    """docs/interface.md 4, docs/service.md §1: the next upsert adds the name again, and unknown metadata is ignored.
 
-
-def test_a_keyword_is_deleted_even_when_it_is_the_name(service: Asking) -> None:
-    """docs/interface.md 4: the next upsert that does not exclude the name adds it again."""
-    service.told("upsertTag", name="T", additionalKeywords=["a"])
+    A tag that is created again starts empty.
+    """
+    service.told("upsertTag", name="T", description="old", additionalKeywords=["a"], metadata={"x": "1", "y": "2"})
     assert service.told("deleteKeyword", tagName="T", keyword="T") == {}
     assert service.tag("T")["keywords"] == ["a"]
+    for _ in range(2):
+        assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x", "never"]) == {}
     service.told("upsertTag", name="T")
-    assert service.tag("T")["keywords"] == ["T", "a"]
-
-
-def test_metadata_is_deleted_also_where_a_name_is_already_gone(service: Asking) -> None:
-    """docs/service.md §1: deleting metadata that does not exist answers 200."""
-    service.told("upsertTag", name="T", metadata={"x": "1", "y": "2"})
-    assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x", "never"]) == {}
-    assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x"]) == {}
-    assert service.tag("T")["metadata"] == {"y": "2"}
-
-
-def test_a_deleted_tag_is_gone_and_made_anew_it_is_empty(service: Asking) -> None:
-    """docs/service.md §1: deleteTag is outside the interface; a tag that is created again starts empty."""
-    service.told("upsertTag", name="T", description="old", additionalKeywords=["a"])
+    assert (service.tag("T")["keywords"], service.tag("T")["metadata"]) == (["T", "a"], {"y": "2"})
     assert service.told("deleteTag", name="T") == {}
     service.told("upsertTag", name="T")
     assert service.tag("T")["keywords"] == ["T"]
@@ -226,3 +188,52 @@ def test_what_is_unknown_is_404_and_what_is_incomplete_is_400(
     before = service.state()
     assert service.ask(operation, **body)[0] == status
     assert service.state() == before
+
+
+# --- limits, and batches of any kind
+
+
+def choose(service: Asking, **chosen: Any) -> None:
+    service.sandbox.store.put(TEAM, "settings", chosen)
+
+
+@pytest.mark.parametrize(
+    "operation", [each for each in OPERATIONS.values() if each.items], ids=lambda operation: operation.id
+)
+def test_a_batch_without_a_list_or_over_the_limit_is_refused_whole(service: Asking, operation: Any) -> None:
+    """docs/service.md §2: at most 2,000 items; an empty list is accepted."""
+    item = {"name": "x", "externalId": "x", "code": "x", "label": "x"}
+    for items in (None, {}, "x", [item] * (BATCH_LIMIT + 1)):
+        assert service.ask(operation.id, **{operation.items: items})[0] == 400
+    assert service.state()["tags"] == service.state()["categories"] == service.state()["activityTypes"] == []
+    for items in ([], [item] * BATCH_LIMIT):
+        service.told(operation.id, **{operation.items: items})
+
+
+def test_new_tags_over_the_limit_refuse_the_whole_batch(service: Asking) -> None:
+    """docs/service.md §1: 402 for new tags; updates still succeed, even once there are more tags than allowed."""
+    choose(service, tagLimit=2)
+    service.told("upsertTag", name="A")
+    assert service.ask("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}, {"name": "C"}])[0] == 402
+    assert [tag["name"] for tag in service.state()["tags"]] == ["A"]
+    assert "url" not in service.tag("A")
+    service.told("upsertTags", tags=[{"name": "A"}, {"name": "B"}, {"name": "B"}])
+    for limit in (2, 1):
+        choose(service, tagLimit=limit)
+        service.told("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}])
+        assert service.ask("upsertTag", name="C")[0] == 402
+
+
+@pytest.mark.parametrize(
+    ("operation", "good", "table"),
+    [("upsertTags", {"name": "A"}, "tags"), ("uploadActivityTypes", {"code": "A", "label": "A"}, "activityTypes")],
+)
+def test_a_service_that_answers_400_for_item_errors_applies_nothing(
+    service: Asking, operation: str, good: dict[str, Any], table: str
+) -> None:
+    """docs/service.md §1: a batch may be answered with 400 and a list of errors. Then the sandbox applies none."""
+    choose(service, statusForItemErrors=400)
+    status, answer = service.ask(operation, **{table: [good, {}]})
+    assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])
+    assert service.state()[table] == []
+    assert service.ask(operation, **{table: [good]}) == (200, {"errors": []})
