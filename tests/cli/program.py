@@ -1,4 +1,4 @@
-"""Runs the real program as a process in a project's folder."""
+"""Runs the program in a project's folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +97,7 @@ class Project:
         }
 
     def start(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[str]:
-        """Start the program; the caller ends it with `ended`."""
+        """Start a new process; the caller ends it with `ended`. Most tests need no more than `fork`."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         return subprocess.Popen(
             [*PROGRAM, *arguments],
@@ -103,6 +105,15 @@ class Project:
             encoding="utf-8",
             **{"cwd": self.folder, **streams},
         )
+
+    def fork(self, *arguments: str) -> warm.Started:
+        """Start the program in a forked process; the caller ends it with `ended`. Its output goes to files."""
+        streams = Path(tempfile.mkdtemp(dir=self.folder.parent))
+        out, err = streams / "out", streams / "err"
+        return warm.Started(arguments, folder=self.folder, environ=self.surroundings(), log=out, errors=err)
+
+    def fork_apply(self, *arguments: str) -> warm.Started:
+        return self.fork("apply", "-y", "--format", "json", *self.approvals(), *arguments)
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Ended:
         """Run the program until it ends, in the project's folder or in `cwd`."""
@@ -113,9 +124,6 @@ class Project:
         """Run `apply` with JSON output and with the approval that the gate asks for, if any."""
         return self.run("apply", "-y", "--format", "json", *self.approvals(), *arguments, environ=environ)
 
-    def start_apply(self, *arguments: str) -> subprocess.Popen[str]:
-        return self.start("apply", "-y", "--format", "json", *self.approvals(), *arguments)
-
     def kill_during(self, service: Service, operation: str, *arguments: str, after: int = 0) -> None:
         """Run the program, and kill it while it waits for the answer to an operation, of which it got `after` before.
 
@@ -123,10 +131,10 @@ class Project:
         """
         calls = service.asked().count(operation) + after + 1
         service.fault(operation, after=after, times=None, delay=60)
-        process = warm.Started(arguments, folder=self.folder, environ=self.surroundings(), log=Path(os.devnull))
+        process = self.fork(*arguments)
         service.wait_for(operation, calls)
         process.kill()
-        assert process.wait(TIMEOUT_SECONDS) == -signal.SIGKILL
+        assert ended(process).code == -signal.SIGKILL
         service.heal()
 
     def approvals(self) -> tuple[str, ...]:
@@ -172,10 +180,21 @@ def _recorded(row: Recorded) -> Json:
     }
 
 
-def ended(process: subprocess.Popen[str]) -> Ended:
+def ended(process: subprocess.Popen[str] | warm.Started) -> Ended:
     """Wait for the process. Its output must never contain a traceback or the API key."""
     out, err = process.communicate(timeout=TIMEOUT_SECONDS)
-    return _checked(Ended(process.returncode, out or "", err or ""))
+    return _checked(Ended(process.wait(), out or "", err or ""))
+
+
+def read_until(process: warm.Started, words: str) -> str:
+    """Wait until the process has written these words to standard error, and return all that it wrote there."""
+    is_over, text = False, ""
+    while words not in text:
+        assert not is_over, f"it ended after {text!r}"
+        time.sleep(0.01)
+        is_over = process.poll() is not None
+        text = process.errors.read_text("utf-8") if process.errors.exists() else ""
+    return text
 
 
 def _checked(done: Ended) -> Ended:

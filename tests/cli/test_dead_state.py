@@ -23,7 +23,7 @@ def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(
     assert project.run("apply", "-y", "--new-state").code == 0
     project.wants(tagCategories=[category("acme")], tags=[*HERE, tag("NEW-1", category="acme")])
     service.fault("upsertTags", delay=2)
-    process = project.start("apply", "-y")
+    process = project.fork("apply", "-y")
     service.wait_for("upsertTags", 2)
     server.stop()
     done = ended(process)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 from tests.dripping import BODY, Dripping
 from tests.dripping import dripping as running
+from tests.support.warm import Started
 
-from .program import Project, ended, tag
+from .program import Project, ended, read_until, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
@@ -26,13 +26,13 @@ def dripping() -> Iterator[Dripping]:
         yield server
 
 
-def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, subprocess.Popen[str]]:
+def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, Started]:
     """A project, and its `apply` process waiting for an answer that never ends."""
     project = Project(folder / "project", dripping.url)
     file = project.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
     project.wants(tags=[tag("T-1")])
-    process = project.start_apply()
+    process = project.fork_apply()
     assert dripping.asked.wait(30)
     return project, process
 
@@ -52,9 +52,7 @@ def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> 
     """Whatever the time-out, the row is marked doubtful, the report is written and the lock is released."""
     project, process = started(dripping, tmp_path, "60m")
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    said = iter(process.stderr.readline, "")
-    assert any("interrupt again to stop at once" in line for line in said)
+    read_until(process, "interrupt again to stop at once")
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err
@@ -76,7 +74,7 @@ def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Servi
         url = f"http: {{url: '{target.url}', timeout: 60m, json: {{}}}}"
         project.settings(f"postedTime: {{mode: fetch, deliver: [{{name: pms, {url}}}]}}")
         service.post()
-        process = project.start("time", "pull")
+        process = project.fork("time", "pull")
         assert target.asked.wait(30)
         process.send_signal(signal.SIGINT)
         while process.poll() is None:

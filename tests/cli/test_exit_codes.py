@@ -124,7 +124,7 @@ def test_6_is_a_lock_that_another_run_holds(project: Project, service: Service) 
     """The second apply names the holder and sends nothing; the first one is not disturbed."""
     service.fault("upsertTags", delay=60)
     project.wants(tags=[tag("NEW-1")])
-    first = project.start("apply", "-y")
+    first = project.fork("apply", "-y")
     service.wait_for("upsertTags")
     second = project.run("apply", "-y", "--lock-timeout", "0s", "--format", "json")
     assert (second.code, second.codes) == (6, ["locked"])

@@ -10,7 +10,7 @@ import pytest
 
 from ..sandbox.receiver import eventually
 from .estate import prepared
-from .program import Project, activity_type, category, ended, tag
+from .program import Project, activity_type, category, ended, read_until, tag
 from .service import Json, Service, serving
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def killed(service: Service, project: Project, operation: str) -> None:
     """Kill an apply during this call, and restore the earlier manifests."""
     service.fault(operation, late={})
     project.wants(**LEFT_BEHIND[operation](WANTED))
-    process = project.start_apply()
+    process = project.fork_apply()
     eventually(lambda: service.waiting() == [operation])
     process.kill()
     assert ended(process).code == -signal.SIGKILL
@@ -57,14 +57,12 @@ def killed(service: Service, project: Project, operation: str) -> None:
 
 
 def waits(project: Project, service: Service) -> str:
-    """The line in which an apply says that it waits. Then the earlier call is executed, and the apply completes."""
-    process = project.start_apply()
-    assert process.stderr is not None
-    while "waiting" not in (line := process.stderr.readline()):
-        assert line, "it ended without waiting"
+    """What an apply says when it waits. Then the earlier call is executed, and the apply completes."""
+    process = project.fork_apply()
+    said = read_until(process, "waiting")
     service.land()
     assert ended(process).code == 0
-    return line
+    return said
 
 
 @pytest.mark.parametrize("operation", ["deleteTagCategory", "upsertTags"])  # tests/applying/test_landing.py has all

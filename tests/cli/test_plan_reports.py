@@ -124,7 +124,7 @@ def test_130_says_that_it_was_interrupted(reported: Project) -> None:
             "generate:\n  - forEach: {http: {source: crm, path: /}}\n    as: row\n    tags: [{name: '{{ row.no }}'}]\n"
         )
         (reported.folder / "manifests/all.yaml").write_text(block)
-        process = reported.start("plan", *WORDS)
+        process = reported.fork("plan", *WORDS)
         silent.settimeout(60)
         connection, _ = silent.accept()
         with connection:

@@ -42,7 +42,7 @@ def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
     """A named pipe or stdout is written to, and not replaced by a file."""
     project.wants(tags=[tag("NEW-1")])
     os.mkfifo(project.folder / "pipe")
-    running = project.start("plan", "--out", "pipe")
+    running = project.fork("plan", "--out", "pipe")
     read = json.loads((project.folder / "pipe").read_bytes())
     assert ended(running).code == 0
     assert (read["format"], (project.folder / "pipe").is_fifo()) == ("syncengine.plan/v1", True)

@@ -30,7 +30,7 @@ INSTANTS = (("upsertTags", DONE), ("completeSyncSession", NOT_DONE), ("deleteTag
 def test_the_apply_after_a_killed_one_converges(estate: Estate, operation: str, fault: dict[str, Any]) -> None:
     """It takes over the lock of the killed process at once, and nothing is lost (docs/planning.md 4.10, 1.5)."""
     estate.service.fault(operation, **fault)
-    process = estate.project.start_apply()
+    process = estate.project.fork_apply()
     estate.service.wait_for(operation)
     process.kill()
     assert ended(process).code == -signal.SIGKILL
@@ -45,7 +45,7 @@ def test_the_apply_after_a_killed_one_converges(estate: Estate, operation: str, 
 def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signals, operation: str) -> None:
     """It waits for the pending answer, sends nothing new and releases the lock (docs/planning.md 4.10)."""
     estate.service.fault(operation, delay=0.5)
-    process = estate.project.start_apply()
+    process = estate.project.fork_apply()
     estate.service.wait_for(operation)
     process.send_signal(number)
     done = ended(process)
@@ -58,7 +58,7 @@ def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signa
 def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
     """The cancel of the sync session is the only request after the interrupt (docs/planning.md 4.10)."""
     estate.service.fault("uploadActivityTypes", after=1, delay=0.5)
-    process = estate.project.start_apply()
+    process = estate.project.fork_apply()
     estate.service.wait_for("uploadActivityTypes", 2)
     process.send_signal(signal.SIGTERM)
     done = ended(process)
@@ -70,7 +70,7 @@ def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
 def test_an_interrupt_ends_the_wait_before_a_retry(estate: Estate) -> None:
     """`apply` does not wait out a long `Retry-After`."""
     estate.service.fault("upsertTags", status=503, headers={"Retry-After": "120"}, times=None)
-    process = estate.project.start_apply()
+    process = estate.project.fork_apply()
     estate.service.wait_for("upsertTags")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
@@ -99,7 +99,7 @@ def test_an_ignored_interrupt_does_not_stop_an_apply(estate: Estate) -> None:
     estate.service.fault("upsertTags", delay=0.5)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = estate.project.start_apply()
+        process = estate.project.start("apply", "-y", *estate.project.approvals())
     finally:
         signal.signal(signal.SIGINT, before)
     estate.service.wait_for("upsertTags")

@@ -49,7 +49,7 @@ class Terminal:
     def ended(self) -> Ended:
         """Wait for the process. The terminal may drop input while a prompt is being set up, so it is typed again."""
         while True:
-            if not select.select([self.master], [], [], PATIENCE_SECONDS / 2)[0]:
+            if not select.select([self.master], [], [], 2)[0]:
                 self.type(self.typed)
             elif more := self._read():
                 self.shown += more
@@ -105,14 +105,16 @@ def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, ser
     ("answer", "code", "held"), [("y\n", 0, ["NEW-1"]), ("n\n", 1, []), ("\n", 1, []), ("\x03", 130, [])]
 )
 def test_a_person_is_asked(project: Project, service: Service, answer: str, code: int, held: list[str]) -> None:
-    """Only a yes applies; any other answer sends nothing."""
+    """Only a yes applies; any other answer sends nothing. The report says so, also after Ctrl-C."""
     project.wants(tags=[tag("NEW-1")])
-    with terminal(project, "apply") as person:
+    with terminal(project, "apply", "--report", "json=report.json") as person:
         person.wait_for(QUESTION)
         person.type(answer)
         done = person.ended()
     assert (done.code, service.tags()) == (code, held), done.err
     assert "Plan: 1 to create" in done.out
+    assert ('"interrupted"' in (project.folder / "report.json").read_text()) == (code == 130)
+    assert not project.is_locked()
 
 
 def test_an_invalid_answer_repeats_the_question(project: Project, service: Service) -> None:

@@ -21,7 +21,6 @@ TIMES = {
     for option in own(command)
     if option.name in KINDS and option.metavar != "FILE"
 }
-ELSEWHERE = {"TZ": "America/New_York"}
 DAY = 86_400
 
 
@@ -76,10 +75,8 @@ def test_the_zone_of_the_computer_does_not_matter(project: Project) -> None:
     """The same command has the same meaning in a CI job and on a user's computer."""
     project.settle()
     words = ("state", "prune", "--before", "2024-03-01", "--dry-run", "--format", "json")
-    process = project.start(*words, environ=ELSEWHERE)
-    out, _ = process.communicate(timeout=60)
-    assert '"before": "2024-03-01T00:00:00' in out
-    assert project.run(*words).document["before"].startswith("2024-03-01T00:00:00")
+    for zone in ({}, {"TZ": "America/New_York"}):
+        assert project.run(*words, environ=zone).document["before"].startswith("2024-03-01T00:00:00")
 
 
 def test_until_a_date_includes_that_day() -> None:

@@ -1,11 +1,9 @@
-"""Commands that wait for the lock, an answer or a late call, and are interrupted or find changed files afterwards."""
+"""Commands that wait for the lock or a late call, and are interrupted or find changed files afterwards."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.git import git
 
-from .program import Project, ended, tag
+from .program import Project, ended, read_until, tag
 from .service import Json, Service
 from .test_state_rebuild import commit
 
@@ -31,28 +29,9 @@ def locked(project: Project) -> Iterator[None]:
         yield
 
 
-def read_until(process: subprocess.Popen[str], words: str) -> None:
-    """Read stderr of the process until it contains these words."""
-    assert process.stderr is not None
-    text = ""
-    while words not in text:
-        letter = process.stderr.read(1)
-        assert letter, f"it ended after {text!r}"
-        text += letter
-
-
 def reported(project: Project) -> Json:
     document: Json = json.loads((project.folder / "report.json").read_text(encoding="utf-8"))
     return document
-
-
-def assert_interrupted(project: Project, service: Service, process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGINT)
-    done = ended(process)
-    assert done.code == 130, done.err
-    assert [each["code"] for each in reported(project)["diagnostics"]] == ["interrupted"]
-    assert service.tags() == ["FIRST"]
-    assert not project.is_locked()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -63,7 +42,7 @@ def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
     project.settle(tags=[tag("FIRST")])
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
     with locked(project):
-        process = project.start("apply", "-y", *REPORT)
+        process = project.fork("apply", "-y", *REPORT)
         read_until(process, "locked")
         process.send_signal(number)
         done = ended(process)
@@ -73,34 +52,14 @@ def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
     assert service.tags() == ["FIRST"]
 
 
-def test_an_apply_that_asks_a_person_is_interrupted_with_a_report(project: Project, service: Service) -> None:
-    """Ctrl-C at the question exits with 130."""
-    project.settle(tags=[tag("FIRST")])
-    project.wants(tags=[tag("FIRST"), tag("SECOND")])
-    ours, theirs = os.openpty()
-    process = project.start("apply", *REPORT, stdin=theirs)
-    os.close(theirs)
-    read_until(process, "Apply this plan?")
-    time.sleep(0.5)  # a signal just before the read starts would be handled only after the next key
-    assert_interrupted(project, service, process)
-    os.close(ours)
-
-
 def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
     """The report lists the pending change as skipped."""
     project.settle(tags=[tag("FIRST")])
     project.settings(service=("landing: 60s",))
     project.wants(tags=[tag("FIRST", description="one")])
-    service.fault("upsertTags", late={})
-    process = project.start_apply()
-    deadline = time.monotonic() + 30
-    while service.waiting() != ["upsertTags"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.kill()
-    ended(process)
+    project.kill_during(service, "upsertTags", "apply", "-y")
     project.wants(tags=[tag("FIRST", description="two")])
-    process = project.start("apply", "-y", *REPORT)
+    process = project.fork("apply", "-y", *REPORT)
     read_until(process, "may still be executed")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
@@ -113,7 +72,7 @@ def test_a_signal_during_the_last_call_ends_with_0_if_all_is_applied(project: Pr
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
     service.fault("upsertTags", delay=1)
     calls = service.asked().count("upsertTags")
-    process = project.start("apply", "-y", *REPORT)
+    process = project.fork("apply", "-y", *REPORT)
     service.wait_for("upsertTags", calls + 1)
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 0
@@ -125,24 +84,22 @@ def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -
     project.settle(tags=[tag("FIRST")])
     (project.folder / "list.csv").write_text("name\nBEFORE\n", encoding="utf-8")
     with locked(project):
-        process = project.start("adopt", "list.csv")
-        time.sleep(2)
+        process = project.fork("adopt", "list.csv")
+        time.sleep(1)
         (project.folder / "list.csv").write_text("name\nAFTER\n", encoding="utf-8")
     assert ended(process).code == 0
     assert project.rows().keys() == {"tag/FIRST", "tag/AFTER"}
 
 
 def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) -> None:
-    """`state rebuild` does not record the older commit."""
+    """`state rebuild` does not record the older commit: it is refused, or began after the newer one."""
     git(project.folder, "init", "-q", "-b", "main", ".")
     (project.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
     commit(project, tags=[tag("FIRST")])
     project.settle(tags=[tag("FIRST")])
     with locked(project):
-        process = project.start("state", "rebuild", "--from-git", "HEAD", "--replace", "-y")
-        time.sleep(3)
+        process = project.fork("state", "rebuild", "--from-git", "HEAD", "--replace", "-y")
+        time.sleep(1)
         commit(project, tags=[tag("FIRST"), tag("SECOND")])
     done = ended(process)
-    assert done.code == 5 or "tag/SECOND" in project.rows(), (
-        done.err
-    )  # recorded if the rebuild started after the commit
+    assert done.code == 5 or "tag/SECOND" in project.rows(), done.err

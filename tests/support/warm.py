@@ -72,11 +72,13 @@ class Started:
         folder: Path,
         environ: Mapping[str, str],
         log: Path,
+        errors: Path | None = None,
         first: Callable[[], None] | None = None,
     ) -> None:
-        """Start it; both of its streams go to the end of `log`. `first` is a function to call in it before."""
+        """Start it, after `first` in its process. Its streams go to the end of `log`, or errors to `errors`."""
         context: Any = _context or multiprocessing.get_context("spawn")
-        files = [Path(os.devnull), log, log]
+        self.log, self.errors = log, errors or log
+        files = [Path(os.devnull), self.log, self.errors]
         self._process = context.Process(target=_become, args=(list(arguments), folder, dict(environ), files, first))
         self._process.start()
 
@@ -97,6 +99,11 @@ class Started:
         if code is None:
             raise TimeoutError(f"the process has not ended within {seconds:g} s")
         return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Return what it wrote to its streams, once it has ended; TimeoutError after so many seconds."""
+        self.wait(timeout)
+        return self.log.read_text("utf-8"), self.errors.read_text("utf-8")
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, if it has not ended."""
