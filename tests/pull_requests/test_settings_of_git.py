@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.git import AUTHOR
+from tests.support.git import AUTHOR, commit_all
 from tests.support.warm import REPOSITORY
 
 from .clones import PROJECT, Clone, Forge, codes, origins, tags
@@ -40,6 +40,15 @@ def two(forge: Forge) -> Clone:
     clone.push()
     clone.git("checkout", "-q", "-b", "pr")
     return clone
+
+
+@pytest.fixture
+def behind(two: Clone) -> Clone:
+    """A clone whose `main` has a tag more, so that a merge is planned."""
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.git("checkout", "-q", "pr")
+    return two
 
 
 def compared(clone: Clone, base: str = "main") -> dict[str, str]:
@@ -78,15 +87,14 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
-def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(two: Clone, tmp_path: Path, text: str) -> None:
+def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(
+    behind: Clone, tmp_path: Path, text: str
+) -> None:
     """An untracked manifest with CRLF lines and an accented name is part of a merge's plan under any user settings."""
-    two.git("checkout", "-q", "main")
-    two.commit(more=tags(Egan="one"))
-    two.git("checkout", "-q", "pr")
-    (two.project / "manifests" / "né w.yaml").write_bytes(tags(Fenn="one").replace("\n", "\r\n").encode())
-    two.environ["GIT_CONFIG_GLOBAL"] = str(tmp_path / "settings")
+    (behind.project / "manifests" / "né w.yaml").write_bytes(tags(Fenn="one").replace("\n", "\r\n").encode())
+    behind.environ["GIT_CONFIG_GLOBAL"] = str(tmp_path / "settings")
     (tmp_path / "settings").write_text(text)
-    plan = two.plan("--no-state", base="main")
+    plan = behind.plan("--no-state", base="main")
     assert origins(plan) == {"tag/Fenn": "pull-request"}
     assert codes(plan)[0] == "merge-planned"
 
@@ -101,14 +109,11 @@ VARIABLES = {
 }
 
 
-def test_no_variable_of_git_changes_a_plan(two: Clone) -> None:
-    two.git("commit", "-q", "--allow-empty", "-m", "more")
-    two.git("checkout", "-q", "main")
-    two.commit(more=tags(Egan="one"))
-    two.git("checkout", "-q", "pr")
-    two.write("manifests/new.yaml", tags(Fenn="one"))
-    two.environ |= VARIABLES
-    assert compared(two) == {"tag/Fenn": "pull-request"}
+def test_no_variable_of_git_changes_a_plan_and_a_repository_inside_is_no_part_of_it(behind: Clone) -> None:
+    behind.git("init", "-q", "vendor")
+    behind.write("manifests/new.yaml", tags(Fenn="one"))
+    behind.environ |= VARIABLES
+    assert compared(behind) == {"tag/Fenn": "pull-request"}
 
 
 CONVERSIONS = {
@@ -153,12 +158,9 @@ def test_the_base_is_read_as_a_checkout_would_write_it(forge: Forge, how: str, b
 @pytest.mark.parametrize("name", ["manifests/more.yaml", "policies/own.yaml"])
 def test_files_omitted_by_a_sparse_checkout_are_not_removed(two: Clone, name: str) -> None:
     """A file that a sparse checkout omits is an error, except in a planned merge; unread files may be missing."""
-    two.git("checkout", "-q", "main")
-    two.commit(more=tags(Egan="one"))
     two.write("policies/own.yaml", "rules: []\n")
     two.write("docs/long.yaml", "- x\n")
-    two.commit()
-    two.git("checkout", "-q", "-B", "pr")
+    two.commit(more=tags(Egan="one"))
     two.git("sparse-checkout", "set", "--no-cone", "/*", "!/docs", f"!/{name}")
     assert not (two.project / name).exists()
     for command in (("plan",), ("plan", "--base", "HEAD", "--no-state"), ("apply", "-y")):
@@ -170,14 +172,18 @@ def test_files_omitted_by_a_sparse_checkout_are_not_removed(two: Clone, name: st
     assert compared(two, "HEAD") == {}
 
 
-@pytest.mark.parametrize("name", ["a:b", '"q', "back\\slash"])
-def test_a_folder_with_a_sign_that_git_reads_in_lists_of_folders(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "format"), [("a:b", "sha1"), ('"q', "sha1"), ("back\\slash", "sha1"), ("other ids", "sha256")]
+)
+def test_names_and_ids_of_every_kind_are_compared(tmp_path: Path, name: str, format: str) -> None:
+    """A folder with a sign that Git reads in lists of folders, and ids of another length."""
     clone = Clone(tmp_path / name)
     clone.folder.mkdir()
-    clone.git("init", "-q", "-b", "main")
+    clone.git("init", "-q", "-b", "main", f"--object-format={format}")
     clone.commit(settings=PROJECT, tags=tags(Abel="one"))
     clone.write("manifests/new.yaml", tags(Fenn="one"))
     assert compared(clone, "HEAD") == {"tag/Fenn": "pull-request"}
+    assert "uncommitted-inputs" in clone.run("plan", "--out", "saved.plan", "--format", "json").out
 
 
 def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
@@ -195,15 +201,6 @@ def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
     assert said["file"] == "data/m.csv"
 
 
-def test_a_repository_in_the_project_is_left_out_of_a_merge(two: Clone) -> None:
-    two.git("checkout", "-q", "main")
-    two.commit(more=tags(Egan="one"))
-    two.git("checkout", "-q", "pr")
-    subprocess.run(["git", "init", "-q", str(two.project / "vendor")], check=True)
-    two.write("manifests/new.yaml", tags(Fenn="one"))
-    assert compared(two) == {"tag/Fenn": "pull-request"}
-
-
 BESIDE = {"beside": "../project-data", "a link to a folder of the repository": "../link", "outside": "../../outside"}
 
 
@@ -214,10 +211,8 @@ def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, plac
     (clone.folder / "link").symlink_to("project-data")
     (forge.folder / "outside").mkdir()
     (clone.project / place).resolve().mkdir(exist_ok=True, parents=True)
-    data = (clone.folder / "project" / place / "m.csv") if clone.project.exists() else None
     clone.write(f"{place}/m.csv", "n,t\nAbel,x\n")
     clone.commit(settings=f"{PROJECT}dataFolders: [{place}]\n", all=(FROM_CSV % "").replace("../data", f"../{place}"))
-    assert data is None or data.exists()
     clone.commit(more=tags(Fenn="one"))
     plan = clone.plan("--no-state", base="HEAD~1")
     assert (origins(plan), codes(plan)) == ({"tag/Fenn": "pull-request"}, [])
@@ -232,11 +227,9 @@ def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, plac
 def test_files_of_a_submodule_are_read_at_the_commit_of_each_side(two: Clone, tmp_path: Path) -> None:
     """Files of a submodule are read at the commit of each side, and only uncommitted edits count as uncommitted."""
     rows = Clone(tmp_path / "rows")
-    rows.folder.mkdir()
-    rows.git("init", "-q", "-b", "main")
     rows.write("m.csv", "n,t\nFenn,x\n")
-    rows.git("add", "-A")
-    rows.git("commit", "-q", "-m", "one")
+    rows.git("init", "-q", "-b", "main")
+    commit_all(rows.folder)
     two.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(rows.folder), "data")
     two.commit(generated=FROM_CSV % "")
     assert compared(two, "HEAD") == {}
@@ -248,16 +241,6 @@ def test_files_of_a_submodule_are_read_at_the_commit_of_each_side(two: Clone, tm
     inner.git("commit", "-q", "-a", "-m", "two")
     two.commit()
     assert compared(two, "HEAD~1") == {"tag/Goss": "pull-request"}
-
-
-def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> None:
-    clone = Clone(tmp_path / "clone")
-    clone.folder.mkdir()
-    clone.git("init", "-q", "-b", "main", "--object-format=sha256")
-    clone.commit(settings=PROJECT, tags=tags(Abel="one"))
-    clone.write("manifests/new.yaml", tags(Fenn="one"))
-    assert compared(clone, "HEAD") == {"tag/Fenn": "pull-request"}
-    assert "uncommitted-inputs" in clone.run("plan", "--out", "saved.plan", "--format", "json").out
 
 
 def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
