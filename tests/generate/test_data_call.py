@@ -45,11 +45,10 @@ WRONG = {
     "half a way of paging": ("source='crm', cursor='c'", "`data`: `cursor` needs `at` beside it"),
     "paging without a way": ("source='crm', first=0", "`data`: `paging` needs exactly one of"),
     "a size as text": (
-        "source='crm', offset='o', limit='l', size='9'",
-        "`data`: `size` must be a whole number, without quotes",
+        "source='crm', offset='o', limit='l', size='9'", "`data`: `size` must be a whole number, without quotes",
     ),
     "a size of nothing": ("source='crm', offset='o', limit='l', size=0", "`data`: `size` must be between 1 and"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -114,15 +114,11 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
     "next": ({"next": "/list?page=2"}, "`next` names a next page", "paging: {next: next}"),
     "nextPage": ({"nextPage": 2}, "`nextPage` is 2", "paging: {page: PARAMETER}"),
     "a token": (
-        {"nextPageToken": "abc"},
-        "`nextPageToken` is a token",
-        "paging: {cursor: PARAMETER, at: nextPageToken}",
+        {"nextPageToken": "abc"}, "`nextPageToken` is a token", "paging: {cursor: PARAMETER, at: nextPageToken}",
     ),
     "paging.next": ({"paging": {"next": "http://a/?p=2"}}, "`paging.next` names", "paging: {next: paging.next}"),
     "meta.paging.next": (
-        {"meta": {"paging": {"next": "/l?p=2"}}},
-        "`meta.paging.next` names",
-        "next: meta.paging.next",
+        {"meta": {"paging": {"next": "/l?p=2"}}}, "`meta.paging.next` names", "next: meta.paging.next",
     ),
     "links.next": ({"links": {"next": "/l?p=2"}}, "`links.next` names", "paging: {next: links.next}"),
     "a HAL link": ({"_links": {"next": {"href": "/l?p=2"}}}, "`_links.next.href` names", "next: _links.next.href"),
@@ -136,27 +132,22 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a truth value in text": ({"has_more": "True"}, "`has_more` is true", "paging: {page: PARAMETER}"),
     "Salesforce": ({"nextRecordsUrl": "/q/01g-2000"}, "`nextRecordsUrl` names", "paging: {next: nextRecordsUrl}"),
     "HubSpot": (
-        {"paging": {"next": {"after": "NTI1Cg=="}}},
-        "`paging.next.after` names",
+        {"paging": {"next": {"after": "NTI1Cg=="}}}, "`paging.next.after` names",
         "paging: {cursor: PARAMETER, at: paging.next.after}",
     ),
     "FHIR": ({"link": [{"relation": "self", "url": "/list"}, {"relation": "next", "url": "/l?2"}]}, "`link`", "page"),
     "Spring": (
-        {"page": {"totalElements": 7, "totalPages": 3}},
-        "`page.totalElements` is 7",
-        "paging: {page: PARAMETER}",
+        {"page": {"totalElements": 7, "totalPages": 3}}, "`page.totalElements` is 7", "paging: {page: PARAMETER}",
     ),
     "Laravel": ({"meta": {"current_page": 1, "last_page": 3}}, "`meta.last_page` is 3", "paging: {page: PARAMETER}"),
     "pages": ({"page": 1, "pages": "3"}, "`pages` is 3", "paging: {page: PARAMETER}"),
     "a total with a relation": ({"total": {"value": 7, "relation": "eq"}}, "`total` is 7", "paging"),
     "by the list's name": (
-        {"meta": {"paging": {"rows": {"pageCount": 3}}}},
-        "`meta.paging.rows.pageCount` is 3",
-        "page",
+        {"meta": {"paging": {"rows": {"pageCount": 3}}}}, "`meta.paging.rows.pageCount` is 3", "page",
     ),
     "other holders": ({"result_info": {"total_count": 7}}, "`result_info.total_count` is 7", "page"),
     "an empty page": ({"rows": [], "total": 7}, "the 0 rows that were read, since `total` is 7", "paging"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SIGNS)

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +18,6 @@ import yaml
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
 from syncengine.errors import Severity
-from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import LoadContext
-from syncengine.manifest.desired import manifest_set, read_all
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.project.load import load_project
 from syncengine.render.schemas import schemas
@@ -45,7 +41,6 @@ ESCAPES = {
     "self": "{{ self.__init__.__globals__ }}",
     "self of the template": "{{ self._TemplateReference__context }}",
     "lipsum": "{{ lipsum.__globals__['os'] }}",
-    "loop": "{% for a in [1] %}{{ loop.__class__ }}{% endfor %}",
     "macro": "{% macro m() %}{% endmacro %}{{ m.__call__ }}{{ m._func }}",
     "environment of the loop": "{% for a in [1] %}{{ loop._undefined }}{% endfor %}",
     "namespace": "{{ namespace(a=1).__init__ }}",
@@ -538,16 +533,3 @@ def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: 
     assert sum("the template takes too long" in message for message in messages) == 1
     assert sum("other templates have used up the 30 s" in message for message in messages) == 39
     assert time.process_time() - before < 5
-
-
-def test_a_template_that_was_not_started_is_not_cached(tmp_path: Path) -> None:
-    """A template that was not started is not cached."""
-    write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
-    manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    context = manifests.files[0].context or LoadContext()
-    cache = ManifestCache(tmp_path / "cache", manifests.defaults)
-    exhausted = [replace(manifests.files[0], context=replace(context, allowance=Allowance(0.0)))]
-    (read,) = read_all(exhausted, cache=cache)
-    assert [d.code for d in read.reading.found] == ["bad-template"]
-    (read,) = read_all(manifests.files, cache=cache)
-    assert [str(resource.key) for resource in read.reading.resources] == ["tag/Acme"]

@@ -244,40 +244,24 @@ def test_braces_of_other_files_are_text(tmp_path: Path) -> None:
 
 
 FILTERS = {
-    "words": ("a, b;a  c", "row.v | words(',; ') | join('|')", "a|b|c"),
     "words of prose": ('"Smith, (Jones) & Co. – C++"', "row.v | words | join('|')", "Smith|Jones|Co|C++"),
     "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
-    "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
-    "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
     "ascii of letters with strokes": (
-        "Łódź, Ærø, Gıda, Þór, STRAẞE",
-        "row.v | ascii",
-        "Lodz, AEro, Gida, Thor, STRASSE",
+        "Łódź, Ærø, Gıda, Þór, STRAẞE", "row.v | ascii", "Lodz, AEro, Gida, Thor, STRASSE",
     ),
     "slug of letters with strokes": ("Łódź, Ærø, Gıda, Þór", "row.v | slug", "lodz-aero-gida-thor"),
     "ascii of a long text": ("é\u0301x" * 300, "row.v | ascii", "ex" * 300),
-    "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),
     "date of another form": ("01/05/2024", "row.v | date(read='%d/%m/%Y')", "2024-05-01"),
     "date of an early year": ("0987-05-01", "row.v | date('%d.%m.%Y %%Y %G')", "01.05.0987 %Y 0987"),
-    "sum": ([1, 2, 3.5], "row.v | sum", "6.5"),
-    "rounded": (2.345, "row.v | round(1)", "2.3"),
     "groups": (
         [{"a": "x"}, {"a": "y"}, {"a": "X"}],
-        "row.v | groupby('a') | map(attribute='list') | map('length') | join('|')",
-        "2|1",
+        "row.v | groupby('a') | map(attribute='list') | map('length') | join('|')", "2|1",
     ),
-    "names of groups": ([{"a": "y"}, {"a": "x"}], "row.v | groupby('a') | map(attribute='grouper') | join", "xy"),
     "a slice": ("abcdef", "row.v[1:3] ~ row.v[::-1]", "bcfedcba"),
     "what is not there": ("a", "row.zz | default('x') ~ var.zz | d('y') ~ [] | first | default('z')", "xyz"),
     "what is there": ("", "row.v | default('x') ~ row.v | default('y', true) ~ row.zz | default('z', true)", "yz"),
-    "whether it is there": (
-        "a",
-        "[row.v is defined, row.zz is defined, row.zz is undefined] | tojson",
-        "[true, false, true]",
-    ),
-    "some that are there": ([{"a": 1}, {}], "row.v | map(attribute='a') | map('default', 2) | join", "12"),
     "a sorted list": ([{"a": 2}, {"a": 1}], "(row.v | sort(attribute='a') | first).a", "1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "expression", "text"), FILTERS.values(), ids=FILTERS.keys())
@@ -291,16 +275,6 @@ def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: s
     files = {"r.json": json.dumps([{"v": value}]), "manifests/a.yaml": block, "manifests/b.yaml.j2": file}
     desired = loaded(tmp_path, files)
     assert [r.body.fields["managedBy"] for r in desired.resources.values()] == [f"<{text}>"] * 2
-
-
-def test_loops_of_groups_have_names(tmp_path: Path) -> None:
-    """Groups have `.grouper` and `.list`, as Jinja2 documents."""
-    template = (
-        "tags:\n{% for g in data('../r.csv') | groupby('c') %}\n"
-        "  - {name: '{{ g.grouper }}', managedBy: '{{ g.list | length }}'}\n{% endfor %}\n"
-    )
-    desired = loaded(tmp_path, {"r.csv": "c\nb\na\nb\n", "manifests/m.yaml.j2": template})
-    assert [(key.name, r.body.fields["managedBy"]) for key, r in desired.resources.items()] == [("a", "1"), ("b", "2")]
 
 
 NUMBERS = ["12345678901234567890.123456789", "1e300", "1.50", "0.1", "100000000000000000000000", "-7", "2.5E-3"]

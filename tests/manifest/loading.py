@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from syncengine.errors import Diagnostic, Problems
+from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired, load
 from syncengine.project.load import load_project
 from syncengine.resource import Kind, Resource
@@ -28,6 +28,16 @@ def loaded(folder: Path, files: Files) -> Desired:
     return load(load_project(folder=folder, environ={}))
 
 
+def block(source: str, tag: str = "name: '{{ row.n }}'") -> str:
+    """A manifest that makes a tag of each row of a source; the tag is in line 3."""
+    return f"generate:\n  - forEach: {{{source}}}\n    tags: [{{{tag}}}]\n"
+
+
+def loop(data: str = "'../r.csv'", tag: str = "name: '{{ row.n }}'") -> str:
+    """A text template that makes a tag of each row of `data(…)`, called in line 2; the tag is in line 3."""
+    return f"tags:\n{{% for row in data({data}) %}}\n  - {{{tag}}}\n{{% endfor %}}\n"
+
+
 def problems(folder: Path, files: Files) -> tuple[Diagnostic, ...]:
     """The diagnostics of the errors, or none if the project is valid."""
     try:
@@ -35,6 +45,11 @@ def problems(folder: Path, files: Files) -> tuple[Diagnostic, ...]:
     except Problems as refused:
         return refused.found
     return ()
+
+
+def errors(folder: Path, files: Files) -> list[Diagnostic]:
+    """The errors alone, without warnings."""
+    return [d for d in problems(folder, files) if d.severity is Severity.ERROR]
 
 
 def tag(desired: Desired, name: str) -> Resource:

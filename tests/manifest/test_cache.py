@@ -81,16 +81,12 @@ def test_a_basis_is_not_used_for_other_levels_of_diagnostics(tmp_path: Path, fil
         assert cache.find_basis(entries, {"same-keyword": Level.ERROR}) is None
 
 
-def truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:5000])
+def statement(sql: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(sql)
 
-
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def not_a_database(path: Path) -> None:
-    path.write_bytes(b"this is not a database, whatever its name says" * 100)
+    return change
 
 
 def a_folder(path: Path) -> None:
@@ -105,46 +101,37 @@ def no_folder(path: Path) -> None:
 
 def other_tables(path: Path) -> None:
     path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE entry (something TEXT)")
-        connection.execute("CREATE TABLE basis (else_ TEXT)")
+    statement("CREATE TABLE entry (something TEXT)")(path)
+    statement("CREATE TABLE basis (else_ TEXT)")(path)
 
 
-def statement(sql: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute(sql)
-            connection.commit()
-
-    return change
-
-
-DAMAGE: dict[str, Callable[[Path], None]] = {
-    "truncated": truncated,
-    "emptied": emptied,
-    "not a database": not_a_database,
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "not a database": lambda path: path.write_bytes(b"this is not a database, whatever its name says" * 100),
     "a folder": a_folder,
     "no folder": no_folder,
     "other tables": other_tables,
-    "no values": statement("UPDATE entry SET reading = NULL"),
-    "numbers": statement("UPDATE entry SET reading = 1"),
-    "texts": statement("UPDATE entry SET reading = 'a'"),
-    "other bytes": statement("UPDATE entry SET reading = x'00' || reading"),
-    "the beginning": statement("UPDATE entry SET reading = substr(reading, 1, 5)"),
 }
+VALUES = ("NULL", "7", "'text'", "x'00'", "x'00' || {column}", "substr({column}, 1, 5)")
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_entry_is_ignored(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_cache_is_ignored(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
     damage(filled(tmp_path, file))
     assert not knows(tmp_path, file)[0]
     assert read_with(tmp_path, file)
 
 
-@pytest.mark.parametrize("content", ["NULL", "7", "'text'", "x'00'", "substr(content, 1, 20)", "x'00' || content"])
-def test_a_damaged_basis_is_ignored(tmp_path: Path, file: ManifestFile, content: str) -> None:
-    statement(f"UPDATE basis SET content = {content}")(filled(tmp_path, file))
+@pytest.mark.parametrize("value", VALUES)
+def test_a_damaged_row_is_ignored_and_an_entry_is_replaced(tmp_path: Path, file: ManifestFile, value: str) -> None:
+    path = filled(tmp_path, file)
+    statement(f"UPDATE basis SET content = {value.format(column='content')}")(path)
     assert knows(tmp_path, file) == (True, False, False)
+    statement(f"UPDATE entry SET reading = {value.format(column='reading')}")(path)
+    assert not knows(tmp_path, file)[0]
+    assert read_with(tmp_path, file)
+    assert knows(tmp_path, file)[0]
 
 
 def test_a_damaged_basis_is_dropped_when_another_is_stored(tmp_path: Path, file: ManifestFile) -> None:
@@ -154,12 +141,6 @@ def test_a_damaged_basis_is_dropped_when_another_is_stored(tmp_path: Path, file:
         assert cache.settled("other") is not None
     with closing(sqlite3.connect(tmp_path / "cache" / "cache.db")) as connection:
         assert connection.execute("SELECT name FROM basis").fetchall() == [("other",)]
-
-
-def test_a_damaged_entry_is_replaced(tmp_path: Path, file: ManifestFile) -> None:
-    statement("UPDATE entry SET reading = x'00'")(filled(tmp_path, file))
-    assert read_with(tmp_path, file)
-    assert knows(tmp_path, file)[0]
 
 
 def test_a_seal_detects_any_changed_bit() -> None:
@@ -207,20 +188,13 @@ def test_a_file_changed_after_its_hash_is_cached_under_the_new_digest(tmp_path: 
         assert cache.get(cache.digest(file.name, file.sha256())) is not None
 
 
-def test_an_unreadable_file_is_not_cached(tmp_path: Path) -> None:
-    missing = ManifestFile(tmp_path / "missing.yaml", "missing.yaml")
-    with cache_in(tmp_path) as cache:
-        list(read_all([missing], NO_DEFAULTS, cache))
-        assert cache.get(cache.digest("missing.yaml", "")) is None
-
-
-def test_a_file_that_cannot_be_read_is_not_one_that_changed(tmp_path: Path, file: ManifestFile) -> None:
+def test_a_file_that_cannot_be_read_is_neither_cached_nor_one_that_changed(tmp_path: Path) -> None:
     """Its error says why. With a digest of its own, the plan would be refused as made of other inputs."""
-    filled(tmp_path, file)
     context = LoadContext(tmp_path)
     unreadable = ManifestFile(tmp_path / "not-there.yaml", "not-there.yaml", context=context)
     with cache_in(tmp_path) as cache:
         (read,) = read_all([unreadable], NO_DEFAULTS, cache)
+        assert cache.get(cache.digest("not-there.yaml", "")) is None
     assert ([d.code for d in read.reading.found], context.read) == (["unreadable-file"], {})
 
 

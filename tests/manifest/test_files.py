@@ -89,10 +89,7 @@ def test_an_unreadable_file_is_a_diagnostic(tmp_path: Path) -> None:
     write(tmp_path, {"manifests/d.yaml/x.yaml": ""})
     (tmp_path / "manifests/broken.yaml").symlink_to("nowhere.yaml")
     os.mkfifo(tmp_path / "manifests/pipe.yaml")
-    assert codes(tmp_path) == [
-        ("unreadable-file", "manifests/broken.yaml"),
-        ("unreadable-file", "manifests/pipe.yaml"),
-    ]
+    assert codes(tmp_path) == [("unreadable-file", "manifests/broken.yaml"), ("unreadable-file", "manifests/pipe.yaml")]
     assert names(tmp_path, "manifests") == ["manifests/d.yaml/x.yaml"]
 
 

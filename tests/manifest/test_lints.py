@@ -28,15 +28,13 @@ from .loading import counted, loaded, problems
 SUSPICIOUS = {
     "same-keyword": (
         "tags:\n  - {name: Alpha, keywords: [Shared Word]}\n  - {name: Beta, keywords: [shared word]}\n"
-        "  - {name: Gamma, keywords: [SHARED WORD]}\n",
-        (3, 29),
+        "  - {name: Gamma, keywords: [SHARED WORD]}\n", (3, 29),
     ),
     "keyword-too-broad": ("tags:\n  - {name: Alpha, keywords: [ab]}\n", (2, 30)),
     "similar-name": ("tags:\n  - name: Straße\n  - name: STRASSE\n", (3, 11)),
     "keyword-contained": (
         "tags:\n  - {name: Alpha One, keywords: [Smith]}\n  - {name: Beta Two, keywords: [Smith & Co]}\n"
-        "  - {name: Gamma Three, keywords: [John Smith]}\n",
-        (2, 34),
+        "  - {name: Gamma Three, keywords: [John Smith]}\n", (2, 34),
     ),
     "public-by-silence": (
         "tags:\n  - {name: Alpha, visibility: PRIVATE}\n  - name: Beta\n  - {name: Gamma, visibility: PRIVATE}\n",
@@ -44,17 +42,13 @@ SUSPICIOUS = {
     ),
     "private-in-shared-category": (
         "tagCategories: [{externalId: c, label: C}]\ndefaults: {tags: {category: c}}\ntags:\n"
-        "  - {name: Alpha, visibility: PUBLIC}\n  - {name: Beta, visibility: PRIVATE}\n",
-        (5, 12),
+        "  - {name: Alpha, visibility: PUBLIC}\n  - {name: Beta, visibility: PRIVATE}\n", (5, 12),
     ),
-    "closed-with-keywords": (
-        "tags:\n  - name: Alpha\n    closedTimestamp: 2024-05-01T09:00:00Z\n",
-        (3, 22),
-    ),
+    "closed-with-keywords": ("tags:\n  - name: Alpha\n    closedTimestamp: 2024-05-01T09:00:00Z\n", (3, 22)),
     "deprecated": ("tags:\n  - name: Alpha\n    path: /\n", (3, 11)),
     "curly-quotes": ("tags:\n  - name: Alpha\n    description: “Opposition”\n", (3, 18)),
     "comment-in-text": ("tags:\n  - name: Alpha\n    description: case #12\n", (3, 18)),
-}
+}  # fmt: skip
 
 
 def test_every_lint_has_a_case() -> None:
@@ -223,8 +217,7 @@ def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("ACME-04", "ACME-42"), ("ACME-4", "XACME-42"), ("Smith Jones", "Smith and Jones Company")],
+    ("one", "other"), [("ACME-04", "ACME-42"), ("ACME-4", "XACME-42"), ("Smith Jones", "Smith and Jones Company")]
 )
 def test_similar_keywords_are_no_parts(tmp_path: Path, one: str, other: str) -> None:
     """Examples are another number, another word and other words in between."""
@@ -261,32 +254,28 @@ def test_long_texts_are_folded_by_case_but_not_normalized() -> None:
 MANY_KEYWORDS: Mapping[str, tuple[Callable[[int], str], int]] = {
     "contained": (
         lambda n: (
-            f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
-            f"  - {{name: Gamma, keywords: [{_words(n, 'w{:05} too')}]}}\n"
-        ),
-        1,
+        f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
+        f"  - {{name: Gamma, keywords: [{_words(n, 'w{:05} too')}]}}\n"
+        ), 1,
     ),
     "shared": (
         lambda n: (
-            f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
-            f"  - {{name: Gamma, keywords: [{_words(n, 'W{:05}')}]}}\n"
-        ),
-        1,
+        f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
+        f"  - {{name: Gamma, keywords: [{_words(n, 'W{:05}')}]}}\n"
+        ), 1,
     ),
     "former names": (
         lambda n: (
-            f"tags:\n  - {{name: Beta, previously: [{_words(n, 'w{:05}')}]}}\n"
-            + "".join(f"  - name: w{at:05}\n" for at in range(n))
-        ),
-        1,
+        f"tags:\n  - {{name: Beta, previously: [{_words(n, 'w{:05}')}]}}\n"
+        + "".join(f"  - name: w{at:05}\n" for at in range(n))
+        ), 1,
     ),
     "anchors": (
         lambda n: (
-            "tags:\n" + "".join(f"  - {{name: A{i}, url: &u{i} x}}\n  - {{name: B{i}, url: *u{i}}}\n" for i in range(n))
-        ),
-        1,
+        "tags:\n" + "".join(f"  - {{name: A{i}, url: &u{i} x}}\n  - {{name: B{i}, url: *u{i}}}\n" for i in range(n))
+        ), 1,
     ),
-}
+}  # fmt: skip
 """Functions that make a manifest with n words, and the number of diagnostics for each word."""
 
 
@@ -344,26 +333,18 @@ def tag(name: str, *keywords: str) -> Resource:
 
 CONTAINED = {
     "in another's": ([tag("A", "smith"), tag("B", "smith & co")], [("A", "smith", '"smith & co" of tag/B')]),
-    "whichever comes first": (
-        [tag("B", "smith & co"), tag("A", "smith")],
-        [("A", "smith", '"smith & co" of tag/B')],
-    ),
+    "whichever comes first": ([tag("B", "smith & co"), tag("A", "smith")], [("A", "smith", '"smith & co" of tag/B')]),
     "in its own only": ([tag("A", "smith", "smith & co")], []),
-    "of whatever case": (
-        [tag("A", "SMITH"), tag("B", "Smith & Co")],
-        [("A", "SMITH", '"Smith & Co" of tag/B')],
-    ),
+    "of whatever case": ([tag("A", "SMITH"), tag("B", "Smith & Co")], [("A", "SMITH", '"Smith & Co" of tag/B')]),
     "with its first holder": (
-        [tag("A", "smith"), tag("C", "Smith"), tag("B", "smith & co")],
-        [("A", "smith", '"smith & co" of tag/B')],
+        [tag("A", "smith"), tag("C", "Smith"), tag("B", "smith & co")], [("A", "smith", '"smith & co" of tag/B')],
     ),
     "held by nobody": ([tag("B", "smith & co")], []),
     "short and long of one": ([tag("A", "Smith", "Smith & Co"), tag("B", "John Smithers")], []),
     "told once": (
-        [tag("A", "smith"), tag("B", "smith & co"), tag("C", "john smith")],
-        [("A", "smith", '"smith & co" of tag/B')],
+        [tag("A", "smith"), tag("B", "smith & co"), tag("C", "john smith")], [("A", "smith", '"smith & co" of tag/B')],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("tags", "told"), CONTAINED.values(), ids=CONTAINED)

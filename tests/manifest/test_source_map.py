@@ -17,20 +17,18 @@ MARKED = {
     "a line": ("tags:\n<0:2>- name: A", "tags:\n- name: A", [(0, FIRST), (6, Source("all.yaml.j2", 2))]),
     "a row": ("a<r0><0:2>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 2, ROWS[0]))]),
     "another row": (
-        "<(><r0><0:2>a<r1><0:2>b<)>c",
-        "abc",
+        "<(><r0><0:2>a<r1><0:2>b<)>c", "abc",
         [(0, Source("all.yaml.j2", 2, ROWS[0])), (1, Source("all.yaml.j2", 2, ROWS[1])), (2, FIRST)],
     ),
     "a loop in a loop": (
-        "<(><r0>a<(>b<r1>c<)>d<)>",
-        "abcd",
+        "<(><r0>a<(>b<r1>c<)>d<)>", "abcd",
         [(0, FIRST._replace(data=ROWS[0])), (2, FIRST._replace(data=ROWS[1])), (3, FIRST._replace(data=ROWS[0]))],
     ),
     "another file": ("a<1:1>b", "ab", [(0, FIRST), (1, Source("part.j2", 1))]),
     "a mark that writes nothing": ("a<0:2><0:3>b", "ab", [(0, FIRST), (1, Source("all.yaml.j2", 3))]),
     "a mark that says the same again": ("a<0:1>b<0:1>c", "abc", [(0, FIRST)]),
     "a mark at the end": ("a<0:9>", "a", [(0, FIRST)]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("marked", "text", "marks"), MARKED.values(), ids=MARKED)

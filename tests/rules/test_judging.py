@@ -48,24 +48,18 @@ SEEN = {
     "metadata that is not there": ("tags: [{name: C, metadata: {a: b}}]", "after.metadata.c is none", ["tag/C"]),
     "metadata of any name": ("tags: [{name: C, metadata: {a b: c}}]", "after.metadata['a b'] == 'c'", ["tag/C"]),
     "metadata called like a method": (
-        "tags: [{name: C, metadata: {items: c}}]",
-        "after.metadata.items == 'c'",
-        ["tag/C"],
+        "tags: [{name: C, metadata: {items: c}}]", "after.metadata.items == 'c'", ["tag/C"],
     ),
     "keywords without the name": ("tags: [{name: C, keywords: [k]}]", "after.keywords == ['k']", ["tag/C"]),
     "keywords with an excluded name": (
         "tags: [{name: C, keywords: [C], excludeTagNameKeyword: true}]",
-        "after.keywords == ['C'] and after.excludeTagNameKeyword",
-        ["tag/C"],
+        "after.keywords == ['C'] and after.excludeTagNameKeyword", ["tag/C"],
     ),
     "the first instant of 1970 is not none": (
-        "tags: [{name: C, closedTimestamp: 0}]",
-        "after.closedTimestamp is not none",
-        ["tag/C"],
+        "tags: [{name: C, closedTimestamp: 0}]", "after.closedTimestamp is not none", ["tag/C"],
     ),
     "an instant is ISO 8601 text": (
-        "tags: [{name: C, closedTimestamp: 1704067200000}]",
-        "after.closedTimestamp == '2024-01-01T00:00:00Z'",
+        "tags: [{name: C, closedTimestamp: 1704067200000}]", "after.closedTimestamp == '2024-01-01T00:00:00Z'",
         ["tag/C"],
     ),
     "a list": ("tags: [{name: C, assigneeExternalIds: [u]}]", "after.assigneeExternalIds == ['u']", ["tag/C"]),
@@ -73,11 +67,9 @@ SEEN = {
     "a source": ("tags: [{name: C}]", "source.file == 'manifests/all.yaml' and source.line == 1", ["tag/C"]),
     "no row of data": ("tags: [{name: C}]", "source.data is none and source.data.row is none", ["tag/C"]),
     "a renamed tag has its former name before": (
-        "tags: [{name: C, previously: [A]}]",
-        "before.name == 'A' and after.previously == ['A']",
-        ["tag/C"],
+        "tags: [{name: C, previously: [A]}]", "before.name == 'A' and after.previously == ['A']", ["tag/C"],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("manifests", "expression", "addresses"), SEEN.values(), ids=SEEN)

@@ -74,26 +74,21 @@ BAD = {
     "an unknown filter": (f"rules:\n- {{{RULE}, deny: after.name | uper == 'X'}}", "bad-template", 2),
     "python": (f"rules:\n- {{{RULE}, deny: action.__class__ is none}}", "unknown-name", 2),
     "unknown field of a test": (
-        "tests:\n- {name: a, manifests: {}, expect: {denied: []}, given: {}}",
-        "unknown-field",
-        2,
+        "tests:\n- {name: a, manifests: {}, expect: {denied: []}, given: {}}", "unknown-field", 2,
     ),
     "unknown expectation": ("tests:\n- {name: a, manifests: {}, expect: {denies: []}}", "unknown-field", 2),
     "no expectation": ("tests:\n- {name: a, manifests: {}, expect: {}}", "missing-field", 2),
     "no manifests": ("tests:\n- {name: a, expect: {denied: []}}", "missing-field", 2),
     "unknown count in a summary": (
-        "tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}",
-        "unknown-field",
-        2,
+        "tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}", "unknown-field", 2,
     ),
     "no address": ("tests:\n- {name: a, manifests: {}, expect: {changes: [A]}}", "bad-value", 2),
     "no action": ("tests:\n- {name: a, manifests: {}, expect: {changes: {tag/A: go}}}", "bad-value", 2),
     "a test twice": (
         "tests:\n- {name: a, manifests: {}, expect: {denied: []}}\n- {name: a, manifests: {}, expect: {denied: []}}",
-        "duplicate-test",
-        3,
+        "duplicate-test", 3,
     ),
-}
+}  # fmt: skip
 """A schema does not compare items with each other."""
 
 

@@ -128,9 +128,7 @@ def test_a_generate_block_is_tried_with_inline_data(tmp_path: Path) -> None:
     """A generate block is tried with inline data, so no data file needs to exist."""
     assert failures(tmp_path, BLOCK) == []
     (found,) = failures(tmp_path, BLOCK.replace("1,First,open", "1,Other,open"))
-    assert found["differences"] == [
-        {"path": ["tags", "1", "description"], "expected": "First", "actual": "Other"},
-    ]
+    assert found["differences"] == [{"path": ["tags", "1", "description"], "expected": "First", "actual": "Other"}]
 
 
 def test_the_projects_own_templates_are_tried_with_other_data(tmp_path: Path) -> None:

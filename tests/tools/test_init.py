@@ -232,26 +232,21 @@ def test_tags_are_named_by_the_column_that_is_the_identity(tmp_path: Path, conte
 UNNAMED = {
     "no header that says so": ("status,foo,bar\nOpen,1,x\nOpen,2,y\n", 'name one with --key: "foo", "bar"'),
     "none that could be it": (
-        "status,user\nOpen,ab\nOpen,ab\n",
-        "no column has a value in every row and no value twice",
+        "status,user\nOpen,ab\nOpen,ab\n", "no column has a value in every row and no value twice",
     ),
     "addresses": ("status,x\nOpen,a@example.com\nOpen,b@example.com\n", "no column has a value in every row"),
     "persons": ("status,Responsible attorney\nOpen,ab\nOpen,cd\n", "no column has a value in every row"),
-    "two": (
-        "number,code\n1,x\n2,y\n",
-        'say that they name the tags; name one with --key: "number", "code", such as',
-    ),
+    "two": ("number,code\n1,x\n2,y\n", 'say that they name the tags; name one with --key: "number", "code", such as'),
     "a blank": ("number,x\nA,1\n ,2\n", 'column "number" cannot name the tags: it has no value in line 3; name one'),
     "a value twice": ("number,x\nA,1\nB,2\nA,3\n", 'it has "A" in lines 2, 4; name one with --key: "x"'),
     "a difference in case": (
-        "number,x\na-1,1\nA-1,2\n",
-        'it has "a-1" and "A-1" in lines 2, 3; name one with --key: "x"',
+        "number,x\na-1,1\nA-1,2\n", 'it has "a-1" and "A-1" in lines 2, 3; name one with --key: "x"',
     ),
     "many": (
         "number,x\n" + "".join(f"A{n // 2},1\n" for n in range(5000)),
         'it has "A0" in lines 2, 3, "A1" in lines 4, 5, ',
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "words"), UNNAMED.values(), ids=UNNAMED.keys())
