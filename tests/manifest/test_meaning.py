@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -15,11 +14,11 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
 from syncengine.instants import milliseconds
-from syncengine.render.schemas import schemas
 from syncengine.resource import Key, Kind, Removal
+from tests.settings.test_schema import judge
 from tests.support.profiles import tried
 
-from .loading import loaded, problems, tag
+from .loading import block, loaded, problems, tag
 
 pytestmark = pytest.mark.slow
 
@@ -60,20 +59,19 @@ def test_json_manifests_keep_the_rules_of_json(tmp_path: Path) -> None:
 
 
 def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
-    """Surrogate pairs are decoded only in double-quoted text."""
     text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    managedBy: '\\ud83d\\ude00'\n"
-    resource = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}")
-    assert resource.body.fields["description"] == "C:\\ud83d\\ude00"
-    assert resource.body.fields["managedBy"] == "\\ud83d\\ude00"
+    fields = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}").body.fields
+    assert (fields["description"], fields["managedBy"]) == ("C:\\ud83d\\ude00", "\\ud83d\\ude00")
 
 
 def test_a_body_has_only_declared_fields(tmp_path: Path) -> None:
     """The exception is `excludeTagNameKeyword`, which is always set (docs/planning.md 2.4)."""
-    text = "tags: [{name: abc}]\nactivityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
-    bodies = {key.name: r.body for key, r in loaded(tmp_path, {"manifests/m.yaml": text}).resources.items()}
-    assert bodies["abc"].fields == {"excludeTagNameKeyword": False}
-    assert bodies["x"].fields == {"label": "y"}
-    assert bodies["z"].fields == {}
+    tags = "tags: [{name: abc, protect: true, previously: [x, y]}]\n"
+    text = tags + "activityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
+    made, kind, category = loaded(tmp_path, {"manifests/m.yaml": text}).resources.values()
+    assert (made.protect, made.previously) == (True, ("x", "y"))
+    assert made.body.fields == {"excludeTagNameKeyword": False}
+    assert (kind.body.fields, category.body.fields) == ({"label": "y"}, {})
 
 
 @pytest.mark.parametrize(
@@ -133,14 +131,12 @@ def test_a_tags_own_category_overrides_a_default_of_the_other_field(tmp_path: Pa
 
 
 def test_a_required_field_may_be_a_default(tmp_path: Path) -> None:
-    """Required fields are checked after the defaults are applied."""
     text = "defaults: {activityTypes: {label: Work}}\nactivityTypes: [{code: x}]\n"
-    desired = loaded(tmp_path, {"manifests/m.yaml": text})
-    assert desired.resources[Key(Kind.ACTIVITY_TYPE, "x")].body.fields == {"label": "Work"}
+    (made,) = loaded(tmp_path, {"manifests/m.yaml": text}).resources.values()
+    assert made.body.fields == {"label": "Work"}
 
 
 def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
-    """Anchors of scalars, lists and mappings can be used within their document."""
     text = (
         "tags:\n  - name: one\n    managedBy: &u https://x\n    keywords: &k [abcd]\n    metadata: &m {A: b}\n"
         "  - {name: two, managedBy: *u, metadata: *m}\n"
@@ -158,7 +154,6 @@ def test_core_tags_are_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n...\n", "\ufeff", "{}", "tags: []"])
 def test_a_file_may_be_empty(text: str, tmp_path: Path) -> None:
-    """Files without resources and empty documents are valid."""
     assert loaded(tmp_path, {"manifests/m.yaml": text}).resources == {}
 
 
@@ -176,15 +171,6 @@ def test_lines_under_removed_are_loaded_with_their_place(tmp_path: Path) -> None
     first, second = loaded(tmp_path, {"manifests/m.yaml": text}).removed.values()
     assert (first.key, first.how, first.reason) == (Key(Kind.TAG, "a"), Removal.RETIRE, "closed")
     assert (second.how, second.reason, second.source.line) == (Removal.DELETE, None, 3)
-
-
-def test_options_for_the_planner_are_not_in_the_body(tmp_path: Path) -> None:
-    """`protect` and `previously` are attributes of the resource."""
-    resource = tag(
-        loaded(tmp_path, {"manifests/m.yaml": "tags: [{name: abc, protect: true, previously: [x, y]}]"}), "abc"
-    )
-    assert (resource.protect, resource.previously) == (True, ("x", "y"))
-    assert resource.body.fields == {"excludeTagNameKeyword": False}
 
 
 @pytest.mark.parametrize(
@@ -236,17 +222,21 @@ NO_LINKS = [
 ]
 
 
-@pytest.mark.parametrize("where", ["m.yaml", "generated"])
-@pytest.mark.parametrize("text", [*LINKS, *NO_LINKS])
-def test_a_tags_url_must_be_a_web_link(tmp_path: Path, text: str, where: str) -> None:
+def test_a_tags_url_must_be_a_web_link(tmp_path: Path) -> None:
     """All readers and the schema agree. The console makes the URL clickable, so other schemes are refused."""
-    manifest = f"tags:\n  - name: Acme Corp\n    url: {json.dumps(text)}\n"
-    judge = jsonschema.Draft202012Validator(schemas()["manifest.schema.json"])
-    assert judge.is_valid(yaml.safe_load(manifest)) is (text in LINKS)
-    files = {f"manifests/{where}": manifest}
-    if where == "generated":
-        block = "generate: [{forEach: {json: ../r.json}, tags: [{name: '{{ row.n }}', url: '{{ row.u }}'}]}]\n"
-        files = {"manifests/m.yaml": block, "r.json": json.dumps([{"n": "Acme Corp", "u": text}])}
+    schema = judge("manifest.schema.json")
+    links = [*LINKS, *NO_LINKS]
+    assert [link for link in links if schema.is_valid({"tags": [{"name": "A", "url": link}]})] == LINKS
+    tags = "".join(f"  - {{name: Tag {n}, url: {json.dumps(link)}}}\n" for n, link in enumerate(links))
+    rows = ",\n".join(json.dumps({"n": f"Row {n}", "u": link}) for n, link in enumerate(links))
+    files = {
+        "r.json": f"[{rows}]",
+        "manifests/a.yaml": f"tags:\n{tags}",
+        "manifests/b.yaml": block("json: ../r.json", "name: '{{ row.n }}', url: '{{ row.u }}'"),
+    }
     found = problems(tmp_path, files)
-    assert [d.code for d in found] == ["bad-value"] * (text in NO_LINKS)
-    assert all(d.message.startswith("`url` must be a link that starts with https:// or http://, not ") for d in found)
+    wrong = range(len(LINKS), len(links))
+    assert [d.line for d in found if d.file == "manifests/a.yaml"] == [n + 2 for n in wrong]
+    assert [d.data for d in found if d.file == "manifests/b.yaml"] == [("r.json", n + 1) for n in wrong]
+    words = "`url` must be a link that starts with https:// or http://, not "
+    assert [d.message for d in found if d.code != "bad-value" or not d.message.startswith(words)] == []
