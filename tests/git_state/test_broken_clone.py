@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import ended, tag
+from tests.cli.program import Project, ended
 
-from .conftest import Clone
+from .conftest import TWO, applies, fails, rests, succeeds, versions
 from .places import REF, git
 
 pytestmark = pytest.mark.slow
@@ -41,49 +41,37 @@ BREAKAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_a_damaged_local_repository_is_fetched_again(clone: Clone, remote: Path, breakage: str) -> None:
-    project = clone("one")
-    project.wants(tags=[tag("ACME-1")])
-    assert project.run("apply", "-y", "--new-state").code == 0
-    place = next(project.folder.glob(".syncengine/git-state/*"))
-    BREAKAGES[breakage](place / "repository.git")
-    done = project.run("plan", "--detailed-exitcode")
-    assert done.code == 0, done.err
-    project.wants(tags=[tag("ACME-1"), tag("ACME-2")])
-    assert project.run("apply", "-y").code == 0
+def test_a_damaged_local_repository_is_fetched_again(begun: Project, remote: Path, breakage: str) -> None:
+    BREAKAGES[breakage](next(begun.folder.glob(".syncengine/git-state/*")) / "repository.git")
+    rests(begun)
+    applies(begun, **TWO)
     assert git(remote, "rev-list", "--count", REF) == "6"
 
 
-def test_a_damaged_remote_is_restored_from_a_clone(clone: Clone, remote: Path) -> None:
-    """If the remote is damaged, the local repository is kept, and `state restore` can use its versions."""
-    project = clone("one")
-    project.wants(tags=[tag("ACME-1")])
-    assert project.run("apply", "-y", "--new-state").code == 0
-    version = project.run("state", "versions", "--format", "json").document["versions"][0]["id"]
+def test_a_damaged_remote_is_restored_from_a_clone(begun: Project, remote: Path) -> None:
+    """If the ref leads to no state, it can be deleted and a version of the local repository restored."""
+    version = versions(begun)[0]["id"]
     git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
-    assert "error[state-damaged]" in project.run("plan").err
+    assert "error[state-damaged]" in fails(begun, "plan", says="delete the ref").err
     git(remote, "update-ref", "-d", REF)
     git(remote, "gc", "--quiet", "--prune=now")
-    assert project.run("state", "restore", "-y", version).code == 0
+    succeeds(begun, "state", "restore", "-y", version)
+    assert list(begun.rows()) == ["tag/ACME-1"]
 
 
-@pytest.mark.parametrize("command", [("plan",), ("apply", "-y"), ("state", "history"), ("state", "restore", "-y")])
-def test_a_full_disk_is_reported(clone: Clone, command: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported(begun: Project) -> None:
     """A full disk is reported as such, not as damage, and leaves the state unchanged."""
-    project = clone("one")
-    project.wants(tags=[tag("ACME-1")])
-    assert project.run("apply", "-y", "--new-state").code == 0
-    versions = project.run("state", "versions", "--format", "json").document["versions"]
-    project.wants(tags=[tag("ACME-1"), tag("ACME-2")])
-    words = (*command, versions[0]["id"]) if "restore" in command else command
-    for most in (0, 4096, 65536):
-        shutil.rmtree(project.folder / ".syncengine")
-        limited = partial(_limit_files, most)
-        refused = ended(project.start(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=limited))
-        assert refused.code == 1, most
-        assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", refused.err), refused.err
-        assert project.run("state", "versions", "--format", "json").document["versions"] == versions
-    assert project.run("apply", "-y").code == 0
+    before = versions(begun)
+    restore = ("state", "restore", "-y", before[0]["id"])
+    for words, limits in ((("plan",), (0,)), (("apply", "-y"), (0, 4096, 65536)), (restore, (65536,))):
+        for most in limits:
+            shutil.rmtree(begun.folder / ".syncengine")
+            limited = partial(_limit_files, most)
+            refused = ended(begun.start(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=limited))
+            assert refused.code == 1, (words, most)
+            assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", refused.err), refused.err
+        assert versions(begun) == before
+    applies(begun, **TWO)
 
 
 def _limit_files(most: int) -> None:

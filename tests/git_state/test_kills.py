@@ -19,7 +19,7 @@ from tests.cli.program import Project, category, tag
 from tests.cli.service import Service
 from tests.support import warm
 
-from .conftest import Clone
+from .conftest import Clone, applies, fails, succeeds
 from .places import REF, bare, git, place_of
 from .test_store import hook
 
@@ -41,7 +41,7 @@ KILLS = (
 def settled(clone: Clone) -> Project:
     project = clone("one")
     project.wants(**BEFORE)
-    assert project.run("apply", "-y", "--new-state").code == 0
+    succeeds(project, "apply", "-y", "--new-state")
     project.wants(**AFTER)
     return project
 
@@ -55,18 +55,12 @@ def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     kill = (waits, f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
     hook(remote, when, counting, *kill)
-    asked = settled.plan().gate.approve
-    approval = ["--approve-deletes", asked] if asked else []
-    words, log = ["apply", "-y", *approval], Path(os.devnull)
+    words, log = ["apply", "-y", *settled.approvals()], Path(os.devnull)
     process = warm.Started(words, folder=settled.folder, environ=settled.surroundings(), log=log)
     (remote / "victim").write_text(str(process.pid))
     assert process.wait(60) == -signal.SIGKILL
     (remote / "hooks" / when).unlink()
-    other = clone("two")
-    other.wants(**AFTER)
-    done = other.run("apply", "-y", *approval)
-    assert done.code == 0, done.err
-    assert other.run("plan", "--detailed-exitcode").code == 0
+    applies(clone("two"), **AFTER)
     assert service.tags() == ["ACME-1", "ACME-2", "ACME-3"]
     assert next(each.get("description") for each in service.holds()["tags"]) == "two"
 
@@ -76,27 +70,34 @@ def opened(place: str, host: str) -> tuple[State, Holder]:
     return state, replace(Holder.here(f"on {host}", {}), host=host)
 
 
+def publish(state: State, address: str) -> None:
+    state.put([Recorded(Key.parse(address), Body({}, (), {}))])
+    state._publish_rest()
+
+
+def published(place: str) -> list[str]:
+    """Return the addresses that another machine finds in the state."""
+    with open_state(place, write=False) as looked:
+        return [str(row.key) for row in looked.rows()]
+
+
 def test_another_host_waits_until_the_heartbeat_has_stopped(tmp_path: Path) -> None:
     """A lock is taken over once its heartbeat has stopped for the lease; its former holder cannot write any more."""
     remote = bare(tmp_path / "remote.git")
     first, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = first.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
     second, taker = opened(place_of(remote, tmp_path / "two"), "second")
-    with pytest.raises(SyncengineError, match="on first"):
-        second.lock(
-            taker, wait=3.0, request_timeout=0.5
-        )  # the heartbeat goes on, so waiting longer than the lease is not enough
+    with pytest.raises(SyncengineError, match="on first"):  # the heartbeat goes on for longer than the lease
+        second.lock(taker, wait=3.0, request_timeout=0.5)
     lease.abandon()
     began = time.monotonic()
     second.lock(taker, wait=30, request_timeout=0.5, lease_seconds=2.0)
     assert time.monotonic() - began > 2.0, "the lease and a request's time"
-    first.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
     with pytest.raises(LockLost):
-        first._publish_rest()
+        publish(first, "tag/A")
     second.close()
     first.database.close()
-    with open_state(place_of(remote, tmp_path / "three"), write=False) as looked:
-        assert not list(looked.rows())
+    assert published(place_of(remote, tmp_path / "three")) == []
 
 
 def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> None:
@@ -105,9 +106,8 @@ def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> 
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=60.0)
     other, _ = opened(place_of(remote, tmp_path / "two"), "second")
     assert other.force_unlock(lease.info.id)
-    state.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
     with pytest.raises(LockLost):
-        state._publish_rest()
+        publish(state, "tag/A")
     other.close()
     state.database.close()
 
@@ -117,13 +117,11 @@ def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, r
     before = len(service.asked())
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = 2 ] || exit 0'
     hook(remote, "pre-receive", counting, "echo 'disk quota' >&2", "exit 1")
-    asked = settled.plan().gate.approve
-    approval = ["--approve-deletes", asked] if asked else []
-    done = settled.run("apply", "-y", *approval)
-    assert (done.code, "disk quota" in done.err) == (1, True), done.err
+    approval = settled.approvals()
+    fails(settled, "apply", "-y", *approval, says="disk quota")
     assert set(service.asked()[before:]) <= {"teamInfo"}
     (remote / "hooks" / "pre-receive").unlink()
-    assert settled.run("apply", "-y", *approval).code == 0
+    succeeds(settled, "apply", "-y", *approval)
 
 
 def test_leftovers_of_a_killed_process_are_no_obstacle(settled: Project) -> None:
@@ -133,18 +131,13 @@ def test_leftovers_of_a_killed_process_are_no_obstacle(settled: Project) -> None
         (kept / name).mkdir()
     (kept / "work-dead" / "owner").touch()
     (kept / "repository.git" / "refs" / "heads" / "seen.lock").touch()
-    assert settled.run("state", "lock").code == 0
+    succeeds(settled, "state", "lock")
     assert not (kept / "work-dead").exists()
 
 
-def test_a_run_publishes_all_rows_that_it_will_touch_as_doubtful(settled: Project, remote: Path) -> None:
+def test_a_run_publishes_all_rows_that_it_will_touch_as_doubtful(settled: Project, clone: Clone, remote: Path) -> None:
     """A run publishes every row that it will touch as doubtful before its first request (docs/state.md)."""
     begun = git(remote, "rev-parse", f"{REF}^2")
     git(remote, "update-ref", REF, begun)
-    other = Project(settled.folder.with_name("fresh"), settled.url)
-    other.settings(f"state: git+ref://file://{remote}/{REF}")
-    assert {name: row["doubtful"] for name, row in other.rows().items()} == {
-        "category/c": True,
-        "tag/ACME-1": True,
-        "tag/ACME-2": True,
-    }
+    doubtful = {name: row["doubtful"] for name, row in clone("fresh").rows().items()}
+    assert doubtful == {"category/c": True, "tag/ACME-1": True, "tag/ACME-2": True}

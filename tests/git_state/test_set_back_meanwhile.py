@@ -8,32 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.resource import Body, Key, Recorded
 from syncengine.state.database import LockLost
 from syncengine.state.holder import Holder
-from syncengine.state.store import open_state
-from tests.cli.program import Project, ended, tag
+from tests.cli.program import Project, ended
 from tests.cli.service import Service
 
-from .conftest import Clone
+from .conftest import TWO, Clone, fails, offered, rests, succeeds
 from .places import REF, git, place_of
-from .test_kills import opened
+from .test_kills import opened, publish, published
 from .test_store import hook
 
 pytestmark = pytest.mark.slow
 
-ONE = {"tags": [tag("ACME-1", description="one")]}
-TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
 PATIENCE = 20.0
 
 
 @pytest.fixture
-def settled(clone: Clone) -> Project:
-    project = clone("one")
-    project.wants(**ONE)
-    assert project.run("apply", "-y", "--new-state").code == 0
-    project.wants(**TWO)
-    return project
+def settled(begun: Project) -> Project:
+    """A project in which ONE is applied and TWO is wanted."""
+    begun.wants(**TWO)
+    return begun
 
 
 def sending(project: Project, service: Service) -> subprocess.Popen[str]:
@@ -55,14 +49,10 @@ def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(
     done = ended(process)
     assert (done.code, "error[state-rewound]" in done.out) == (4, True), done.out
     assert "is recorded" not in done.out
-    planned = settled.run("plan")
-    assert (planned.code, "error[state-rewound]" in planned.err) == (4, True), planned.err
-    assert (
-        settled.run("state", "restore", "-y", planned.err.split("`syncengine state restore ")[1].split("`")[0]).code
-        == 0
-    )
+    planned = fails(settled, "plan", code=4, says="error[state-rewound]")
+    succeeds(settled, "state", "restore", "-y", offered(planned))
     assert {name: row["doubtful"] for name, row in settled.rows().items()} == {"tag/ACME-1": True, "tag/ACME-2": True}
-    assert settled.run("apply", "-y").code == 0
+    succeeds(settled, "apply", "-y")
 
 
 def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remote: Path, service: Service) -> None:
@@ -72,10 +62,8 @@ def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remo
     done = ended(process)
     assert (done.code, "error[new-state]" in done.out) == (4, True), done.out
     assert "is recorded" not in done.out
-    assert (
-        settled.run("state", "restore", "-y", done.out.split("`syncengine state restore ")[1].split("`")[0]).code == 0
-    )
-    assert settled.run("apply", "-y").code == 0
+    succeeds(settled, "state", "restore", "-y", offered(done))
+    succeeds(settled, "apply", "-y")
 
 
 def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
@@ -85,11 +73,11 @@ def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, re
     (remote / "hooks" / "post-receive").unlink()
     colleague = clone("two")
     colleague.wants(**TWO)
-    assert colleague.run("plan").code == 0
+    succeeds(colleague, "plan")
     git(remote, "update-ref", REF, (remote / "pushed").read_text().split()[0])
     done = ended(process)
     assert done.code == 0, done.out
-    assert colleague.run("plan", "--detailed-exitcode").code == 0
+    rests(colleague)
 
 
 def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_path: Path) -> None:
@@ -97,8 +85,7 @@ def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_p
     state, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
     locked = git(remote, "rev-parse", REF)
-    state.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
-    state._publish_rest()
+    publish(state, "tag/A")
     git(remote, "update-ref", REF, locked)
     until = time.monotonic() + PATIENCE
     while git(remote, "rev-parse", REF) == locked:
@@ -106,8 +93,7 @@ def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_p
         time.sleep(0.05)
     lease.abandon()
     state.abandon()
-    with open_state(place_of(remote, tmp_path / "two"), write=False) as looked:
-        assert [str(row.key) for row in looked.rows()] == ["tag/A"]
+    assert published(place_of(remote, tmp_path / "two")) == ["tag/A"]
 
 
 def test_a_lock_with_the_same_epoch_that_another_took_after_a_rewind_is_not_ours(remote: Path, tmp_path: Path) -> None:
@@ -123,12 +109,9 @@ def test_a_lock_with_the_same_epoch_that_another_took_after_a_rewind_is_not_ours
     lease = second.lock(taker, wait=0, request_timeout=0.5)
     assert first.lease is not None
     assert lease.epoch == first.lease.epoch
-    first.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
     with pytest.raises(LockLost):
-        first._publish_rest()
+        publish(first, "tag/A")
     first.abandon()
-    second.put([Recorded(Key.parse("tag/B"), Body({}, (), {}))])
-    second._publish_rest()
+    publish(second, "tag/B")
     second.close()
-    with open_state(place_of(remote, tmp_path / "three"), write=False) as looked:
-        assert [str(row.key) for row in looked.rows()] == ["tag/B"]
+    assert published(place_of(remote, tmp_path / "three")) == ["tag/B"]

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.ports import unused_port
 
-from .conftest import Clone
+from .conftest import Clone, fails, rests, succeeds
 from .places import REF, git
 
 SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
@@ -78,25 +78,13 @@ def _answers(port: int) -> bool:
 
 
 def test_runners_share_a_state_over_ssh(clone: Clone, server: SshServer, remote: Path) -> None:
-    """Runners share a state over ssh with a key; errors name the host without the user."""
+    """Errors name the host without the user. A refused login is an error without a prompt and without a new state."""
     first, second = clone("one"), clone("two")
     for project in (first, second):
         project.settings(f"state: {server.url(remote)}")
         project.environ["GIT_SSH_COMMAND"] = server.command
-        project.wants(tags=[{"name": "ACME-1"}])
-    refused = first.run("plan")
-    assert (refused.code, f"ssh://127.0.0.1:{server.port}" in refused.err) == (4, True), refused.err
-    done = first.run("apply", "-y", "--new-state")
-    assert done.code == 0, done.err
-    assert second.run("plan", "--detailed-exitcode").code == 0
+    fails(first, "plan", says="error[state-login]", GIT_SSH_COMMAND=server.command.replace("/user ", "/host "))
+    fails(first, "plan", code=4, says=f"ssh://127.0.0.1:{server.port}")
+    succeeds(first, "apply", "-y", "--new-state")
+    rests(second)
     assert git(remote, "rev-list", "--count", REF) == "4"
-
-
-def test_a_refused_login_is_an_error_without_a_prompt(clone: Clone, server: SshServer, remote: Path) -> None:
-    """A refused login is the error `state-login`, without a prompt and without a new state."""
-    project = clone("one")
-    project.settings(f"state: {server.url(remote)}")
-    project.wants(tags=[{"name": "ACME-1"}])
-    project.environ["GIT_SSH_COMMAND"] = server.command.replace("/user ", "/host ")
-    done = project.run("plan")
-    assert (done.code, "error[state-login]" in done.err) == (1, True), done.err

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
+from msgspec.json import decode, encode
 
 from syncengine.errors import SyncengineError
 from syncengine.state.git_repository import BareRepository, Remote, Superseded
@@ -23,7 +23,7 @@ from .places import REF, bare, git, place_of
 pytestmark = pytest.mark.slow
 
 RACES = int(os.environ.get("SYNCENGINE_TEST_RACES", "20"))
-LOCK = msgspec.json.encode([{"id": 1, "epoch": 1, "released": None}])
+LOCK = encode([{"id": 1, "epoch": 1, "released": None}])
 
 
 def store_of(repository: Path, folder: Path) -> GitStore:
@@ -169,18 +169,18 @@ def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> No
 
 
 def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
-    """A hundred versions are kept; older ones are unreachable for Git's garbage collection."""
+    """Here three: older ones are unreachable for Git's garbage collection."""
+    assert content(0).keeps == 100
     head, ids = None, []
-    for number in range(103):
-        head = store.write(head, LOCK, content(number, n=str(number).encode()))
+    for number in range(5):
+        head = store.write(head, LOCK, replace(content(number, n=str(number).encode()), keeps=3))
         ids.append(head.version)
     assert head is not None
-    assert list(head.version_ids) == ids[:2:-1]
-    assert [version.info.serial for version in store.versions(head)] == [*range(102, 2, -1)]
+    assert list(head.version_ids) == ids[:1:-1]
+    assert [version.info.serial for version in store.versions(head)] == [4, 3, 2]
     git(remote, "gc", "--quiet", "--prune=now")
     reachable = git(remote, "rev-list", "--all").split()
-    assert len(reachable) == 101
-    assert ids[0] not in reachable
+    assert (len(reachable), ids[0] in reachable) == (4, False)
 
 
 def test_a_version_that_was_read_before_a_newer_one_is_not_the_last_seen(
@@ -190,7 +190,7 @@ def test_a_version_that_was_read_before_a_newer_one_is_not_the_last_seen(
     place = GitPlace(place_of(remote, tmp_path / "project"))
     heads: list[Snapshot] = []
     for epoch in (1, 2):
-        lock = msgspec.json.encode([{"id": 1, "epoch": epoch, "released": None}])
+        lock = encode([{"id": 1, "epoch": epoch, "released": None}])
         heads.append(store.write(heads[-1] if heads else None, lock, content(epoch)))
         place.look()
     place.remember(heads[0])
@@ -217,34 +217,29 @@ def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
     run("update-ref", REF, run(*who, "commit-tree", run("write-tree"), *parents, "-m", "forged"))
 
 
+def replaced_by(data: bytes) -> Callable[[bytes], bytes]:
+    return lambda _: data
+
+
 def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
     """A state with another version of the format or the tables is refused."""
     head = store.write(None, LOCK, content(1, n=b"1"))
-    for newer in (
-        {"schema": 99},
-        {"schema": 1},
-        {"format": "syncengine.git-state/v1"},
-        {"format": "syncengine.git-state/v5"},
-    ):
-
-        def edited(data: bytes, newer: dict[str, Any] = newer) -> bytes:
-            return msgspec.json.encode({**msgspec.json.decode(data), **newer})
-
-        forge(remote, "state.json", edited)
-        with pytest.raises(SyncengineError, match="another version of syncengine") as refused:
-            current(other)
-        assert refused.value.code == "state-version"
+    described = decode(git(remote, "cat-file", "blob", f"{REF}:state.json"))
+    version_1, version_5 = ({"format": f"syncengine.git-state/v{number}"} for number in (1, 5))
+    for newer in ({"schema": 99}, {"schema": 1}, version_1, version_5):
+        forge(remote, "state.json", replaced_by(encode({**described, **newer})))
+        refused = refusal(other, "another version of syncengine")
+        assert refused.code == "state-version"
         git(remote, "update-ref", REF, head.id)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{", b'{"format": "x"}', b"\xff\xfe", b"null"])
-def test_an_invalid_description_is_damage(store: GitStore, other: GitStore, remote: Path, text: bytes) -> None:
+def test_an_invalid_description_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
     """An invalid description is the error `state-damaged`, which suggests `state restore`."""
-    store.write(None, LOCK, content(1, n=b"1"))
-    forge(remote, "state.json", lambda _: text)
-    with pytest.raises(SyncengineError, match="restore") as refused:
-        current(other)
-    assert refused.value.code == "state-damaged"
+    head = store.write(None, LOCK, content(1, n=b"1"))
+    for text in (b"", b"[]", b"{", b'{"format": "x"}', b"\xff\xfe", b"null"):
+        forge(remote, "state.json", replaced_by(text))
+        assert refusal(other, "restore").code == "state-damaged", text
+        git(remote, "update-ref", REF, head.id)
 
 
 def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
@@ -252,16 +247,23 @@ def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: Gi
     store.write(None, LOCK, content(1, n=b"1"))
     blob = git(remote, "rev-parse", f"{REF}:state.json")
     git(remote, "update-ref", REF, blob)
-    with pytest.raises(SyncengineError, match="damaged, or no state"):
-        current(other)
+    refusal(other, "damaged, or no state")
+
+
+def refusal(store: GitStore, words: str) -> SyncengineError:
+    with pytest.raises(SyncengineError, match=words) as refused:
+        current(store)
+    return refused.value
 
 
 @pytest.mark.parametrize("has_commit", [True, False])
 def test_a_repository_of_sha256_is_refused(tmp_path: Path, has_commit: bool) -> None:
-    """A repository with SHA-256 object ids is refused, whether or not it is empty."""
+    """Whether or not it is empty."""
     remote = bare(tmp_path / "remote.git", "--object-format=sha256")
     if has_commit:
-        git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/main", _commit(remote))
+        tree = git(remote, "hash-object", "-t", "tree", "-w", os.devnull)
+        commit = git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree, "-m", "first")
+        git(remote, "update-ref", "refs/heads/main", commit)
     with pytest.raises(SyncengineError, match="SHA-256"):
         store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
 
@@ -272,20 +274,14 @@ def test_the_local_repository_has_refs_in_files(
     """The local repository stores refs in files, even if Git's default is reftable; one ref is written directly."""
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
-    real = shutil.which("git")
-    lines = ("#!/bin/sh", f'echo "$* $GIT_DEFAULT_REF_FORMAT" >> {tmp_path}/called', f'exec {real} "$@"')
-    program.write_text("\n".join(lines) + "\n")
+    called = f'echo "$* $GIT_DEFAULT_REF_FORMAT" >> {tmp_path}/called'
+    program.write_text(f'#!/bin/sh\n{called}\nexec {shutil.which("git")} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", "reftable")
     store.write(None, LOCK, content(1, n=b"1"))
-    called = (tmp_path / "called").read_text().splitlines()
-    assert [line.split()[-1] for line in called if " init " in line] == ["files"]
-
-
-def _commit(remote: Path) -> str:
-    tree = subprocess.run(["git", "-C", remote, "mktree"], input="", text=True, capture_output=True, check=True).stdout
-    return git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree.strip(), "-m", "first")
+    lines = (tmp_path / "called").read_text().splitlines()
+    assert [line.split()[-1] for line in lines if " init " in line] == ["files"]
 
 
 def test_variables_and_settings_of_another_repository_have_no_effect(
@@ -310,13 +306,7 @@ def test_variables_and_settings_of_another_repository_have_no_effect(
 
 
 def test_the_row_of_a_lock_is_checked() -> None:
-    for text in (
-        b"",
-        b"[]",
-        b"[" * 100_000,
-        b'[{"epoch": 1}]',
-        b'[{"id": 1, "epoch": "x"}]',
-        b'[{"id": 1, "epoch": 1, "x": 1}]',
-    ):
+    of_text, of_more = b'[{"id": 1, "epoch": "x"}]', b'[{"id": 1, "epoch": 1, "x": 1}]'
+    for text in (b"", b"[]", b"[" * 100_000, b'[{"epoch": 1}]', of_text, of_more):
         with pytest.raises((ValueError, LookupError, TypeError)):
             lock_rows(text)
