@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.calls import Step
+from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
 
 from .applying import applied, walked
-from .estate import (
-    How,
-    actions,
-    addresses,
-    calls,
-    change_of,
-    field_of,
-    gone,
-    items,
-    notes,
-    planned,
-    refused,
-    row,
-    says_nothing,
-    sent,
-    steps,
-)
+from .estate import actions, addresses, change_of, gone, notes, planned, refused, row, says_nothing, sent, steps
 
 A101 = Key(Kind.ACTIVITY_TYPE, "A101")
 TYPE = "activityTypes: [{code: A101, label: Plan}]\n"
 OFFERED = "activityTypes: [{code: A101, label: Plan, enableIfNew: true}]\n"
+REVIVED = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
 RECORDED = row("activity-type/A101", label="Plan")
 
 
 def test_an_activity_type_that_is_not_recorded_is_created() -> None:
     plan = planned(OFFERED)
     assert (actions(plan), steps(plan), plan.sweep) == ({"activity-type/A101": "create"}, ["activity types"], None)
-    assert [call.operation for call in calls(plan, Step.ACTIVITY_TYPES)] == ["uploadActivityTypes"]
+    assert [call.operation for call in plan.calls()] == ["uploadActivityTypes"]
 
 
-def test_a_new_activity_type_that_is_not_offered_is_noted() -> None:
-    assert notes(planned(TYPE)) == [("activity-type/A101", "not-enabled")]
+def test_a_new_activity_type_that_is_not_offered_is_noted_once() -> None:
+    """One that is revived is offered as it was."""
+    assert notes(planned(TYPE)) == notes(planned(REVIVED)) == [("activity-type/A101", "not-enabled")]
     assert notes(planned(OFFERED)) == []
-
-
-def test_a_revived_activity_type_has_no_note_about_its_offer() -> None:
-    revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
-    plan = planned(revived, [replace(RECORDED, status=Status.DELETED)])
+    plan = planned(REVIVED, [replace(RECORDED, status=Status.DELETED)])
     assert (actions(plan), notes(plan)) == ({"activity-type/A101": "create"}, [])
-    assert notes(planned(revived)) == [("activity-type/A101", "not-enabled")]
-
-
-def test_the_note_of_an_unoffered_type_is_not_repeated() -> None:
-    """The next apply records it, so the note is not repeated (docs/planning.md 2.5)."""
     assert says_nothing(planned(TYPE, walked(TYPE)))
 
 
@@ -67,109 +47,81 @@ def test_the_note_of_an_unoffered_type_is_not_repeated() -> None:
         ({"reenableIfArchived": True}, "reenableIfArchived: false"),
     ],
 )
-def test_description_and_flags_are_updated(recorded: dict[str, str | bool], declared: str) -> None:
-    plan = planned(
-        f"activityTypes: [{{code: A101, label: Plan, {declared}}}]",
-        [row("activity-type/A101", label="Plan", **recorded)],
-    )
+def test_description_and_flags_are_updated(recorded: dict[str, Any], declared: str) -> None:
+    before = row("activity-type/A101", label="Plan", **recorded)
+    plan = planned(f"activityTypes: [{{code: A101, label: Plan, {declared}}}]", [before])
     assert actions(plan) == {"activity-type/A101": "update"}
 
 
-def test_a_description_that_is_gone_is_cleared() -> None:
-    plan = planned(TYPE, [row("activity-type/A101", label="Plan", description="Old")])
+@pytest.mark.parametrize(("manifest", "status"), [(TYPE, Status.ACTIVE), (REVIVED, Status.DELETED)])
+def test_a_description_that_is_gone_is_cleared(manifest: str, status: Status) -> None:
+    """Also of a deleted type that comes back, since the service archives it with its fields."""
+    plan = planned(manifest, [row("activity-type/A101", label="Plan", description="Old", status=status)])
     assert sent(plan, Step.ACTIVITY_TYPES, "activity-type/A101").cleared == ("description",)
 
 
-CREATE_ONLY = {
-    "label": ("activityTypes: [{code: A101, label: New}]", {"label": "Plan"}),
-    "enableIfNew": (OFFERED, {"label": "Plan", "enableIfNew": False}),
-    "enableIfNew, gone": (TYPE, {"label": "Plan", "enableIfNew": True}),
+CREATE_ONLY: dict[str, tuple[str, dict[str, Any], list[tuple[str, str]]]] = {
+    "label": ("label: New", {}, [("activity-type/A101", "create-only")]),
+    "enableIfNew": ("label: Plan, enableIfNew: true", {"enableIfNew": False}, [("activity-type/A101", "create-only")]),
+    "enableIfNew, gone": ("label: Plan", {"enableIfNew": True}, [("activity-type/A101", "create-only")]),
+    "both flags as usual": ("label: Plan, enableIfNew: false, reenableIfArchived: false", {}, []),
 }
 
 
-@pytest.mark.parametrize(("declared", "recorded"), CREATE_ONLY.values(), ids=CREATE_ONLY)
-def test_a_field_that_counts_only_on_creation_is_noted_and_recorded(
-    declared: str, recorded: dict[str, str | bool]
+@pytest.mark.parametrize(("declared", "recorded", "noted"), CREATE_ONLY.values(), ids=CREATE_ONLY)
+def test_a_field_that_counts_only_on_creation_is_noted_once_and_recorded(
+    declared: str, recorded: dict[str, Any], noted: list[tuple[str, str]]
 ) -> None:
-    """A changed `label` or `enableIfNew` of an existing activity type is noted once and sends nothing."""
-    rows = {A101: row("activity-type/A101", **recorded)}
-    plan = planned(declared, rows)
-    assert (notes(plan), plan.changes_something, plan.sends_something) == (
-        [("activity-type/A101", "create-only")],
-        False,
-        False,
-    )
-    assert says_nothing(planned(declared, applied(rows, plan)))
+    rows = {A101: row("activity-type/A101", label="Plan", **recorded)}
+    manifest = f"activityTypes: [{{code: A101, {declared}}}]"
+    plan = planned(manifest, rows)
+    assert (notes(plan), plan.changes_something, plan.sends_something) == (noted, False, False)
+    assert says_nothing(planned(manifest, applied(rows, plan)))
 
 
 def test_a_change_shows_differences_that_count_only_on_creation() -> None:
     plan = planned("activityTypes: [{code: A101, label: New, description: New}]", [RECORDED])
-    assert field_of(plan, "activity-type/A101", "label").effect == "create-only"
-    assert field_of(plan, "activity-type/A101", "description").effect == "applies"
-
-
-def test_a_flag_with_its_default_value_is_only_recorded() -> None:
-    declared = "activityTypes: [{code: A101, label: Plan, enableIfNew: false, reenableIfArchived: false}]"
-    plan = planned(declared, [RECORDED])
-    assert (plan.changes, plan.notes, plan.sends_something) == ((), (), False)
-    assert says_nothing(planned(declared, applied({A101: RECORDED}, plan)))
-
-
-# --- deleted ones
+    effects = {field.name: field.effect for field in change_of(plan, "activity-type/A101").fields}
+    assert effects == {"label": "create-only", "description": "applies"}
 
 
 @pytest.mark.parametrize("doubtful", [False, True])
 def test_a_deleted_activity_type_comes_back_only_with_its_flag(doubtful: bool) -> None:
     """Without `reenableIfArchived: true` a declared activity type that was deleted is an error."""
     recorded = [gone("activity-type/A101", doubtful=doubtful)]
-    assert refused(OFFERED, recorded) == {"deleted-activity-type": "activity-type/A101"}
-    revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
-    assert list(actions(planned(revived, recorded))) == ["activity-type/A101"]
-
-
-def test_an_explicit_false_does_not_bring_a_deleted_activity_type_back() -> None:
-    declared = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: false}]"
-    assert refused(declared, [gone("activity-type/A101")]) == {"deleted-activity-type": "activity-type/A101"}
-
-
-def test_a_revived_activity_type_loses_fields_that_are_no_longer_declared() -> None:
-    """A deleted activity type is archived with its fields, so fields that are no longer declared are cleared."""
-    archived = replace(row("activity-type/A101", label="Plan", description="Old"), status=Status.DELETED)
-    revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
-    assert sent(planned(revived, [archived]), Step.ACTIVITY_TYPES, "activity-type/A101").cleared == ("description",)
+    for manifest in (OFFERED, REVIVED.replace("true", "false")):
+        assert refused(manifest, recorded) == {"deleted-activity-type": "activity-type/A101"}
+    assert list(actions(planned(REVIVED, recorded))) == ["activity-type/A101"]
 
 
 # --- the sweep
 
 
-def test_removing_a_recorded_code_sweeps() -> None:
-    """With `activityTypes: owned` a sweep uploads all types that stay and deletes the code on completion."""
-    recorded = [RECORDED, row("activity-type/A102", label="Draft")]
-    plan = planned(TYPE, recorded)
-    assert actions(plan) == {"activity-type/A102": "delete"}
+def uploaded(plan: Plan) -> list[str]:
+    """Return the addresses of what the sweep's session uploads, which is what it keeps."""
     assert plan.sweep is not None
-    assert (plan.sweep.known, plan.sweep.requests, plan.summary.requests) == (("A102",), 3, 3)
-    assert [str(item.key) for call in plan.sweep.uploads for item in call.items] == ["activity-type/A101"]
+    return [str(item.key) for call in plan.sweep.uploads for item in call.items]
+
+
+def test_removing_a_recorded_code_sweeps_between_tags_and_category_deletes() -> None:
+    """The session keeps what is uploaded in it and deletes the code on completion.
+
+    Other changes are uploaded before it too, since a cancelled session changes nothing (docs/planning.md 3.2).
+    """
+    recorded = [row("activity-type/A102", label="Draft"), row("category/acme")]
+    recorded.append(row("tag/T", defaultActivityTypeCode="A102"))
+    plan = planned(OFFERED + "tags: [{name: T}]", recorded)
+    change = change_of(plan, "activity-type/A102")
+    assert (change.action.word, change.source) == ("delete", recorded[0].source)
+    assert change.reason == "no manifest declares it"
+    assert steps(plan) == ["activity types", "tags", "category deletes"]
+    assert plan.sweep is not None
+    assert uploaded(plan) == ["activity-type/A101"]
+    assert (plan.sweep.known, plan.sweep.requests, plan.summary.requests) == (("A102",), 3, 6)
+    assert [call.id for call in plan.calls()] == ["c1", "c2", "c3", "c4", "c5"]
+    assert (plan.sweep.complete.id, plan.sweep.complete.operation) == ("c5", "completeSyncSession")
     (removal,) = plan.sweep.complete.items[0].effects
     assert (str(removal.key), removal.status) == ("activity-type/A102", "deleted")
-    assert plan.sweep.complete.operation == "completeSyncSession"
-
-
-def test_other_changes_are_uploaded_outside_the_session_too() -> None:
-    """A cancelled session changes nothing, since everything else was uploaded before it (docs/planning.md 3.2)."""
-    plan = planned("activityTypes: [{code: A103, label: New}]", [row("activity-type/A102", label="Draft")])
-    assert [str(item.key) for item in items(plan, Step.ACTIVITY_TYPES)] == ["activity-type/A103"]
-    assert plan.sweep is not None
-    assert [str(item.key) for call in plan.sweep.uploads for item in call.items] == ["activity-type/A103"]
-
-
-def test_a_sweep_stands_between_tags_and_category_deletes() -> None:
-    recorded = [row("activity-type/A102"), row("category/acme"), row("tag/T", defaultActivityTypeCode="A102")]
-    plan = planned("tags: [{name: T}]", recorded)
-    assert steps(plan) == ["tags", "category deletes"]
-    assert plan.sweep is not None
-    assert [call.id for call in plan.calls()] == ["c1", "c2", "c3"]
-    assert plan.sweep.complete.id == "c3"
 
 
 @pytest.mark.parametrize(
@@ -199,23 +151,17 @@ def test_a_sweep_can_be_asked_for(ownership: Ownership) -> None:
     assert plan.changes_something
 
 
-def test_additive_removals_are_notes() -> None:
-    """The activity type stays on the service, is noted once, and is recorded as released."""
+def test_an_additive_policy_keeps_what_it_notes_once_also_in_a_sweep_by_hand() -> None:
     rows = {A101: RECORDED}
     plan = planned("{}", rows, activity_types=Ownership.ADDITIVE)
-    after = applied(rows, plan)
     assert (notes(plan), plan.changes_something) == ([("activity-type/A101", "kept")], False)
+    after = applied(rows, plan)
     assert after[A101].status is Status.RELEASED
     assert says_nothing(planned("{}", after, activity_types=Ownership.ADDITIVE))
-
-
-def test_a_requested_sweep_keeps_what_an_additive_policy_keeps() -> None:
-    rows = {A101: row("activity-type/A101", label="Plan", status=Status.RELEASED)}
-    plan = planned("{}", rows, activity_types=Ownership.ADDITIVE, sweep=True)
-    assert plan.sweep is not None
-    (held,) = [item.effects[0] for call in plan.sweep.uploads for item in call.items]
-    assert (held.key, held.fields) == (A101, {"label": "Plan"})
-    assert applied(rows, plan)[A101] == rows[A101]
+    swept = planned("{}", after, activity_types=Ownership.ADDITIVE, sweep=True)
+    assert swept.sweep is not None
+    assert swept.sweep.uploads[0].items[0].effects[0].fields == {"label": "Plan"}
+    assert (uploaded(swept), applied(after, swept)[A101]) == (["activity-type/A101"], after[A101])
 
 
 def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
@@ -223,8 +169,7 @@ def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
     protected = row("activity-type/A101", label="Plan", protect=True)
     plan = planned("{}", [protected, row("activity-type/A102")])
     assert (notes(plan), actions(plan)) == ([("activity-type/A101", "kept")], {"activity-type/A102": "delete"})
-    assert plan.sweep is not None
-    assert [str(item.key) for call in plan.sweep.uploads for item in call.items] == ["activity-type/A101"]
+    assert uploaded(plan) == ["activity-type/A101"]
 
 
 def test_a_desired_tag_with_a_code_that_is_deleted_is_an_error() -> None:
@@ -234,17 +179,20 @@ def test_a_desired_tag_with_a_code_that_is_deleted_is_an_error() -> None:
 
 
 CARRIERS = {
-    "carries the code": (row("tag/T", defaultActivityTypeCode="A101"), ["tag/T"]),
-    "may carry it": (row("tag/T", doubtful=True), ["tag/T"]),
-    "carries another": (row("tag/T", defaultActivityTypeCode="A999"), []),
+    "a tag that carries the code": (row("tag/T", defaultActivityTypeCode="A101"), ["tag/T"]),
+    "a tag that may carry it": (row("tag/T", doubtful=True), ["tag/T"]),
+    "a tag that carries another": (row("tag/T", defaultActivityTypeCode="A999"), []),
+    "a category": (row("category/c", doubtful=True), []),
+    "another type": (row("activity-type/A102", label="L", doubtful=True), []),
 }
 
 
 @pytest.mark.parametrize(("recorded", "needs"), CARRIERS.values(), ids=CARRIERS)
 def test_a_sweep_waits_for_tags_that_may_have_a_deleted_code(recorded: Recorded, needs: list[str]) -> None:
-    plan = planned("tags: [{name: T}]", [RECORDED, recorded])
+    others = "tagCategories: [{externalId: c}]\nactivityTypes: [{code: A102, label: L}]\n"
+    plan = planned(others + "tags: [{name: T}]", [RECORDED, recorded])
     assert plan.sweep is not None
-    assert addresses(plan.sweep.needs) == needs
+    assert (plan.sweep.known, addresses(plan.sweep.needs)) == (("A101",), needs)
 
 
 def test_a_sweep_with_an_unknown_outcome_is_planned_again() -> None:
@@ -258,16 +206,12 @@ def test_a_sweep_with_an_unknown_outcome_is_planned_again() -> None:
 )
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_selection_never_sweeps(scope: Scope, by_hand: bool) -> None:
-    """Not for a removed code, not with `--sweep`, not with `exact` (docs/planning.md 2.1)."""
-    how = How(scope=scope, sweep=by_hand, activity_types=Ownership.EXACT)
-    plan = planned("activityTypes: [{code: A102, label: New}]", [RECORDED], scope=how.scope, sweep=how.sweep)
-    assert plan.sweep is None
-    assert actions(plan) == {"activity-type/A102": "create"}
-
-
-def test_a_removal_without_sweep_stays_recorded() -> None:
-    rows = applied({A101: RECORDED}, planned("{}", [RECORDED], scope=Scope(targets=("*",))))
-    assert actions(planned("{}", rows)) == {"activity-type/A101": "delete"}
+    """Not for a removed code, which stays recorded, not with `--sweep`, not with `exact` (docs/planning.md 2.1)."""
+    how: dict[str, Any] = {"scope": scope, "sweep": by_hand, "activity_types": Ownership.EXACT}
+    plan = planned("activityTypes: [{code: A102, label: New}]", [RECORDED], **how)
+    assert (plan.sweep, actions(plan)) == (None, {"activity-type/A102": "create"})
+    after = applied({A101: RECORDED}, plan)
+    assert actions(planned("{}", after))["activity-type/A101"] == "delete"
 
 
 def test_uploads_of_a_sweep_are_full_batches() -> None:
@@ -276,16 +220,3 @@ def test_uploads_of_a_sweep_are_full_batches() -> None:
     assert plan.sweep is not None
     assert [len(call.items) for call in plan.sweep.uploads] == [2000, 1]
     assert (plan.sweep.requests, plan.summary.requests) == (4, 6)
-
-
-def test_a_deleted_activity_type_names_its_last_place() -> None:
-    change = change_of(planned("{}", [RECORDED]), "activity-type/A101")
-    assert (change.source, change.reason) == (RECORDED.source, "no manifest declares it")
-
-
-def test_a_sweep_waits_for_no_category_and_no_type() -> None:
-    """However doubtful, neither carries a code that it deletes."""
-    rows = [replace(RECORDED, doubtful=True), row("category/c", doubtful=True), row("activity-type/A9", label="L")]
-    sweep = planned(OFFERED + "tagCategories: [{externalId: c}]", rows).sweep
-    assert sweep is not None
-    assert (sweep.known, sweep.needs) == (("A9",), ())
