@@ -14,65 +14,53 @@ from syncengine.resource import Body, Key, Kind, Recorded, Removal, Status
 from tests.manifest.loading import counted
 
 from .applying import applied, walked
-from .estate import (
-    actions,
-    addresses,
-    change_of,
-    gone,
-    items,
-    notes,
-    planned,
-    refused,
-    row,
-    says_nothing,
-    steps,
-)
+from .estate import actions, addresses, ask, change_of, gone, items, notes, planned, refused, row, says_nothing, steps
 
 TAG = Key(Kind.TAG, "ACME-1")
 RECORDED = row("tag/ACME-1", "k", metadata={"Client": "ACME"})
+NAMELESS = row("tag/ACME-1", excludeTagNameKeyword=True)
 
 
 def removed(how: str) -> str:
     return f"removed: [{{tag: ACME-1, as: {how}, reason: ticket 77}}]"
 
 
+WAYS: dict[str, tuple[Removal, Recorded, list[str], Status, tuple[str, ...]]] = {
+    "forget sends nothing": (Removal.FORGET, RECORDED, [], Status.RELEASED, ("k", "ACME-1")),
+    "retire deletes keywords alone": (Removal.RETIRE, RECORDED, ["keyword deletes"] * 2, Status.RETIRED, ()),
+    "retire without keywords": (Removal.RETIRE, NAMELESS, [], Status.RETIRED, ()),
+    "delete is one call": (Removal.DELETE, RECORDED, ["tag deletes"], Status.DELETED, ()),
+}
+
+
+@pytest.mark.parametrize(("policy", "before", "sent", "status", "keywords"), WAYS.values(), ids=WAYS)
+def test_a_policy_removes_a_tag_that_no_manifest_declares(
+    policy: Removal, before: Recorded, sent: list[str], status: Status, keywords: tuple[str, ...]
+) -> None:
+    rows = {TAG: before}
+    plan = planned("{}", rows, tag_removal=policy, deletes_tags=True)
+    assert (actions(plan), plan.changes_something) == ({"tag/ACME-1": policy.value}, True)
+    assert [stage.step.value for stage in plan.stages for _ in stage.calls] == sent
+    assert change_of(plan, "tag/ACME-1").reason == UNDECLARED
+    after = applied(rows, plan)
+    assert after[TAG].status is status
+    if status is not Status.DELETED:
+        assert (after[TAG].body.keywords, after[TAG].body.metadata) == (keywords, before.body.metadata)
+    assert says_nothing(planned("{}", after, tag_removal=policy, deletes_tags=True))
+
+
 def test_forget_is_the_default() -> None:
-    """A forgotten tag stays on the service: nothing is sent, and its row becomes released."""
-    rows = {TAG: RECORDED}
-    plan = planned("{}", rows)
-    after = applied(rows, plan)
-    assert (actions(plan), plan.sends_something, plan.changes_something) == ({"tag/ACME-1": "forget"}, False, True)
-    assert (after[TAG].status, after[TAG].body) == (Status.RELEASED, RECORDED.body)
-    assert says_nothing(planned("{}", after))
-
-
-def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
-    rows = {TAG: RECORDED}
-    plan = planned("{}", rows, tag_removal=Removal.RETIRE)
-    after = applied(rows, plan)
-    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "retire"}, ["keyword deletes"])
-    assert (change_of(plan, "tag/ACME-1").keywords_deleted, plan.records) == (("k", "ACME-1"), ())
-    assert (after[TAG].status, after[TAG].body.keywords) == (Status.RETIRED, ())
-    assert after[TAG].body.metadata == {"Client": "ACME"}
-    assert says_nothing(planned("{}", after, tag_removal=Removal.RETIRE))
+    assert actions(planned("{}", [RECORDED])) == {"tag/ACME-1": "forget"}
 
 
 def test_a_retired_tag_that_is_declared_again_is_reopened() -> None:
     rows = {TAG: RECORDED}
     retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
-    back = planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", retired)
-    assert (actions(back), change_of(back, "tag/ACME-1").again) == ({"tag/ACME-1": "update"}, SendCause.REOPENED)
-    doubted = {TAG: replace(retired[TAG], doubtful=True)}
-    assert change_of(planned("tags: [{name: ACME-1}]", doubted), "tag/ACME-1").again is SendCause.REOPENED
-    after = applied(retired, back)
-    assert says_nothing(planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", after))
-
-
-def test_retiring_a_tag_without_keywords_sends_nothing() -> None:
-    rows = {TAG: row("tag/ACME-1", excludeTagNameKeyword=True)}
-    plan = planned("{}", rows, tag_removal=Removal.RETIRE)
-    assert (actions(plan), plan.sends_something) == ({"tag/ACME-1": "retire"}, False)
-    assert applied(rows, plan)[TAG].status is Status.RETIRED
+    same = "tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]"
+    for before in (retired, {TAG: replace(retired[TAG], doubtful=True)}):
+        plan = planned(same, before)
+        assert (actions(plan), change_of(plan, "tag/ACME-1").again) == ({"tag/ACME-1": "update"}, SendCause.REOPENED)
+        assert says_nothing(planned(same, applied(before, plan)))
 
 
 HALF_RETIRED = row("tag/ACME-1", status=Status.RETIRED, doubtful=True)
@@ -95,18 +83,8 @@ def test_a_removal_that_was_interrupted_goes_on_as_is_asked_today(manifest: str,
     assert planned(manifest, after, tag_removal=policy, deletes_tags=True).changes == ()
 
 
-def test_delete_is_one_call_of_an_optional_operation() -> None:
-    rows = {TAG: RECORDED}
-    plan = planned("{}", rows, tag_removal=Removal.DELETE, deletes_tags=True)
-    assert (actions(plan), steps(plan), plan.summary.requests) == ({"tag/ACME-1": "delete"}, ["tag deletes"], 1)
-    assert applied(rows, plan)[TAG].status is Status.DELETED
-
-
-def test_delete_without_its_endpoint_is_an_error() -> None:
+def test_delete_without_its_endpoint_is_an_error_at_the_line_that_asks_for_it() -> None:
     assert refused("{}", [RECORDED], tag_removal=Removal.DELETE) == {"delete-unsupported": "tag/ACME-1"}
-
-
-def test_an_unsupported_delete_is_an_error_at_its_line() -> None:
     with pytest.raises(Problems) as raised:
         planned("tags: []\n" + removed("delete"), [RECORDED])
     (found,) = raised.value.found
@@ -115,54 +93,37 @@ def test_an_unsupported_delete_is_an_error_at_its_line() -> None:
 
 @pytest.mark.parametrize("policy", Removal)
 @pytest.mark.parametrize("how", Removal)
-def test_the_removed_section_overrides_the_policy(policy: Removal, how: Removal) -> None:
-    plan = planned(removed(how), [RECORDED], tag_removal=policy, deletes_tags=True)
-    assert actions(plan) == {"tag/ACME-1": how.value}
-    assert change_of(plan, "tag/ACME-1").reason == "ticket 77"
-    plan = planned(removed(how).replace(", reason: ticket 77", ""), [RECORDED], deletes_tags=True)
-    assert change_of(plan, "tag/ACME-1").reason == UNDECLARED
-
-
-@pytest.mark.parametrize("how", Removal)
-def test_a_removed_line_that_was_applied_plans_nothing_more(how: Removal) -> None:
+def test_the_removed_section_overrides_the_policy_once(policy: Removal, how: Removal) -> None:
+    """And plans nothing more after it was applied, nor for a tag that is unknown."""
     rows = {TAG: RECORDED}
-    after = applied(rows, planned(removed(how), rows, deletes_tags=True))
-    assert says_nothing(planned(removed(how), after, deletes_tags=True))
-
-
-@pytest.mark.parametrize("how", Removal)
-def test_a_removed_line_for_an_unknown_tag_plans_nothing(how: Removal) -> None:
+    plan = planned(removed(how), rows, tag_removal=policy, deletes_tags=True)
+    assert (actions(plan), change_of(plan, "tag/ACME-1").reason) == ({"tag/ACME-1": how.value}, "ticket 77")
+    without_reason = planned(removed(how).replace(", reason: ticket 77", ""), rows, deletes_tags=True)
+    assert change_of(without_reason, "tag/ACME-1").reason == UNDECLARED
+    assert says_nothing(planned(removed(how), applied(rows, plan), tag_removal=policy, deletes_tags=True))
     assert says_nothing(planned(removed(how)))
 
 
-FURTHER = {
-    "released, then retire": (Status.RELEASED, "retire", {"tag/ACME-1": "retire"}),
-    "released, then delete": (Status.RELEASED, "delete", {"tag/ACME-1": "delete"}),
-    "released, then forget": (Status.RELEASED, "forget", {}),
-    "retired, then delete": (Status.RETIRED, "delete", {"tag/ACME-1": "delete"}),
-    "retired, then forget": (Status.RETIRED, "forget", {}),
-    "retired, then retire": (Status.RETIRED, "retire", {}),
+RELEASED, RETIRED = row("tag/ACME-1", status=Status.RELEASED), replace(NAMELESS, status=Status.RETIRED)
+FURTHER: dict[str, tuple[Recorded, str, Removal, dict[str, str]]] = {
+    "released, then retire": (RELEASED, removed("retire"), Removal.FORGET, {"tag/ACME-1": "retire"}),
+    "released, then delete": (RELEASED, removed("delete"), Removal.FORGET, {"tag/ACME-1": "delete"}),
+    "released, then forget": (RELEASED, removed("forget"), Removal.FORGET, {}),
+    "retired, then delete": (RETIRED, removed("delete"), Removal.FORGET, {"tag/ACME-1": "delete"}),
+    "retired, then forget": (RETIRED, removed("forget"), Removal.FORGET, {}),
+    "retired, then retire": (RETIRED, removed("retire"), Removal.FORGET, {}),
+    "released, under a policy of retire": (RELEASED, "{}", Removal.RETIRE, {}),
+    "released, under a policy of delete": (RELEASED, "{}", Removal.DELETE, {}),
+    "a delete of unknown end": (gone("tag/ACME-1", doubtful=True), "{}", Removal.DELETE, {"tag/ACME-1": "delete"}),
 }
 
 
-@pytest.mark.parametrize(("status", "how", "expected"), FURTHER.values(), ids=FURTHER)
-def test_a_released_or_retired_tag_may_be_removed_further(status: Status, how: str, expected: dict[str, str]) -> None:
+@pytest.mark.parametrize(("before", "manifest", "policy", "expected"), FURTHER.values(), ids=FURTHER)
+def test_a_tag_that_left_is_removed_further_only_by_a_line(
+    before: Recorded, manifest: str, policy: Removal, expected: dict[str, str]
+) -> None:
     """A line under `removed:` may take a released or retired tag further, and never brings it back."""
-    before = row("tag/ACME-1", status=status)
-    if status is Status.RETIRED:
-        before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
-    assert actions(planned(removed(how), [before], deletes_tags=True)) == expected
-
-
-@pytest.mark.parametrize("policy", Removal)
-def test_a_policy_does_not_act_on_tags_that_left_before(policy: Removal) -> None:
-    released = row("tag/ACME-1", status=Status.RELEASED)
-    assert actions(planned("{}", [released], tag_removal=policy, deletes_tags=True)) == {}
-
-
-def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
-    doubtful = gone("tag/ACME-1", doubtful=True)
-    assert actions(planned("{}", [doubtful], tag_removal=Removal.DELETE, deletes_tags=True)) == {"tag/ACME-1": "delete"}
+    assert actions(planned(manifest, [before], tag_removal=policy, deletes_tags=True)) == expected
 
 
 # --- protection
@@ -170,16 +131,12 @@ def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
 
 @pytest.mark.parametrize("policy", Removal)
 def test_a_protected_tag_is_kept_and_noted_once(policy: Removal) -> None:
-    """A protected tag that is no longer declared is noted once and recorded as released."""
+    """A protected tag that is no longer declared is recorded as released; a line under `removed:` changes nothing."""
     rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", protect=True)}
     plan = planned("{}", rows, tag_removal=policy)
     assert (notes(plan), plan.changes_something, plan.summary.kept) == ([("tag/ACME-1", "kept")], False, 1)
     assert says_nothing(planned("{}", applied(rows, plan), tag_removal=policy))
-
-
-@pytest.mark.parametrize("how", Removal)
-def test_a_removed_line_does_not_lift_protection(how: Removal) -> None:
-    assert actions(planned(removed(how), [row("tag/ACME-1", protect=True)], deletes_tags=True)) == {}
+    assert actions(planned(removed(policy), rows, deletes_tags=True)) == {}
 
 
 def test_protection_is_lifted_by_applying_it() -> None:
@@ -188,12 +145,6 @@ def test_protection_is_lifted_by_applying_it() -> None:
     plan = planned(lifted, rows)
     assert (rows[TAG].protect, plan.changes, plan.sends_something) == (True, (), False)
     assert actions(planned("{}", applied(rows, plan))) == {"tag/ACME-1": "forget"}
-
-
-def test_removing_protection_and_the_tag_at_once_keeps_the_tag() -> None:
-    rows = walked("tags: [{name: ACME-1, protect: true}]", "{}", "tags: [{name: ACME-1}]", "{}")
-    assert rows[TAG].status is Status.RELEASED
-    assert rows[TAG].protect is False
 
 
 # --- renames
@@ -208,21 +159,24 @@ def test_a_renamed_tag_is_created_before_its_old_name_is_retired() -> None:
     assert steps(plan) == ["tags", "keyword deletes"]
     assert [addresses(item.needs) for item in items(plan, Step.KEYWORD_DELETES)] == [["tag/NEW"], ["tag/NEW"]]
     assert (change_of(plan, "tag/NEW").previously, change_of(plan, "tag/ACME-1").reason) == ("ACME-1", "renamed to NEW")
-
-
-def test_a_rename_is_done_once() -> None:
     assert says_nothing(planned(NEW, walked("tags: [{name: ACME-1}]", NEW)))
 
 
-def test_a_rename_onto_a_recorded_tag_updates_it() -> None:
-    plan = planned("tags: [{name: NEW, url: http://u, previously: [ACME-1]}]", [RECORDED, row("tag/NEW")])
-    assert actions(plan) == {"tag/NEW": "update", "tag/ACME-1": "retire"}
+RENAMES: dict[str, tuple[list[Recorded], dict[str, str], list[tuple[str, str]]]] = {
+    "onto a recorded tag": ([RECORDED, row("tag/NEW", url="u")], {"tag/NEW": "update", "tag/ACME-1": "retire"}, []),
+    "of a released tag": ([RELEASED], {"tag/NEW": "create"}, []),
+    "of a retired tag": ([RETIRED], {"tag/NEW": "create"}, []),
+    "of a deleted tag": ([gone("tag/ACME-1")], {"tag/NEW": "create"}, []),
+    "of a protected tag": ([row("tag/ACME-1", protect=True)], {"tag/NEW": "create"}, [("tag/ACME-1", "kept")]),
+}
 
 
-@pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED, Status.DELETED])
-def test_a_former_name_that_left_already_is_not_retired_again(status: Status) -> None:
-    before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
-    assert actions(planned(NEW, [before])) == {"tag/NEW": "create"}
+@pytest.mark.parametrize(("before", "expected", "noted"), RENAMES.values(), ids=RENAMES)
+def test_a_rename_retires_a_former_name_that_is_managed_and_unprotected(
+    before: list[Recorded], expected: dict[str, str], noted: list[tuple[str, str]]
+) -> None:
+    plan = planned(NEW, before)
+    assert (actions(plan), notes(plan)) == (expected, noted)
 
 
 def test_every_former_name_is_retired() -> None:
@@ -230,11 +184,6 @@ def test_every_former_name_is_retired() -> None:
     plan = planned("tags: [{name: NEW, previously: [ACME-1, ACME-2]}]", [RECORDED, row("tag/ACME-2")])
     assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire", "tag/ACME-2": "retire"}
     assert [change.merges for change in plan.changes if change.merges] == [("ACME-1", "ACME-2")]
-
-
-def test_a_rename_does_not_lift_protection() -> None:
-    plan = planned(NEW, [row("tag/ACME-1", protect=True)])
-    assert (actions(plan), notes(plan)) == ({"tag/NEW": "create"}, [("tag/ACME-1", "kept")])
 
 
 def test_a_former_name_that_a_line_deletes_leaves_nothing_to_do() -> None:
@@ -246,73 +195,71 @@ def test_a_former_name_that_a_line_deletes_leaves_nothing_to_do() -> None:
 # --- suggestions
 
 
-def test_a_tag_that_goes_and_one_that_comes_with_its_external_id_look_like_a_rename() -> None:
-    plan = planned("tags: [{name: ACME-9, externalId: '47'}]", [row("tag/ACME-1", externalId="47")])
-    (found,) = plan.diagnostics
-    assert (found.code, found.address, found.line) == ("rename-suspected", "tag/ACME-9", 1)
-    assert "previously: [ACME-1]" in found.message
-
-
-NO_RENAMES = {
-    "another id": (row("tag/ACME-1", externalId="48"), "externalId: '47'"),
-    "no id": (row("tag/ACME-1"), "url: http://u"),
-    "an empty id": (row("tag/ACME-1", externalId=""), "externalId: ''"),
-    "said already": (row("tag/ACME-1", externalId="47"), "externalId: '47', previously: [ACME-1]"),
-    "left before": (row("tag/ACME-1", externalId="47", status=Status.RELEASED), "externalId: '47'"),
-}
-
-
-@pytest.mark.parametrize(("before", "fields"), NO_RENAMES.values(), ids=NO_RENAMES)
-def test_no_rename_is_suspected_otherwise(before: Recorded, fields: str) -> None:
-    assert planned(f"tags: [{{name: ACME-9, {fields}}}]", [before]).diagnostics == ()
-
-
-RENAMED = {
-    "case and marks": (row("tag/Acme 42"), "name: ACME-42", "same name except for case and punctuation as tag/Acme 42"),
+FEES = [row("tag/OLD-1", description="Fees"), row("tag/OLD-2", description="Fees")]
+SUSPECTED: dict[str, tuple[list[Recorded], str, str]] = {
+    "an external id": (
+        [row("tag/ACME-1", externalId="47")],
+        "tags: [{name: ACME-9, externalId: '47'}]",
+        "same externalId as tag/ACME-1, which is removed: add `previously: [ACME-1]`",
+    ),
+    "case and marks": (
+        [row("tag/Acme 42")],
+        "tags: [{name: ACME-42}]",
+        "same name except for case and punctuation as tag/Acme 42, which is removed: add `previously: [Acme 42]`",
+    ),
     "a description": (
-        row("tag/OLD-1", description="Opposition"),
-        "name: NEW-9, description: Opposition",
-        "same description as tag/OLD-1",
+        FEES[:1],
+        "tags: [{name: NEW-9, description: Fees}]",
+        "same description as tag/OLD-1, which is removed: add `previously: [OLD-1]`",
     ),
     "keywords": (
-        row("tag/OLD-1", "alpha", "bravo"),
-        "name: NEW-9, keywords: [bravo, alpha]",
-        "same keywords as tag/OLD-1",
+        [row("tag/OLD-1", "alpha", "bravo")],
+        "tags: [{name: NEW-9, keywords: [bravo, alpha]}]",
+        "same keywords as tag/OLD-1, which is removed: add `previously: [OLD-1]`",
+    ),
+    "a category's label": (
+        [row("category/acme-corp", label="ACME Corp.", server_id="7")],
+        "tagCategories: [{externalId: C-1, label: ACME Corp.}]",
+        "same label as category/acme-corp, which is removed: add `previously: [acme-corp]`",
     ),
 }
 
 
-@pytest.mark.parametrize(("before", "tag", "words"), RENAMED.values(), ids=RENAMED)
-def test_alike_tags_look_like_a_rename_without_an_id(before: Recorded, tag: str, words: str) -> None:
-    (found,) = planned(f"tags: [{{{tag}}}]", [before]).diagnostics
-    assert found.code == "rename-suspected"
-    assert found.message.startswith(f"{words}, which is removed: add `previously: [{before.key.name}]`")
+@pytest.mark.parametrize(("before", "manifest", "words"), SUSPECTED.values(), ids=SUSPECTED)
+def test_one_that_goes_and_one_that_comes_alike_look_like_a_rename(
+    before: list[Recorded], manifest: str, words: str
+) -> None:
+    (found,) = (each for each in planned(manifest, before).diagnostics if each.code == "rename-suspected")
+    assert found.message.startswith(words)
+    assert (found.address, found.line) == (str(next(iter(ask(manifest).resources))), 1)
 
 
-NOT_ALIKE = {
-    "another number": ([row("tag/ACME-41")], "tags: [{name: ACME-42}]"),
-    "two of them go": (
-        [row("tag/OLD-1", description="Fees"), row("tag/OLD-2", description="Fees")],
-        "tags: [{name: NEW-9, description: Fees}]",
+NO_RENAMES: dict[str, tuple[list[Recorded], str]] = {
+    "another id": ([row("tag/ACME-1", externalId="48")], "{name: ACME-9, externalId: '47'}"),
+    "no id": ([row("tag/ACME-1")], "{name: ACME-9, url: http://u}"),
+    "an empty id": ([row("tag/ACME-1", externalId="")], "{name: ACME-9, externalId: ''}"),
+    "said already": (
+        [row("tag/ACME-1", externalId="47")],
+        "{name: ACME-9, externalId: '47', previously: [ACME-1]}",
     ),
+    "left before": (
+        [row("tag/ACME-1", externalId="47", status=Status.RELEASED)],
+        "{name: ACME-9, externalId: '47'}",
+    ),
+    "another number": ([row("tag/ACME-41")], "{name: ACME-42}"),
+    "two of them go": (FEES, "{name: NEW-9, description: Fees}"),
     "another category": (
-        [row("category/acme", label="ACME"), row("tag/OLD-1", description="Fees", category="acme")],
-        "tagCategories: [{externalId: acme, label: ACME}]\ntags: [{name: NEW-9, description: Fees}]",
+        [row("category/acme"), row("tag/OLD-1", description="Fees", category="acme")],
+        "{name: NEW-9, description: Fees}",
     ),
-    "no description": ([row("tag/OLD-1", description="")], "tags: [{name: NEW-9, description: ''}]"),
+    "no description": ([row("tag/OLD-1", description="")], "{name: NEW-9, description: ''}"),
 }
 
 
-@pytest.mark.parametrize(("before", "manifest"), NOT_ALIKE.values(), ids=NOT_ALIKE)
-def test_ambiguous_likeness_is_no_rename(before: list[Recorded], manifest: str) -> None:
-    assert [d.code for d in planned(manifest, before).diagnostics if d.code == "rename-suspected"] == []
-
-
-def test_an_alike_category_looks_like_a_rename() -> None:
-    before = row("category/acme-corp", label="ACME Corp.", server_id="7")
-    plan = planned("tagCategories: [{externalId: C-1, label: ACME Corp.}]", [before])
-    (found,) = (d for d in plan.diagnostics if d.code == "rename-suspected")
-    assert found.message.startswith("same label as category/acme-corp, which is removed: add `previously: [acme-corp]`")
+@pytest.mark.parametrize(("before", "tag"), NO_RENAMES.values(), ids=NO_RENAMES)
+def test_no_rename_is_suspected_otherwise(before: list[Recorded], tag: str) -> None:
+    found = planned(f"tagCategories: [{{externalId: acme}}]\ntags: [{tag}]", before).diagnostics
+    assert [each.code for each in found if each.code == "rename-suspected"] == []
 
 
 def test_likely_renames_of_a_large_plan_are_not_compared_in_pairs() -> None:
@@ -335,7 +282,4 @@ def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
     (found,) = planned(manifest, rows).diagnostics
     assert (found.code, found.severity, found.address, found.line) == ("removed-unknown", "warning", "tag/ACME-14", 4)
     assert found.message == "tag/ACME-14 is in `removed`, but the state has no such tag; did you mean `ACME-41`?"
-
-
-def test_a_state_without_tags_has_no_warning_about_lines() -> None:
-    assert planned("removed: [{tag: ACME-14, as: retire}]", []).diagnostics == ()
+    assert planned("removed: [{tag: ACME-14, as: retire}]", []).diagnostics == (), "no tag at all, so nothing is alike"

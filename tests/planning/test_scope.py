@@ -13,7 +13,7 @@ from syncengine.project.model import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked
-from .estate import actions, addresses, change_of, items, notes, planned, refused, row, says_nothing
+from .estate import actions, addresses, change_of, gone, items, notes, planned, refused, row, says_nothing
 
 FILES: Mapping[str, str] = {
     "manifests/acme.yaml": """
@@ -83,62 +83,55 @@ def test_a_row_without_a_place_is_in_no_file() -> None:
 RENAME = "tags: [{name: NEW-1, previously: [OLD-1]}]"
 
 
-@pytest.mark.parametrize("target", ["tag/NEW-1", "tag/OLD-1", "tag/*"])
-def test_a_rename_is_one_unit(target: str) -> None:
-    plan = planned(RENAME, [row("tag/OLD-1")], scope=Scope(targets=(target,)))
-    assert actions(plan) == {"tag/NEW-1": "create", "tag/OLD-1": "retire"}
+@pytest.mark.parametrize("name", ["tag/NEW-1", "tag/OLD-1", "tag/*"])
+def test_a_rename_is_selected_or_excluded_as_a_whole(name: str) -> None:
+    rows = [row("tag/OLD-1")]
+    both = {"tag/NEW-1": "create", "tag/OLD-1": "retire"}
+    assert actions(planned(RENAME, rows, scope=Scope(targets=(name,)))) == both
+    assert actions(planned(RENAME, rows, scope=Scope(excludes=(name,)))) == {}
 
 
-@pytest.mark.parametrize("exclude", ["tag/NEW-1", "tag/OLD-1"])
-def test_excluding_one_side_excludes_the_rename(exclude: str) -> None:
-    assert actions(planned(RENAME, [row("tag/OLD-1")], scope=Scope(excludes=(exclude,)))) == {}
+def test_a_category_is_renamed_if_a_selected_tag_needs_it() -> None:
+    renamed = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: OUT}, {name: IN, category: new}]"
+    plans = [planned(renamed, [row("category/old")], scope=Scope(targets=(f"tag/{name}",))) for name in ("OUT", "IN")]
+    assert actions(plans[0]) == {"tag/OUT": "create"}
+    assert actions(plans[1]) == {"tag/IN": "create", "category/new": "update"}
 
 
-def test_a_category_rename_that_is_not_selected_leaves_the_old_one_alone() -> None:
-    manifest = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: OTHER}]"
-    assert actions(planned(manifest, [row("category/old")], scope=Scope(targets=("tag/OTHER",)))) == {
-        "tag/OTHER": "create"
-    }
-
-
-def test_a_needed_category_is_renamed_though_it_is_not_selected() -> None:
-    manifest = "tagCategories: [{externalId: new, previously: [old]}]\ntags: [{name: ACME-1, category: new}]"
-    plan = planned(manifest, [row("category/old")], scope=Scope(targets=("tag/ACME-1",)))
-    assert actions(plan) == {"tag/ACME-1": "create", "category/new": "update"}
-
-
+UNFINISHED = row("category/acme", label="L", status=Status.DELETED, doubtful=True)
+"""What a run leaves that died while it deleted the category: the id is in the row."""
 NEEDED = {
-    "not recorded": ([], True),
-    "deleted": ([Recorded(Key(Kind.CATEGORY, "acme"), status=Status.DELETED)], True),
-    "without an id": ([row("category/acme", server_id=None, confirmed=False, doubtful=True)], True),
-    "known": ([row("category/acme", label="Differs")], False),
+    "not recorded": ([], "create"),
+    "deleted": ([gone("category/acme")], "create"),
+    "maybe deleted": ([UNFINISHED], "update"),
+    "without an id": ([row("category/acme", server_id=None, confirmed=False, doubtful=True)], "create"),
+    "known": ([row("category/acme", label="Differs")], None),
 }
 
 
 @pytest.mark.parametrize(("recorded", "brought"), NEEDED.values(), ids=NEEDED)
-def test_a_selected_tag_brings_the_category_that_it_needs(recorded: list[Recorded], brought: bool) -> None:
+def test_a_selected_tag_brings_the_category_that_it_needs(recorded: list[Recorded], brought: str | None) -> None:
+    """And `--no-delete` takes nothing from that."""
     plan = planned(FILES, recorded, scope=Scope(targets=("tag/ACME-1",)))
-    assert ("category/acme" in actions(plan)) is brought
+    assert (actions(plan)["tag/ACME-1"], actions(plan).get("category/acme")) == ("create", brought)
+    kept = planned(FILES, recorded, scope=Scope(targets=("tag/ACME-1",), no_delete=True))
+    assert [change.fields for change in kept.changes if change.key.kind is Kind.CATEGORY] == [()] * bool(brought)
 
 
 # --- category deletes under a selection
 
 
-def test_a_category_waits_for_members_that_move_and_are_not_selected() -> None:
-    recorded = [row("category/acme"), row("tag/MOVED", category="acme")]
-    plan = planned("tags: [{name: MOVED}]", recorded, scope=Scope(targets=("category/*",)))
-    assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
+WAITS: dict[str, tuple[str, str, Scope]] = {
+    "one that moves out": ("tags: [{name: ACME-1}]", "ACME-1", Scope(targets=("category/*",))),
+    "one that is excluded": ("{}", "LEFT", Scope(excludes=("tag/LEFT",))),
+    "one that is not selected": ("{}", "LEFT", Scope(targets=("category/acme",))),
+    "one whose rename is excluded": (RENAME, "OLD-1", Scope(excludes=("tag/NEW-1",))),
+}
 
 
-@pytest.mark.parametrize("scope", [Scope(excludes=("tag/LEFT",)), Scope(targets=("category/acme",))])
-def test_a_category_waits_for_members_that_are_not_selected(scope: Scope) -> None:
-    plan = planned("{}", [row("category/acme"), row("tag/LEFT", category="acme")], scope=scope)
-    assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
-
-
-def test_a_category_waits_for_a_member_whose_rename_is_excluded() -> None:
-    recorded = [row("category/acme"), row("tag/OLD-1", category="acme")]
-    plan = planned(RENAME, recorded, scope=Scope(excludes=("tag/NEW-1",)))
+@pytest.mark.parametrize(("manifest", "member", "scope"), WAITS.values(), ids=WAITS)
+def test_a_category_waits_for_members_that_are_not_selected(manifest: str, member: str, scope: Scope) -> None:
+    plan = planned(manifest, [row("category/acme"), row(f"tag/{member}", category="acme")], scope=scope)
     assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
 
 
@@ -190,47 +183,35 @@ def test_no_delete_keeps_the_old_name_of_a_renamed_tag() -> None:
     assert actions(planned(RENAME, applied(rows, plan))) == {"tag/OLD-1": "retire"}
 
 
+PLAIN = "tags: [{name: ACME-1}]"
+LEAST = {
+    Kind.TAG: "tags: [{name: ACME-1%s}]",
+    Kind.CATEGORY: "tagCategories: [{externalId: acme%s}]",
+    Kind.ACTIVITY_TYPE: "activityTypes: [{code: A101, label: L%s}]",
+}
 KEPT = {
-    "a keyword": (row("tag/ACME-1", "k"), "tags: [{name: ACME-1}]", "keyword k"),
-    "a metadata entry": (row("tag/ACME-1", metadata={"Client": "x"}), "tags: [{name: ACME-1}]", "metadata Client"),
-    "a metadata value made empty": (
-        row("tag/ACME-1", metadata={"Client": "x", "Old": ""}),
-        "tags: [{name: ACME-1, metadata: {Client: '', Old: ''}}]",
-        "metadata Client",
-    ),
-    "a field that is gone": (row("tag/ACME-1", url="http://u"), "tags: [{name: ACME-1}]", "field url"),
-    "a field made empty": (row("tag/ACME-1", url="http://u"), "tags: [{name: ACME-1, url: ''}]", "field url"),
-    "the path": (row("tag/ACME-1", path="/x"), "tags: [{name: ACME-1}]", "field path"),
-    "the category": (row("tag/ACME-1", category="x"), "tags: [{name: ACME-1}]", "field category"),
-    "the category by id": (row("tag/ACME-1", tagCategoryId="x"), "tags: [{name: ACME-1}]", "field tagCategoryId"),
-    "a private tag's visibility": (
-        row("tag/ACME-1", visibility="PRIVATE"),
-        "tags: [{name: ACME-1}]",
-        "field visibility",
-    ),
-    "a category's description": (
-        row("category/acme", description="d"),
-        "tagCategories: [{externalId: acme}]",
-        "field description",
-    ),
-    "a category's keywords": (
-        row("category/acme", keywords=("k",)),
-        "tagCategories: [{externalId: acme}]",
-        "field keywords",
-    ),
-    "a type's description": (
-        row("activity-type/A101", label="L", description="d"),
-        "activityTypes: [{code: A101, label: L}]",
-        "field description",
-    ),
+    "keyword k": (row("tag/ACME-1", "k"), ""),
+    "metadata Client": (row("tag/ACME-1", metadata={"Client": "x"}), ""),
+    "metadata Blank": (row("tag/ACME-1", metadata={"Blank": "x", "Old": ""}), ", metadata: {Blank: '', Old: ''}"),
+    "field url": (row("tag/ACME-1", url="http://u"), ""),
+    "field managedBy": (row("tag/ACME-1", managedBy="me"), ", managedBy: ''"),
+    "field path": (row("tag/ACME-1", path="/x"), ""),
+    "field category": (row("tag/ACME-1", category="x"), ""),
+    "field tagCategoryId": (row("tag/ACME-1", tagCategoryId="x"), ""),
+    "field visibility": (row("tag/ACME-1", visibility="PRIVATE"), ""),
+    "field description": (row("category/acme", description="d"), ""),
+    "field keywords": (row("category/acme", keywords=("k",)), ""),
+    "description": (row("activity-type/A101", label="L", description="d"), ""),
 }
 
 
-@pytest.mark.parametrize(("recorded", "manifest", "what"), KEPT.values(), ids=KEPT)
-def test_no_delete_takes_nothing_from_resources_that_stay(recorded: Recorded, manifest: str, what: str) -> None:
-    plan = planned(manifest, [recorded], scope=NO_DELETE)
+@pytest.mark.parametrize("what", KEPT)
+def test_no_delete_takes_nothing_from_resources_that_stay(what: str) -> None:
+    """Neither what is no longer declared, nor what is declared as empty."""
+    recorded, empty = KEPT[what]
+    plan = planned(LEAST[recorded.key.kind] % empty, [recorded], scope=NO_DELETE)
     assert (plan.changes, notes(plan)) == ((), [(str(recorded.key), "left-out")])
-    assert plan.notes[0].message.endswith(f"keeps {what}")
+    assert plan.notes[0].message.endswith(f" {what}")
 
 
 def test_no_delete_applies_the_rest_of_a_change() -> None:
@@ -246,32 +227,17 @@ def test_no_delete_applies_the_rest_of_a_change() -> None:
 
 def test_no_delete_lets_a_tag_move() -> None:
     recorded = [row("category/acme"), row("tag/ACME-1", category="acme")]
-    plan = planned(
-        "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, tagCategoryId: x}]", recorded, scope=NO_DELETE
-    )
+    manifest = "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, tagCategoryId: x}]"
+    plan = planned(manifest, recorded, scope=NO_DELETE)
     assert (actions(plan), notes(plan), plan.gate.tripped) == ({"tag/ACME-1": "update"}, [], False)
 
 
 def test_what_was_left_out_is_planned_once_it_may_be() -> None:
-    old = "tags: [{name: ACME-1, keywords: [k], url: http://u, metadata: {A: '1'}}]"
-    rows = walked(old)
-    rows = applied(rows, planned("tags: [{name: ACME-1}]", rows, scope=NO_DELETE))
-    change = change_of(planned("tags: [{name: ACME-1}]", rows), "tag/ACME-1")
+    rows = walked("tags: [{name: ACME-1, keywords: [k], url: http://u, metadata: {A: '1'}}]")
+    rows = applied(rows, planned(PLAIN, rows, scope=NO_DELETE))
+    change = change_of(planned(PLAIN, rows), "tag/ACME-1")
     assert (change.keywords_deleted, change.metadata_deleted) == (("k",), ("A",))
     assert [field.name for field in change.fields if field.clears] == ["url"]
-
-
-def test_a_selected_tag_brings_its_category_if_that_may_have_been_deleted() -> None:
-    """A run that died while it deleted the category left its id in the row."""
-    recorded = [row("category/acme", label="L", status=Status.DELETED, doubtful=True)]
-    plan = planned(FILES, recorded, scope=Scope(targets=("tag/ACME-1",)))
-    assert actions(plan) == {"tag/ACME-1": "create", "category/acme": "update"}
-
-
-def test_no_delete_takes_nothing_from_a_needed_category() -> None:
-    recorded = [row("category/acme", label="L", server_id=None, confirmed=False, doubtful=True)]
-    scope = Scope(targets=("tag/ACME-1",), no_delete=True)
-    assert change_of(planned(FILES, recorded, scope=scope), "category/acme").fields == ()
 
 
 def test_no_delete_keeps_the_fields_of_a_renamed_category() -> None:
@@ -291,8 +257,7 @@ def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:
 
 def test_an_empty_selection_does_nothing_and_warns() -> None:
     plan = planned(FILES, RECORDED, scope=Scope(paths=("manifests/nothing",)))
-    assert says_nothing(plan)
-    assert [found.code for found in plan.diagnostics] == ["nothing-selected"]
+    assert (says_nothing(plan), [found.code for found in plan.diagnostics]) == (True, ["nothing-selected"])
 
 
 @pytest.mark.parametrize("target", ["tag/LEFT", "tag/L*"])
